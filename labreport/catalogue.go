@@ -35,6 +35,12 @@ type Term struct {
 	Rank int
 }
 
+// match returns the term as a candidate with a score.
+func (t *Term) match(score float64) Match {
+	names := t.Names[:min(len(t.Names), 5)]
+	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
+}
+
 // Found is a term that a printed name may mean.
 type Found struct {
 	Term *Term
@@ -49,10 +55,13 @@ type Found struct {
 // not known. It decides by the name alone: the unit, the specimen and the kind of
 // value are weighed by the caller. The terms belong to the catalogue and are not
 // changed. Implementations are safe for concurrent use. An error means that the
-// catalogue cannot be asked: results then have no match status at all, and the
+// catalogue does not answer: results then have no match status at all, and the
 // report does not fail.
+//
+// Term returns the term of a code, [healthlab.NotFound] if the catalogue does not have it.
 type Catalogue interface {
 	Find(name string) ([]Found, error)
+	Term(code string) (*Term, error)
 }
 
 //go:embed data/loinc_common.csv
@@ -67,7 +76,7 @@ var namesCSV string
 //go:embed data/LOINC_LICENSE.txt
 var LOINCLicense string
 
-// Notices names everybody whose work is in the embedded tables, with their terms. It
+// Notices names the authors of the embedded tables, with their terms. It
 // goes where [LOINCLicense] goes.
 //
 //go:embed data/NOTICES.md
@@ -179,6 +188,15 @@ func (t *Table) note(key string, term int, weight float64) {
 // Terms returns how many terms the table has.
 func (t *Table) Terms() int { return len(t.terms) }
 
+// Term implements [Catalogue].
+func (t *Table) Term(code string) (*Term, error) {
+	i := slices.IndexFunc(t.terms, func(t Term) bool { return t.Code == code })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: term %s", healthlab.NotFound, code)
+	}
+	return &t.terms[i], nil
+}
+
 // Find implements [Catalogue].
 func (t *Table) Find(name string) ([]Found, error) {
 	found := map[int]float64{}
@@ -197,6 +215,9 @@ func (t *Table) Find(name string) ([]Found, error) {
 		}
 		t.near(found, name)
 	}
+	if len(found) == 0 {
+		t.contained(found, name)
+	}
 	out := make([]Found, 0, len(found))
 	for i, w := range found {
 		out = append(out, Found{Term: &t.terms[i], Likeness: min(w, 1)})
@@ -208,7 +229,7 @@ func (t *Table) Find(name string) ([]Found, error) {
 }
 
 // exactly reports whether a folded form of the name is known letter for letter. It
-// is the cheap question, asked of many stretches of a line.
+// is cheap, for many stretches of a line.
 func (t *Table) exactly(name string) float64 {
 	found := map[int]float64{}
 	t.exact(found, name, 1)
@@ -277,6 +298,29 @@ func (t *Table) near(found map[int]float64, name string) {
 		}
 		for _, e := range t.byKey[have] {
 			found[e.term] = max(found[e.term], e.weight*like*0.95)
+		}
+	}
+}
+
+// contained adds terms that a part of the name means: "Ferritin i.S.", "LDL berechnet". The part
+// has more than three fifths of the letters. Its likeness is too low for a match without review.
+func (t *Table) contained(found map[int]float64, name string) {
+	key := termKey(name)
+	const most = 8
+	if len(key) > most {
+		return
+	}
+	letters := len(strings.Join(key, ""))
+	for from := range key {
+		for to := len(key); to > from; to-- {
+			part := strings.Join(key[from:to], " ")
+			share := float64(len(part)-(to-from-1)) / float64(letters)
+			if share <= 0.6 || len(part) < 3 {
+				continue
+			}
+			for _, e := range t.byKey[part] {
+				found[e.term] = max(found[e.term], e.weight*(0.7+0.08*share))
+			}
 		}
 	}
 }

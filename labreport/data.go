@@ -38,8 +38,8 @@ type Reading struct {
 	Page int `json:"page"`
 	Box  Box `json:"box"`
 	// Confidence of the reading, 0 to 1. It is about the letters and their role in
-	// the row, not about the LOINC code. What was read from a picture never gets
-	// 0.9 or more.
+	// the row, not about the LOINC code. What was read from a picture gets 0.9 or
+	// more only where two readings agree. docs/labreport.md has how often it is right.
 	Confidence float64 `json:"confidence"`
 	// Alternatives are further readings of a value whose decimal point may be lost; the
 	// row needs review.

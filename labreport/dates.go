@@ -40,7 +40,7 @@ const (
 )
 
 // findDate returns the first date in a text as it is published, the printed text,
-// and whether it could be told which number is what.
+// and whether it is clear which number is what.
 func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reYMD.FindStringSubmatch(s); m != nil {
 		if d, ok := ymd(m[1], m[2], m[3]); ok {

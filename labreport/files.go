@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"image"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -44,4 +45,17 @@ func (x Extractors) Extract(ctx context.Context, file File, page func(Page) erro
 		return fmt.Errorf("%w: no extractor for this type of file", healthlab.Unimplemented)
 	}
 	return e.Extract(ctx, file, page)
+}
+
+// Renderers is a [Renderer] that picks one by the type of the file. Do not change it while
+// it is in use.
+type Renderers map[string]Renderer
+
+// RenderPage implements [Renderer]. A type that is not in the map is [healthlab.Unimplemented].
+func (x Renderers) RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error) {
+	r := x[file.Type]
+	if r == nil {
+		return nil, fmt.Errorf("%w: no renderer for this type of file", healthlab.Unimplemented)
+	}
+	return r.RenderPage(ctx, file, page, pixels)
 }

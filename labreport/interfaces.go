@@ -38,7 +38,7 @@ type Store interface {
 	// it must be pure. Concurrent updates behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) ([]healthlab.Event, error)) (Job, error)
 
-	// List returns jobs, oldest first, ties by id.
+	// List returns jobs, newest first, ties by descending id.
 	List(ctx context.Context, q Query) ([]Job, error)
 
 	// Claim takes at most n jobs of any team that are due at an instant, the
@@ -54,10 +54,18 @@ type Query struct {
 	User healthlab.UserID
 	// Status keeps jobs with one of these; empty means any.
 	Status []Status
-	// After, if not zero, begins after this job.
-	After JobID
+	// Corrected keeps the jobs whose review has corrections.
+	Corrected bool
+	// After, if not zero, begins after this place. The job there need not exist.
+	After Place
 	// Size is the most jobs to return, at least 1.
 	Size int
+}
+
+// Place is the position of a job in a list.
+type Place struct {
+	CreatedAt time.Time
+	ID        JobID
 }
 
 // BlobStore keeps files. An implementation encrypts them at rest;

@@ -45,7 +45,7 @@ const (
 	Rejected      Trigger = "rejected"
 )
 
-// variant is whether a job was asked to be reviewed by a person.
+// variant is whether a person reviews the job.
 type variant bool
 
 var lifecycle = fsm.Must(fsm.Table[Status, Trigger, variant, struct{}]{
@@ -125,6 +125,8 @@ type Job struct {
 	FailureReason    FailureReason
 	NeedsHumanReview bool
 	Files            []StoredFile
+	// Pages is how many pages were read.
+	Pages int
 	// Draft is what was read. No later step changes it.
 	Draft *Data
 	// Review is what a person decided about the draft; nil before.
@@ -154,9 +156,10 @@ type Review struct {
 	// By names the reviewer in the host's own words.
 	By string
 	At time.Time
-	// Approved, with what was published: the draft with the reviewer's corrections.
-	Approved bool
-	Data     *Data
+	// Approved, with the draft as Corrections change it in Data; nil without corrections.
+	Approved    bool
+	Corrections []Correction
+	Data        *Data
 	// Reason of a rejection.
 	Reason FailureReason
 }
@@ -180,6 +183,9 @@ func (j *Job) Published() PublishedJob {
 	}
 	return p
 }
+
+// Corrected reports whether the job's review has corrections.
+func (j *Job) Corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
 // move takes the job along its lifecycle.
 func (j *Job) move(on Trigger, at time.Time) error {

@@ -13,7 +13,7 @@ type question struct {
 	unitText string
 	panel    string
 	specimen Specimen
-	// inOrder is what the value is: Qn, Ord or Titr; empty if it cannot be told.
+	// inOrder is what the value is: Qn, Ord or Titr; empty if unknown.
 	scale string
 	low   *float64
 	high  *float64

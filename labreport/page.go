@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"image"
 	"math"
 	"regexp"
 	"slices"
@@ -40,6 +41,8 @@ type Word struct {
 	// Confidence is how sure the extractor is of the letters, 0 to 1. A PDF's own
 	// text is 1.
 	Confidence float64
+	// Votes is how many independent readings of the place saw this text; 0 counts as 1.
+	Votes int
 	// Alternative is what another reading of the same place saw, empty if it saw the
 	// same.
 	Alternative string
@@ -91,11 +94,21 @@ type TextExtractor interface {
 	Extract(ctx context.Context, file File, page func(Page) error) error
 }
 
+// Renderer draws the pages of files.
+//
+// RenderPage draws one page, counted from 1, upright, with at most pixels pixels.
+// [healthlab.NotFound] if the file has no such page; the other errors are those of
+// [TextExtractor].
+type Renderer interface {
+	RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error)
+}
+
 // token is a word, or a part of one, in page units.
 type token struct {
 	text           string
 	x0, x1, y0, y1 float64
 	conf           float64
+	votes          int
 	alt            string
 	// gap says that the token begins a cell: it stands apart from the one before.
 	gap bool
@@ -155,7 +168,7 @@ func linesOf(p Page, index int) []line {
 			continue
 		}
 		t := token{text: text, x0: w.Box.X * p.Width, x1: (w.Box.X + w.Box.Width) * p.Width, y0: w.Box.Y * p.Height,
-			y1: (w.Box.Y + w.Box.Height) * p.Height, conf: w.Confidence, alt: w.Alternative, spaced: true}
+			y1: (w.Box.Y + w.Box.Height) * p.Height, conf: w.Confidence, votes: w.Votes, alt: w.Alternative, spaced: true}
 		words = append(words, t)
 		heights = append(heights, t.height())
 	}

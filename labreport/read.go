@@ -82,7 +82,7 @@ func (r *Reader) Judge(p Page) float64 {
 }
 
 // Language says which language a page is in, by the words of reports that stand on it:
-// en, de, es or fr; empty if it cannot be told. It is for an extractor of pictures that
+// en, de, es or fr; empty if unknown. It is for an extractor of pictures that
 // has dictionaries.
 func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
 

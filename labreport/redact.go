@@ -50,6 +50,42 @@ func (Review) GoString() string { return redacted }
 // LogValue shows nothing of what Review holds.
 func (Review) LogValue() slog.Value { return slog.StringValue(redacted) }
 
+// String shows nothing of what JobReview holds.
+func (JobReview) String() string { return redacted }
+
+// GoString shows nothing of what JobReview holds.
+func (JobReview) GoString() string { return redacted }
+
+// LogValue shows nothing of what JobReview holds.
+func (JobReview) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Correction holds.
+func (Correction) String() string { return redacted }
+
+// GoString shows nothing of what Correction holds.
+func (Correction) GoString() string { return redacted }
+
+// LogValue shows nothing of what Correction holds.
+func (Correction) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what AddedRow holds.
+func (AddedRow) String() string { return redacted }
+
+// GoString shows nothing of what AddedRow holds.
+func (AddedRow) GoString() string { return redacted }
+
+// LogValue shows nothing of what AddedRow holds.
+func (AddedRow) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Example holds.
+func (Example) String() string { return redacted }
+
+// GoString shows nothing of what Example holds.
+func (Example) GoString() string { return redacted }
+
+// LogValue shows nothing of what Example holds.
+func (Example) LogValue() slog.Value { return slog.StringValue(redacted) }
+
 // String shows nothing of what Page holds.
 func (Page) String() string { return redacted }
 

@@ -87,7 +87,7 @@ func (d *document) settleUnit(r *row) {
 	if d.g.image {
 		// The letters of mcg are often read so; mEq has a q.
 		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
-		if !fits() || readsAsShort(r.unitText) && !ownUnit(terms, r.unit.UCUM) {
+		if !fits() || !ownUnit(terms, r.unit.UCUM) && (readsAsShort(r.unitText) || reMisreadMicro.MatchString(strings.ToLower(r.unitText))) {
 			if better, ok := units().repairFor(r.unitText, terms); ok {
 				take(better)
 			}
@@ -348,9 +348,13 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		}
 		seen := confOf(tokens)
 		if page.Image {
-			// A reader of pictures is too sure of itself: what it read is never as
-			// sure as a text layer.
-			c = min(0.89, c*0.96*(0.25+0.75*seen))
+			// One reading of a picture is too sure of itself. Readings that agree are
+			// nearly as sure as a text layer.
+			most := 0.89
+			if agreed(tokens) {
+				most = 0.95
+			}
+			c = min(most, c*0.96*(0.25+0.75*seen))
 		}
 		e[field] = Reading{Page: page.Number, Box: boxOf(tokens, page), Confidence: round2(max(0.05, min(0.99, c)))}
 	}
@@ -358,6 +362,8 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	name := 0.97
 	switch {
 	case r.known > 0.95:
+	case r.known > 0.8 && page.Image:
+		name = 0.92 // a letter may be misread: "HbAic"
 	case r.known > 0.8:
 		name = 0.95
 	default:
@@ -397,6 +403,11 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		e["source_panel_name"] = Reading{Page: p.Number, Box: boxOf(l.cells()[0], p), Confidence: round2(0.9 * confOf(l.cells()[0]))}
 	}
 	return e
+}
+
+// agreed reports whether two readings of the picture saw the same in every word.
+func agreed(tokens []token) bool {
+	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }
 
 // valueConfidence says how sure the reading of a value is.

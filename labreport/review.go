@@ -1,207 +1,358 @@
 package labreport
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"image/png"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Review by people. There is no HTTP for it: a host builds its own screen on these
-// methods.
-
-// PendingReviews returns jobs that wait for a person, oldest first, at most n, after
-// a job of an earlier call (zero to begin).
-func (s *Service) PendingReviews(ctx context.Context, team healthlab.TeamID, after JobID, n int) ([]Job, error) {
-	jobs, err := s.store.List(ctx, Query{Team: team, Status: []Status{PendingReview}, After: after, Size: max(1, n)})
-	if err != nil {
-		return nil, fmt.Errorf("list reviews: %w", err)
-	}
-	return jobs, nil
+// JobSummary is a job in a list for reviewers.
+type JobSummary struct {
+	ID               JobID            `json:"id"`
+	UserID           healthlab.UserID `json:"user_id"`
+	Status           Status           `json:"status"`
+	FailureReason    *FailureReason   `json:"failure_reason"`
+	NeedsHumanReview bool             `json:"needs_human_review"`
+	IsReviewed       bool             `json:"is_reviewed"`
+	// Pages is 0 until the report is read.
+	Pages     int            `json:"pages"`
+	CreatedAt healthlab.Time `json:"created_at"`
+	UpdatedAt healthlab.Time `json:"updated_at"`
+	// ReviewedBy and ReviewedAt are nil before the review.
+	ReviewedBy *string         `json:"reviewed_by"`
+	ReviewedAt *healthlab.Time `json:"reviewed_at"`
 }
 
-// Draft returns what was read of a job that waits for review. Precondition if it
-// does not.
-func (s *Service) Draft(ctx context.Context, team healthlab.TeamID, id JobID) (Data, error) {
+// JobReview is a job as a reviewer sees it.
+type JobReview struct {
+	JobSummary
+	// Draft is what was read, with the place and confidence of each field; nil until then.
+	Draft *Data `json:"draft"`
+	// Corrections are those of the review; never nil.
+	Corrections []Correction `json:"corrections"`
+	// Data is what clients see: nil until the job is completed.
+	Data *Data `json:"data"`
+}
+
+// Example is a correction beside what was read, for training and measuring readers.
+type Example struct {
+	JobID      JobID          `json:"job_id"`
+	ReviewedBy string         `json:"reviewed_by"`
+	ReviewedAt healthlab.Time `json:"reviewed_at"`
+	Correction Correction     `json:"correction"`
+	// Read is the field of a change as it was read; nil if it was not.
+	Read *string `json:"read"`
+	// Reading is where the field was read, and how surely; nil if it was not.
+	Reading *Reading `json:"reading"`
+	// Draft is the whole result as it was read; nil of added results and of metadata.
+	Draft *Result `json:"draft"`
+}
+
+// JobsQuery selects jobs for reviewers.
+type JobsQuery struct {
+	// Status keeps jobs with one of these; empty means any.
+	Status []Status
+	// User, if not zero, keeps the jobs of one user.
+	User healthlab.UserID
+	// Cursor continues after an earlier page: its Next. Empty for the first page.
+	Cursor string
+	// Size is the most jobs to return. Default 50.
+	Size int
+}
+
+// JobPage is one page of jobs, newest first.
+type JobPage struct {
+	Jobs []JobSummary
+	// Next is the cursor of the next page; empty after the last.
+	Next string
+}
+
+func (j *Job) place() Place { return Place{j.CreatedAt, j.ID} }
+
+func (p Place) cursor() string {
+	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
+}
+
+// placeOf reads a cursor.
+func placeOf(cursor string) (Place, error) {
+	at, id, _ := strings.Cut(cursor, ".")
+	micro, err1 := strconv.ParseInt(at, 10, 64)
+	name, err2 := uuid.Parse(id)
+	p := Place{time.UnixMicro(micro).UTC(), JobID{name}}
+	if errors.Join(err1, err2) != nil || p.cursor() != cursor {
+		var bad healthlab.Problems
+		bad.Add("cursor", "must be the next_cursor of an earlier page", "next_cursor")
+		return Place{}, bad.Err()
+	}
+	return p, nil
+}
+
+func (j *Job) summary() JobSummary {
+	s := JobSummary{
+		ID: j.ID, UserID: j.User, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil, Pages: j.Pages,
+		FailureReason: j.Published().FailureReason, CreatedAt: healthlab.At(j.CreatedAt), UpdatedAt: healthlab.At(j.UpdatedAt),
+	}
+	if j.Review != nil {
+		s.ReviewedBy, s.ReviewedAt = &j.Review.By, ptr(healthlab.At(j.Review.At))
+	}
+	return s
+}
+
+// Jobs lists the jobs of a team for reviewers. Invalid for a cursor that is none.
+func (s *Service) Jobs(ctx context.Context, team healthlab.TeamID, q JobsQuery) (JobPage, error) {
+	if q.Size <= 0 {
+		q.Size = 50
+	}
+	list := Query{Team: team, User: q.User, Status: q.Status, Size: q.Size + 1}
+	if q.Cursor != "" {
+		var err error
+		if list.After, err = placeOf(q.Cursor); err != nil {
+			return JobPage{}, err
+		}
+	}
+	jobs, err := s.store.List(ctx, list)
+	if err != nil {
+		return JobPage{}, fmt.Errorf("list parsing jobs: %w", err)
+	}
+	page := JobPage{Jobs: []JobSummary{}}
+	if len(jobs) > q.Size {
+		jobs = jobs[:q.Size]
+		page.Next = jobs[q.Size-1].place().cursor()
+	}
+	for i := range jobs {
+		page.Jobs = append(page.Jobs, jobs[i].summary())
+	}
+	return page, nil
+}
+
+// JobReview returns a job with its draft. NotFound with [RuleJobNotFound] if the team has no
+// such job.
+func (s *Service) JobReview(ctx context.Context, team healthlab.TeamID, id JobID) (JobReview, error) {
+	j, err := s.job(ctx, team, id)
+	if err != nil {
+		return JobReview{}, fmt.Errorf("read parsing job: %w", err)
+	}
+	out := JobReview{JobSummary: j.summary(), Draft: j.Draft, Corrections: []Correction{}, Data: j.Published().Data}
+	if j.Review != nil && j.Review.Corrections != nil {
+		out.Corrections = j.Review.Corrections
+	}
+	return out, nil
+}
+
+func (s *Service) job(ctx context.Context, team healthlab.TeamID, id JobID) (Job, error) {
 	j, err := s.store.Get(ctx, team, id)
 	if errors.Is(err, healthlab.NotFound) {
-		return Data{}, rule(healthlab.NotFound, RuleJobNotFound, "the team has no such parsing job")
+		return Job{}, noJob(id)
 	}
-	if err != nil {
-		return Data{}, fmt.Errorf("get draft: %w", err)
-	}
-	if j.Status != PendingReview || j.Draft == nil {
-		return Data{}, fmt.Errorf("get draft: %w: the job does not wait for review", healthlab.Precondition)
-	}
-	return *j.Draft, nil
+	return j, err
 }
 
-// Approve completes a job with the draft, or with corrected data in its place. What
-// was read stays beside it. by names the reviewer, for the record. What is empty in
-// corrected data, where something is always published, is published as unknown. Invalid
-// if it cannot be published, Precondition if the job does not wait for
-// review.
-func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, by string, corrected *Data) (PublishedJob, error) {
-	if err := checkReview(by, corrected); err != nil {
+func noJob(id JobID) error {
+	return rule(healthlab.NotFound, RuleJobNotFound, "parsing job "+id.String()+" not found")
+}
+
+// PagePixels is the most pixels of the picture of a page.
+const PagePixels = 2_000_000
+
+// PagePNG returns the picture of a page of a job, counted from 1, as PNG of at most
+// [PagePixels]. NotFound with [RuleJobNotFound] or [RulePageNotFound], also once the files
+// are deleted; Unimplemented with [RulePageNotDrawn] without a [Renderer] for the file.
+func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, page int) ([]byte, error) {
+	j, err := s.job(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("draw page: %w", err)
+	}
+	if len(j.Files) == 0 {
+		return nil, rule(healthlab.NotFound, RulePageNotFound, "the files of the parsing job were deleted when their retention ended")
+	}
+	if s.opts.Renderer == nil {
+		return nil, errNotDrawn()
+	}
+	// Several files are pictures of one page each.
+	file, inFile := 0, page
+	if len(j.Files) > 1 {
+		file, inFile = page-1, 1
+	}
+	missing := rule(healthlab.NotFound, RulePageNotFound, fmt.Sprintf("page %d of the parsing job not found", page))
+	if page < 1 || file >= len(j.Files) {
+		return nil, missing
+	}
+	data, err := s.load(ctx, j.Files[file])
+	if err != nil {
+		return nil, fmt.Errorf("draw page: %w", err)
+	}
+	img, err := s.opts.Renderer.RenderPage(ctx, File{Type: j.Files[file].Type, Data: data}, inFile, PagePixels)
+	switch {
+	case errors.Is(err, healthlab.NotFound):
+		return nil, missing
+	case errors.Is(err, healthlab.Unimplemented), errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
+		return nil, errNotDrawn()
+	case err != nil:
+		return nil, fmt.Errorf("draw page: %w", err)
+	}
+	var out bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	if err := encoder.Encode(&out, img); err != nil {
+		return nil, fmt.Errorf("draw page: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func errNotDrawn() error {
+	return rule(healthlab.Unimplemented, RulePageNotDrawn, "this installation cannot draw the page")
+}
+
+// Approve completes a job with the draft as the corrections change it; see
+// [Reader.Correct]. The draft stays beside it. by names the reviewer, for the record.
+// Invalid if a correction does not fit the draft, Precondition with
+// [RuleJobNotInReview] if the job does not wait for review.
+func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, by string, corrections []Correction) (PublishedJob, error) {
+	if err := checkReviewer(by).Err(); err != nil {
 		return PublishedJob{}, err
 	}
-	if corrected != nil {
-		data := corrected.published()
-		corrected = &data
-	}
-	return s.decide(ctx, team, id, Approved, Review{By: by, Approved: true, Data: corrected})
+	return s.decide(ctx, team, id, Approved, func(j *Job) (Review, error) {
+		r := Review{By: by, Approved: true}
+		if len(corrections) == 0 {
+			return r, nil
+		}
+		data, err := s.reader.Correct(*j.Draft, corrections)
+		r.Corrections, r.Data = corrections, &data
+		return r, err
+	})
 }
 
-// Reject fails a job with a reason. Faults as of Approve.
+// Reject fails a job with a reason. Errors as of Approve.
 func (s *Service) Reject(ctx context.Context, team healthlab.TeamID, id JobID, by string, reason FailureReason) (PublishedJob, error) {
-	var p healthlab.Problems
-	if by == "" {
-		p.Add("missing", "a review needs a reviewer", "by")
-	}
-	if !slices.Contains([]FailureReason{InvalidInput, LowQuality, NotEnglish, TooManyPages, ProcessingError}, reason) {
-		p.Add("enum", "not one of the failure reasons", "reason")
+	p := checkReviewer(by)
+	if all := []FailureReason{InvalidInput, LowQuality, NotEnglish, TooManyPages, ProcessingError}; !slices.Contains(all, reason) {
+		p.Add("enum", fmt.Sprintf("must be one of %v", all), "failure_reason")
 	}
 	if err := p.Err(); err != nil {
 		return PublishedJob{}, err
 	}
-	return s.decide(ctx, team, id, Rejected, Review{By: by, Reason: reason})
+	return s.decide(ctx, team, id, Rejected, func(*Job) (Review, error) { return Review{By: by, Reason: reason}, nil })
 }
 
-// checkReview checks what a reviewer wrote.
-func checkReview(by string, d *Data) error {
-	var p healthlab.Problems
+func checkReviewer(by string) (p healthlab.Problems) {
+	const most = 200
 	if by == "" {
-		p.Add("missing", "a review needs a reviewer", "by")
-	}
-	if d != nil {
-		if d.Results == nil {
-			p.Add("missing", "results is a list", "data", "results")
-		}
-		p.Under(d.Metadata.Evidence.check(), "data", "metadata", "evidence")
-		for i := range d.Results {
-			p.Under(d.Results[i].check(), "data", "results", i)
-		}
-	}
-	return p.Err()
-}
-
-// check finds what cannot be published of a result.
-func (res *Result) check() healthlab.Problems {
-	var p healthlab.Problems
-	if res.TestName == "" {
-		p.Add("missing", "a result needs a name", "test_name")
-	}
-	if res.Value == "" {
-		p.Add("missing", "a result needs a value", "value")
-	}
-	for _, end := range []struct {
-		name string
-		n    *json.Number
-	}{{"min_reference_range", res.MinReferenceRange}, {"max_reference_range", res.MaxReferenceRange}} {
-		if end.n == nil {
-			continue
-		}
-		if _, err := json.Marshal(end.n); err != nil || *end.n == "" {
-			p.Add("number", "not a number", end.name)
-		}
-	}
-	if len(res.LoincMatches) > maxMatches {
-		p.Add("too_long", "a result has at most 5 candidates", "loinc_matches")
-	}
-	for k, m := range res.LoincMatches {
-		if !ValidCode(m.LoincCode) {
-			p.Add("loinc_code", "not a LOINC code", "loinc_matches", k, "loinc_code")
-		}
-		if !share(m.ConfidenceScore) {
-			p.Add("out_of_range", "is 0 to 1", "loinc_matches", k, "confidence_score")
-		}
-	}
-	p.Under(res.Evidence.check(), "evidence")
-	return p
-}
-
-// check finds what is no place on a page.
-func (e Evidence) check() healthlab.Problems {
-	var p healthlab.Problems
-	for _, name := range slices.Sorted(maps.Keys(e)) {
-		if r := e[name]; r.Page < 1 || !share(r.Confidence) || !share(r.Box.X) || !share(r.Box.Y) || !share(r.Box.Width) || !share(r.Box.Height) {
-			p.Add("out_of_range", "pages count from 1, places and confidences are 0 to 1", name)
-		}
+		p.Add("missing", "must name the reviewer", "reviewed_by")
+	} else if len(by) > most {
+		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", most), "reviewed_by")
 	}
 	return p
-}
-
-func share(v float64) bool { return v >= 0 && v <= 1 }
-
-// published returns a copy in which what was left out is said to be unknown.
-func (d Data) published() Data {
-	text := func(s *string, unknown string) {
-		if *s == "" {
-			*s = unknown
-		}
-	}
-	places := func(e *Evidence) {
-		if *e == nil {
-			*e = Evidence{}
-		}
-	}
-	text(&d.Metadata.Gender, "other")
-	places(&d.Metadata.Evidence)
-	d.Results = slices.Clone(d.Results)
-	for i := range d.Results {
-		r := &d.Results[i]
-		text((*string)(&r.SampleType), string(NoSpecimen))
-		text(&r.MeasurementKind, "unknown")
-		text(&r.Sensitivity, "unknown")
-		if r.Interpretation == nil {
-			r.Interpretation = ptr(Unclear)
-		}
-		places(&r.Evidence)
-		r.LoincMatches = slices.Clone(r.LoincMatches)
-		for k := range r.LoincMatches {
-			if r.LoincMatches[k].Aliases == nil {
-				r.LoincMatches[k].Aliases = []string{}
-			}
-		}
-	}
-	return d
 }
 
 // decide records a person's decision.
-func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, r Review) (PublishedJob, error) {
+func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, review func(*Job) (Review, error)) (PublishedJob, error) {
 	at, event := s.now(), s.opts.NewID()
-	r.At = at
-	j, err := s.store.Get(ctx, team, id) // does not find the job of a deleted user
+	j, err := s.job(ctx, team, id) // does not find the job of a deleted user
 	if err == nil {
 		j, err = s.store.Update(ctx, team, id, func(j *Job) ([]healthlab.Event, error) {
 			if err := j.move(on, at); err != nil {
 				return nil, err
 			}
-			review := r
-			j.Review, j.FailureReason = &review, r.Reason
+			r, err := review(j)
+			if err != nil {
+				return nil, err
+			}
+			r.At = at
+			j.Review, j.FailureReason = &r, r.Reason
 			j.DueAt = at.Add(s.opts.Retention)
-			return s.told(j, event)
+			e, err := j.event(EventJobUpdated, event, j.UpdatedAt)
+			return []healthlab.Event{e}, err
 		})
 	}
+	var wrong *TransitionError
 	switch {
+	case errors.As(err, &wrong):
+		return PublishedJob{}, rule(healthlab.Precondition, RuleJobNotInReview, fmt.Sprintf("the parsing job is %s; only a job in pending_review can be reviewed", wrong.From))
 	case errors.Is(err, healthlab.NotFound):
-		return PublishedJob{}, rule(healthlab.NotFound, RuleJobNotFound, "the team has no such parsing job")
+		return PublishedJob{}, noJob(id)
 	case err != nil:
 		return PublishedJob{}, fmt.Errorf("review parsing job: %w", err)
 	}
 	return j.Published(), nil
 }
 
-func (s *Service) told(j *Job, id uuid.UUID) ([]healthlab.Event, error) {
-	e, err := j.event(EventJobUpdated, id, j.UpdatedAt)
-	if err != nil {
-		return nil, err
+// Examples calls each with every correction of a team's reviews, newest job first, and
+// stops at its first error. Corrections of erased users are gone with their jobs.
+func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func(Example) error) error {
+	q := Query{Team: team, Corrected: true, Size: 100}
+	for {
+		jobs, err := s.store.List(ctx, q)
+		if err != nil {
+			return fmt.Errorf("list corrections: %w", err)
+		}
+		for i := range jobs {
+			for _, c := range jobs[i].Review.Corrections {
+				if err := each(jobs[i].example(c)); err != nil {
+					return err
+				}
+			}
+		}
+		if len(jobs) < q.Size {
+			return nil
+		}
+		q.After = jobs[len(jobs)-1].place()
 	}
-	return []healthlab.Event{e}, nil
+}
+
+// example returns a correction beside what was read.
+func (j *Job) example(c Correction) Example {
+	e := Example{JobID: j.ID, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
+	evidence := j.Draft.Metadata.Evidence
+	if c.Result != nil && c.Action != AddResult {
+		e.Draft = &j.Draft.Results[*c.Result]
+		evidence = e.Draft.Evidence
+	}
+	if c.Action != ChangeField {
+		return e
+	}
+	if at, ok := evidence[c.Field]; ok {
+		e.Reading = &at
+	}
+	switch {
+	case e.Draft != nil:
+		e.Read = e.Draft.text(c.Field)
+	case c.Field == "gender":
+		e.Read = &j.Draft.Metadata.Gender
+	default:
+		e.Read = *j.Draft.Metadata.metadataField(c.Field)
+	}
+	return e
+}
+
+// text returns a field of the result by its JSON name; nil if it was not read.
+func (res *Result) text(field string) *string {
+	switch field {
+	case fieldName:
+		return &res.TestName
+	case fieldValue:
+		return &res.Value
+	case fieldUnits:
+		return res.Units
+	case fieldRange:
+		return res.ReferenceRange
+	case fieldPanel:
+		return res.SourcePanelName
+	case fieldSpecimen:
+		return ptr(string(res.SampleType))
+	case fieldMeans:
+		return (*string)(res.Interpretation)
+	}
+	if len(res.LoincMatches) == 0 {
+		return nil
+	}
+	return &res.LoincMatches[0].LoincCode
 }

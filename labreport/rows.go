@@ -194,12 +194,7 @@ func (res *Result) match(candidates []candidate, q question) (best float64) {
 			second = c.score
 		}
 		if i < maxMatches && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
-			names := c.term.Names
-			if len(names) > 5 {
-				names = names[:5]
-			}
-			res.LoincMatches = append(res.LoincMatches, Match{LoincCode: c.term.Code, LoincName: c.term.Name, DisplayName: c.term.Display,
-				Aliases: append([]string{}, names...), ConfidenceScore: round2(c.score)})
+			res.LoincMatches = append(res.LoincMatches, c.term.match(c.score))
 		}
 	}
 	status := NoMatch

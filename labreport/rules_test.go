@@ -231,7 +231,7 @@ CRP  3,2  mg/l  < 5,0`))
 	require.Equal(t, map[string]string{"Kreatinin": "0.60 1.30", "Kalium": "3.50 5.0", "Thrombozyten": "140 400", "Base Excess": "-2.0 3.00", "CRP": "null 5.0"}, got)
 }
 
-// A catalogue that cannot be asked costs the codes, and nothing else.
+// Without the catalogue a result has no codes, and all else.
 func TestMatcherThatFailsIsNoFailure(t *testing.T) {
 	r := generate("six columns", layouts["six columns"], 1)
 	with, _ := labreport.NewReader(nil).Read(r.pages)

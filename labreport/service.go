@@ -63,6 +63,9 @@ type Options struct {
 	Workers int
 	// Rows makes rows of words. Default: the reader's own pipeline.
 	Rows RowExtractor
+	// Renderer draws the pages of a job for reviewers. Default: none; their pictures are
+	// then [healthlab.Unimplemented].
+	Renderer Renderer
 	// Idle is how long background work waits when there is nothing to do. Default
 	// 1 s.
 	Idle time.Duration
@@ -370,10 +373,7 @@ func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 
 // Get returns one job. NotFound with [RuleJobNotFound] if the team has no such job.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id JobID) (PublishedJob, error) {
-	j, err := s.store.Get(ctx, team, id)
-	if errors.Is(err, healthlab.NotFound) {
-		return PublishedJob{}, rule(healthlab.NotFound, RuleJobNotFound, "the team has no such parsing job")
-	}
+	j, err := s.job(ctx, team, id)
 	if err != nil {
 		return PublishedJob{}, fmt.Errorf("get parsing job: %w", err)
 	}
@@ -470,7 +470,7 @@ func (s *Service) read(ctx context.Context, j Job) error {
 		return s.fail(ctx, j, at, reason)
 	}
 	return s.finish(ctx, j, at, Read, func(j *Job) {
-		j.Draft = &data
+		j.Draft, j.Pages = &data, len(pages)
 		j.DueAt = time.Time{}
 		if j.Status == Completed {
 			j.DueAt = at.Add(s.opts.Retention)
@@ -574,7 +574,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 		if len(jobs) < q.Size {
 			return nil
 		}
-		q.After = jobs[len(jobs)-1].ID
+		q.After = jobs[len(jobs)-1].place()
 	}
 }
 
@@ -609,8 +609,8 @@ func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, e
 	return nil
 }
 
-// fail ends a job. Staging that fails is told twice, so that a subscriber of either
-// event hears of it.
+// fail ends a job. Staging that fails emits both events, so that a subscriber of either
+// receives one.
 func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	on, names := ReadingFailed, []string{EventJobUpdated}
 	if j.Status == UploadPending {

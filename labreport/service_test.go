@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,24 +22,26 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// paper is an extractor that knows what stands on its files.
-type paper struct {
+// fakeExtractor is an extractor that knows what stands on its files.
+type fakeExtractor struct {
 	pages []labreport.Page
 	fault error
 	calls int
 }
 
-func (p *paper) Check(_ context.Context, f labreport.File) (int, error) {
+func (p *fakeExtractor) Check(_ context.Context, f labreport.File) (int, error) {
 	switch {
 	case bytes.Contains(f.Data, []byte("broken")):
 		return 0, fmt.Errorf("%w: not a PDF", healthlab.Invalid)
+	case bytes.Contains(f.Data, []byte("locked")):
+		return 0, fmt.Errorf("%w: %w", healthlab.Invalid, labreport.ErrPassword)
 	case bytes.Contains(f.Data, []byte("long")):
 		return 31, nil
 	}
 	return max(1, len(p.pages)), nil
 }
 
-func (p *paper) Extract(_ context.Context, _ labreport.File, page func(labreport.Page) error) error {
+func (p *fakeExtractor) Extract(_ context.Context, _ labreport.File, page func(labreport.Page) error) error {
 	p.calls++
 	if p.fault != nil {
 		return p.fault
@@ -53,50 +54,50 @@ func (p *paper) Extract(_ context.Context, _ labreport.File, page func(labreport
 	return nil
 }
 
-type everybody struct{ user healthlab.UserID }
+type oneUser struct{ user healthlab.UserID }
 
-func (e everybody) HasUser(_ context.Context, _ healthlab.TeamID, id healthlab.UserID) (bool, error) {
+func (e oneUser) HasUser(_ context.Context, _ healthlab.TeamID, id healthlab.UserID) (bool, error) {
 	return id == e.user, nil
 }
 
-// journal keeps what a store was told, beside the store.
-type journal struct {
+// eventLog is a store that also keeps the events of updates.
+type eventLog struct {
 	labreport.Store
 	events []healthlab.Event
 }
 
-func (j *journal) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error) {
-	var told []healthlab.Event
+func (j *eventLog) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error) {
+	var events []healthlab.Event
 	got, err := j.Store.Update(ctx, team, id, func(x *labreport.Job) ([]healthlab.Event, error) {
 		var err error
-		told, err = change(x)
-		return told, err
+		events, err = change(x)
+		return events, err
 	})
 	if err == nil {
-		j.events = append(j.events, told...)
+		j.events = append(j.events, events...)
 	}
 	return got, err
 }
 
-// desk is a service with everything round it.
-type desk struct {
+// testService is a service with its stores and a fake extractor.
+type testService struct {
 	*labreport.Service
-	paper *paper
-	store *journal
-	blobs labreport.BlobStore
-	team  healthlab.TeamID
-	user  healthlab.UserID
-	now   time.Time
+	extractor *fakeExtractor
+	store     *eventLog
+	blobs     labreport.BlobStore
+	team      healthlab.TeamID
+	user      healthlab.UserID
+	now       time.Time
 }
 
-func newDesk(t *testing.T, opts labreport.Options) *desk {
+func newTestService(t *testing.T, opts labreport.Options) *testService {
 	t.Helper()
 	m := memory.New(nil)
-	d := &desk{paper: &paper{pages: generate("six columns", layouts["six columns"], 1).pages}, store: &journal{Store: m.ParsingJobs()}, blobs: m.Blobs(),
+	d := &testService{extractor: &fakeExtractor{pages: generate("six columns", layouts["six columns"], 1).pages}, store: &eventLog{Store: m.ParsingJobs()}, blobs: m.Blobs(),
 		team: healthlab.TeamID{UUID: uuid.New()}, user: healthlab.UserID{UUID: uuid.New()}, now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	opts.Now = func() time.Time { return d.now }
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Production)
-	s, err := labreport.New(d.store, d.blobs, everybody{d.user}, d.paper, nil, &opts)
+	s, err := labreport.New(d.store, d.blobs, oneUser{d.user}, d.extractor, nil, &opts)
 	require.NoError(t, err)
 	d.Service = s
 	return d
@@ -104,7 +105,7 @@ func newDesk(t *testing.T, opts labreport.Options) *desk {
 
 var pdf = labreport.File{Type: "application/pdf", Data: []byte("%PDF-1.4 a report")}
 
-func (d *desk) create(t *testing.T, review bool) labreport.JobID {
+func (d *testService) create(t *testing.T, review bool) labreport.JobID {
 	t.Helper()
 	j, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{pdf}, NeedsHumanReview: review})
 	require.NoError(t, err)
@@ -112,7 +113,7 @@ func (d *desk) create(t *testing.T, review bool) labreport.JobID {
 }
 
 // work does all that is due now.
-func (d *desk) work(t *testing.T) {
+func (d *testService) work(t *testing.T) {
 	t.Helper()
 	for range 10 {
 		jobs, err := d.store.Claim(t.Context(), d.now, d.now.Add(time.Minute), 10)
@@ -126,15 +127,15 @@ func (d *desk) work(t *testing.T) {
 	}
 }
 
-func (d *desk) get(t *testing.T, id labreport.JobID) labreport.PublishedJob {
+func (d *testService) get(t *testing.T, id labreport.JobID) labreport.PublishedJob {
 	t.Helper()
 	j, err := d.Get(t.Context(), d.team, id)
 	require.NoError(t, err)
 	return j
 }
 
-// told returns the events as "name status".
-func (d *desk) told(t *testing.T) []string {
+// eventStatuses returns the events as "name status".
+func (d *testService) eventStatuses(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, e := range d.store.events {
@@ -146,7 +147,7 @@ func (d *desk) told(t *testing.T) []string {
 }
 
 func TestReportFromUploadToData(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
+	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	first := d.get(t, id)
 	require.Equal(t, labreport.UploadPending, first.Status)
@@ -156,7 +157,7 @@ func TestReportFromUploadToData(t *testing.T) {
 	require.Equal(t, labreport.Completed, done.Status)
 	require.NotEmpty(t, done.Data.Results)
 	require.False(t, done.IsReviewed)
-	require.Equal(t, []string{"created started", "updated completed"}, d.told(t))
+	require.Equal(t, []string{"created started", "updated completed"}, d.eventStatuses(t))
 
 	// The files go when retention ends; the job stays.
 	d.now = d.now.Add(30 * 24 * time.Hour)
@@ -169,98 +170,13 @@ func TestReportFromUploadToData(t *testing.T) {
 	require.NotNil(t, d.get(t, id).Data)
 }
 
-func TestReviewKeepsWhatWasRead(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
-	id := d.create(t, true)
-	d.work(t)
-	require.Equal(t, labreport.PendingReview, d.get(t, id).Status)
-	require.Nil(t, d.get(t, id).Data, "clients see no draft")
-	waiting, err := d.PendingReviews(t.Context(), d.team, labreport.JobID{}, 10)
-	require.NoError(t, err)
-	require.Len(t, waiting, 1)
-	draft, err := d.Draft(t.Context(), d.team, id)
-	require.NoError(t, err)
-	read := draft.Results[0].Value
-
-	draft.Results[0].Value = "42"
-	done, err := d.Approve(t.Context(), d.team, id, "dr. example", &draft)
-	require.NoError(t, err)
-	require.Equal(t, labreport.Completed, done.Status)
-	require.True(t, done.IsReviewed)
-	require.Equal(t, "42", done.Data.Results[0].Value)
-	kept, err := d.store.Get(t.Context(), d.team, id)
-	require.NoError(t, err)
-	require.Equal(t, read, kept.Draft.Results[0].Value)
-	require.Equal(t, "dr. example", kept.Review.By)
-	require.Equal(t, d.now, kept.Review.At)
-
-	_, err = d.Approve(t.Context(), d.team, id, "somebody", nil)
-	require.ErrorIs(t, err, healthlab.Precondition)
-	require.Equal(t, []string{"created started", "updated pending_review", "updated completed"}, d.told(t))
-}
-
-// What a reviewer leaves out is published as what nobody knows, and what cannot be
-// published is refused.
-func TestReviewedDataIsPublishable(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
-	id := d.create(t, true)
-	d.work(t)
-	match := func(m labreport.Match) *labreport.Data {
-		return &labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", LoincMatches: []labreport.Match{m}}}}
-	}
-	read := func(r labreport.Reading) *labreport.Data {
-		return &labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", Evidence: labreport.Evidence{"value": r}}}}
-	}
-	six := match(labreport.Match{LoincCode: "2498-4"})
-	for range 5 {
-		six.Results[0].LoincMatches = append(six.Results[0].LoincMatches, six.Results[0].LoincMatches[0])
-	}
-	for name, c := range map[string]struct {
-		data *labreport.Data
-		path []any
-	}{
-		"a word as a bound":   {&labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", MinReferenceRange: ptr(json.Number("true"))}}}, []any{"data", "results", 0, "min_reference_range"}},
-		"no bound":            {&labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", MaxReferenceRange: ptr(json.Number(""))}}}, []any{"data", "results", 0, "max_reference_range"}},
-		"too sure of a code":  {match(labreport.Match{LoincCode: "2498-4", ConfidenceScore: 1.1}), []any{"data", "results", 0, "loinc_matches", 0, "confidence_score"}},
-		"six candidates":      {six, []any{"data", "results", 0, "loinc_matches"}},
-		"a page before all":   {read(labreport.Reading{Page: 0}), []any{"data", "results", 0, "evidence", "value"}},
-		"no number":           {read(labreport.Reading{Page: 1, Confidence: math.NaN()}), []any{"data", "results", 0, "evidence", "value"}},
-		"a box off the page":  {read(labreport.Reading{Page: 1, Box: labreport.Box{X: 2}}), []any{"data", "results", 0, "evidence", "value"}},
-		"metadata's evidence": {&labreport.Data{Results: []labreport.Result{}, Metadata: labreport.Metadata{Evidence: labreport.Evidence{"dob": {}}}}, []any{"data", "metadata", "evidence", "dob"}},
-	} {
-		_, err := d.Approve(t.Context(), d.team, id, "dr. example", c.data)
-		var broken *healthlab.InvalidError
-		require.ErrorAs(t, err, &broken, name)
-		require.Len(t, broken.Problems, 1, name)
-		require.Equal(t, c.path, broken.Problems[0].Path, name)
-	}
-	bare := match(labreport.Match{LoincCode: "2498-4"})
-	done, err := d.Approve(t.Context(), d.team, id, "dr. example", bare)
-	require.NoError(t, err)
-	require.Equal(t, match(labreport.Match{LoincCode: "2498-4"}), bare, "it is the caller's")
-	body, err := json.Marshal(done.Data)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata": {"patient_first_name": null, "patient_last_name": null, "dob": null, "gender": "other", "lab_name": null,
-			"date_reported": null, "date_collected": null, "specimen_number": null, "evidence": {}},
-		"results": [{"test_name": "Iron", "value": "90", "type": null, "units": null, "reference_range": null, "min_reference_range": null,
-			"max_reference_range": null, "source_panel_name": null, "sample_type": "unknown", "measurement_kind": "unknown", "sensitivity": "unknown",
-			"interpretation": "unknown", "is_above_max_range": null, "is_below_min_range": null, "loinc_match_status": null, "evidence": {},
-			"loinc_matches": [{"loinc_code": "2498-4", "loinc_name": "", "display_name": "", "aliases": [], "confidence_score": 0}]}]}`, string(body))
-}
-
-func TestRejectedReview(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
-	id := d.create(t, true)
-	d.work(t)
-	_, err := d.Reject(t.Context(), d.team, id, "", "nonsense")
-	var invalid *healthlab.InvalidError
-	require.ErrorAs(t, err, &invalid)
-	require.Len(t, invalid.Problems, 2)
-	got, err := d.Reject(t.Context(), d.team, id, "dr. example", labreport.LowQuality)
-	require.NoError(t, err)
-	require.Equal(t, labreport.Failed, got.Status)
-	require.Equal(t, labreport.LowQuality, *got.FailureReason)
-	require.True(t, got.IsReviewed)
+func TestPasswordIsNamed(t *testing.T) {
+	d := newTestService(t, labreport.Options{})
+	_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{{Data: []byte("%PDF-1.4 locked")}}})
+	var refused *healthlab.RuleError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, labreport.RuleUnreadablePDF, refused.Type)
+	require.Contains(t, refused.Msg, "needs a password")
 }
 
 func TestReasonsOfFailure(t *testing.T) {
@@ -279,10 +195,10 @@ func TestReasonsOfFailure(t *testing.T) {
 		"foreign language": {pages: typed(strings.Repeat("Анализ крови гемоглобин лейкоциты результат\n", 5)), reason: labreport.NotEnglish, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, labreport.Options{})
-			d.paper.fault = c.fault
+			d := newTestService(t, labreport.Options{})
+			d.extractor.fault = c.fault
 			if c.pages != nil {
-				d.paper.pages = c.pages
+				d.extractor.pages = c.pages
 			}
 			id := d.create(t, true)
 			for range 4 {
@@ -293,14 +209,14 @@ func TestReasonsOfFailure(t *testing.T) {
 			require.Equal(t, labreport.Failed, got.Status)
 			require.Equal(t, c.reason, *got.FailureReason)
 			require.False(t, got.IsReviewed)
-			require.Equal(t, c.calls, d.paper.calls)
-			require.Equal(t, []string{"created started", "updated failed"}, d.told(t))
+			require.Equal(t, c.calls, d.extractor.calls)
+			require.Equal(t, []string{"created started", "updated failed"}, d.eventStatuses(t))
 		})
 	}
 }
 
 func TestStagingThatFailsIsToldTwice(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
+	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	require.NoError(t, d.blobs.Delete(t.Context(), "lab-reports/"+d.team.String()+"/"+id.String()+"/0"))
 	for range 4 {
@@ -308,7 +224,7 @@ func TestStagingThatFailsIsToldTwice(t *testing.T) {
 		d.now = d.now.Add(time.Minute)
 	}
 	require.Equal(t, labreport.Failed, d.get(t, id).Status)
-	require.Equal(t, []string{"created failed", "updated failed"}, d.told(t))
+	require.Equal(t, []string{"created failed", "updated failed"}, d.eventStatuses(t))
 }
 
 func TestUploadsThatAreRefused(t *testing.T) {
@@ -333,7 +249,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		"31 pages":            {[]labreport.File{of("", "%PDF-1.4 long")}, labreport.RuleTooManyPages},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, labreport.Options{})
+			d := newTestService(t, labreport.Options{})
 			_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: c.files})
 			var broken *healthlab.RuleError
 			require.ErrorAs(t, err, &broken)
@@ -354,16 +270,16 @@ func TestWhoMayUpload(t *testing.T) {
 		require.ErrorAs(t, err, &r)
 		return r.Type
 	}
-	d := newDesk(t, off(labreport.Settings{}))
+	d := newTestService(t, off(labreport.Settings{}))
 	_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{pdf}})
 	require.Equal(t, labreport.RuleFeatureNotEnabled, ruleOf(err))
-	d = newDesk(t, off(labreport.Settings{Enabled: true}))
+	d = newTestService(t, off(labreport.Settings{Enabled: true}))
 	_, err = d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{pdf}, NeedsHumanReview: true})
 	require.Equal(t, labreport.RuleHumanReviewNotEnabled, ruleOf(err))
 	_, err = d.Create(t.Context(), d.team, labreport.Upload{User: healthlab.UserID{UUID: uuid.New()}, Files: []labreport.File{pdf}})
 	require.Equal(t, labreport.RuleUserNotFound, ruleOf(err))
 
-	d = newDesk(t, labreport.Options{Environment: healthlab.Sandbox, SandboxQuota: 2})
+	d = newTestService(t, labreport.Options{Environment: healthlab.Sandbox, SandboxQuota: 2})
 	d.create(t, false)
 	d.create(t, false)
 	_, err = d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{pdf}})
@@ -387,8 +303,8 @@ func (s *shut) Put(ctx context.Context, key string, content io.Reader) error {
 
 // A file never lies there without a job that knows of it.
 func TestAFileThatCannotBeKept(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
-	s, err := labreport.New(d.store, &shut{d.blobs, 1}, everybody{d.user}, d.paper, nil, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
+	d := newTestService(t, labreport.Options{})
+	s, err := labreport.New(d.store, &shut{d.blobs, 1}, oneUser{d.user}, d.extractor, nil, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
 	require.NoError(t, err)
 	png := labreport.File{Data: []byte("\x89PNG\r\n\x1a\n")}
 	_, err = s.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{png, png}})
@@ -397,7 +313,7 @@ func TestAFileThatCannotBeKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.Equal(t, labreport.Failed, jobs[0].Status)
-	require.Equal(t, []string{"created failed", "updated failed"}, d.told(t))
+	require.Equal(t, []string{"created failed", "updated failed"}, d.eventStatuses(t))
 	d.now = d.now.Add(30 * 24 * time.Hour)
 	d.work(t)
 	_, err = d.blobs.Get(t.Context(), jobs[0].Files[0].Key)
@@ -406,7 +322,7 @@ func TestAFileThatCannotBeKept(t *testing.T) {
 
 // A process that ends between the job and its files leaves a job that fails.
 func TestAnUploadThatIsCutOff(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
+	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	_, err := d.store.Update(t.Context(), d.team, id, func(j *labreport.Job) ([]healthlab.Event, error) {
 		j.DueAt = d.now.Add(2 * time.Minute) // as it is before the files are there
@@ -444,7 +360,7 @@ func TestRowsOfAnotherEngine(t *testing.T) {
 		{Name: "Empty", Value: " "},
 		{Name: "Sodium", Value: "140", Low: &none},
 	}}}
-	d := newDesk(t, labreport.Options{Rows: e})
+	d := newTestService(t, labreport.Options{Rows: e})
 	id := d.create(t, false)
 	d.work(t)
 	got := d.get(t, id).Data.Results
@@ -471,7 +387,7 @@ func TestRowsOfAnotherEngine(t *testing.T) {
 		"out of service": {engine{fault: errors.New("x")}, labreport.ProcessingError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, labreport.Options{Rows: c.e})
+			d := newTestService(t, labreport.Options{Rows: c.e})
 			id := d.create(t, false)
 			for range 4 {
 				d.work(t)
@@ -484,7 +400,7 @@ func TestRowsOfAnotherEngine(t *testing.T) {
 
 // A user's files go with the user.
 func TestForget(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
+	d := newTestService(t, labreport.Options{})
 	var keys []string
 	for range 3 {
 		keys = append(keys, "lab-reports/"+d.team.String()+"/"+d.create(t, false).String()+"/0")
@@ -501,7 +417,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// What a report holds is not told by printing it.
+// Printing a report shows nothing of what it holds.
 func TestNothingIsTold(t *testing.T) {
 	const mark = "Qz7Marker"
 	d := labreport.Data{Metadata: labreport.Metadata{LabName: ptr(mark), Gender: mark}, Results: []labreport.Result{{TestName: mark, Value: mark}}}
@@ -510,7 +426,8 @@ func TestNothingIsTold(t *testing.T) {
 	word := labreport.Word{Text: mark}
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	for _, v := range []any{d, &d, d.Metadata, d.Results[0], d.Results, j, &j, []labreport.Job{j}, review, j.Published(), word, labreport.Page{Words: []labreport.Word{word}}, labreport.File{Data: []byte(mark)}} {
+	for _, v := range []any{d, &d, d.Metadata, d.Results[0], d.Results, j, &j, []labreport.Job{j}, review, j.Published(), word, labreport.Page{Words: []labreport.Word{word}}, labreport.File{Data: []byte(mark)},
+		labreport.Correction{Value: ptr(mark)}, labreport.AddedRow{Value: mark}, labreport.Example{Read: ptr(mark)}, labreport.JobReview{Draft: &d}} {
 		logger.Info("x", "v", v)
 		require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", v, v, v, v), mark)
 	}
@@ -521,7 +438,7 @@ func ptr[T any](v T) *T { return &v }
 
 // A team's eleventh upload at the same time is refused, and one that ends makes room.
 func TestUploadsInProgress(t *testing.T) {
-	d := newDesk(t, labreport.Options{})
+	d := newTestService(t, labreport.Options{})
 	var all []*labreport.Intake
 	for range 10 {
 		i, err := d.Open(t.Context(), d.team)
@@ -546,10 +463,10 @@ func TestUploadsInProgress(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Exhausted)
 }
 
-// The background loop takes jobs by itself, and stops when it is told to.
+// The background loop takes jobs by itself and stops when its context ends.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, labreport.Options{})
+		d := newTestService(t, labreport.Options{})
 		id := d.create(t, false)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)

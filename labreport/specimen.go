@@ -20,7 +20,7 @@ const (
 	NoSpecimen     Specimen = "unknown"
 )
 
-// Fluids that are published as other and told apart for matching: a code of one is no code
+// Fluids that are published as other and distinguished for matching: a code of one is no code
 // of another.
 const (
 	dayUrine      Specimen = "urine_24h" // published as urine
@@ -48,7 +48,7 @@ func (s Specimen) published() Specimen {
 }
 
 // compatible reports whether a term of the specimen of may be what a row of the specimen s
-// means. Serum, plasma, whole and capillary blood are not told apart here.
+// means. Serum, plasma, whole and capillary blood are not distinguished here.
 func (s Specimen) compatible(of Specimen) bool {
 	blood := func(s Specimen) bool { return s == Blood || s == CapillaryBlood }
 	switch {

@@ -218,3 +218,48 @@ func TestAutoMatchNeedsSureReadings(t *testing.T) {
 		require.Equal(t, want, *last.LoincMatchStatus, flag)
 	}
 }
+
+// The row goes before its section or panel, and those before the report.
+func TestOrderOfSpecimens(t *testing.T) {
+	const head = "Test  Result  Units  Reference\n"
+	first := func(text string) labreport.Result {
+		t.Helper()
+		results := rowsOf(t, text)
+		require.NotEmpty(t, results, text)
+		return results[len(results)-1]
+	}
+	for name, c := range map[string]struct {
+		text string
+		want labreport.Specimen
+	}{
+		"row before section":    {"CSF\n" + head + "Glucose, urine  31  mg/dL  1 - 15\n", labreport.Urine},
+		"row before report":     {"Specimen: Serum\n" + head + "Glucose, CSF  31  mg/dL  40 - 70\n", labreport.OtherSpecimen},
+		"section before report": {"Specimen: Serum\n" + head + "URINALYSIS\nGlucose  31  mg/dL  1 - 15\nProtein  7  mg/dL  0 - 20\n", labreport.Urine},
+		"panel before report":   {"Specimen: Serum\nUrine Chemistry\n" + head + "Creatinine  98  mg/dL  20 - 320\n", labreport.Urine},
+		"report":                {"Specimen: Urine\n" + head + "Creatinine  98  mg/dL  20 - 320\n", labreport.Urine},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, first(c.text).SampleType) })
+	}
+}
+
+// Every specimen is known where a report states it, and has no code of another.
+func TestStatedSpecimens(t *testing.T) {
+	for stated, want := range map[string]labreport.Specimen{
+		"Whole blood": labreport.Blood, "Serum": labreport.Blood, "Plasma": labreport.Blood, "Urine": labreport.Urine, "Urine, 24 h": labreport.Urine,
+		"CSF": labreport.OtherSpecimen, "Pleural fluid": labreport.OtherSpecimen, "Peritoneal fluid": labreport.OtherSpecimen, "Ascites": labreport.OtherSpecimen,
+		"Synovial fluid": labreport.OtherSpecimen, "Joint fluid": labreport.OtherSpecimen, "Amniotic fluid": labreport.OtherSpecimen, "Bile": labreport.OtherSpecimen,
+		"Dialysate": labreport.OtherSpecimen, "Stool": labreport.Stool, "Saliva": labreport.Saliva, "Semen": labreport.OtherSpecimen, "Sweat": labreport.OtherSpecimen,
+		"Body fluid": labreport.OtherSpecimen,
+	} {
+		t.Run(stated, func(t *testing.T) {
+			got := rowsOf(t, "Specimen: "+stated+"\nTest  Result  Units  Reference\nGlucose  31  mg/dL  40 - 70\nChloride  118  mmol/L  98 - 132\nProtein, Total  45  mg/dL  15 - 45\n")
+			require.Len(t, got, 3)
+			for _, r := range got {
+				require.Equal(t, want, r.SampleType, r.TestName)
+				if want != labreport.Blood {
+					require.False(t, bloodCodes(r), "%s %v", r.TestName, r.LoincMatches)
+				}
+			}
+		})
+	}
+}

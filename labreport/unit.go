@@ -331,7 +331,7 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 		for _, form := range t.forms[ucum] {
 			// A misread letter is mended, a prefix never: ng is not ug.
 			look := glyphs(form)
-			if len(form) < 4 || prefix(form) != prefix(key) && key[0] != 'w' && look != glyphs(key) {
+			if len(form) < 4 || prefix(form) != prefix(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
 				continue
 			}
 			switch d := distance(glyphs(key), look, 2); {
@@ -399,6 +399,9 @@ func prefix(unit string) byte {
 var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
+var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
 // glyphs makes letters that a reader confuses equal.
 func glyphs(s string) string { return lookAlike.Replace(s) }

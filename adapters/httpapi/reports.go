@@ -20,14 +20,17 @@ func (a api) reportOperations() []operation {
 	if a.Reports == nil {
 		return nil
 	}
-	return []operation{
+	list := []operation{
 		{
 			id: "create_lab_report_job", pattern: "POST /lab_report/v1/parser/job", team: a.createReport, keyed: true, maxBody: maxReportBody,
 			replies: []reply{{rule: labreport.RuleUploadTooLarge, status: http.StatusRequestEntityTooLarge}},
 		},
-		{id: "get_lab_report_job", pattern: "GET /lab_report/v1/parser/job/{job_id}", team: a.getReport},
+		{id: "get_lab_report_job", pattern: "GET /lab_report/v1/parser/job/{job_id}", team: readOne(reportJobID, a.Reports.Get)},
 	}
+	return append(list, a.reportReviewOperations()...)
 }
+
+func reportJobID(in *wire.In) labreport.JobID { return labreport.JobID{UUID: in.PathUUID("job_id")} }
 
 func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	// Before the body is read: the team may do it, and has not too many under way.
@@ -50,20 +53,6 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}))
 }
 
-func (a api) getReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := labreport.JobID{UUID: in.PathUUID("job_id")}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	job, err := a.Reports.Get(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, job)
-}
-
-// readUpload reads what was asked for, or everything that is wrong with the form.
 // uploadIdentity returns what tells two uploads apart: their fields, and the types and
 // SHA-256 sums of their files. The boundary of the form is not part of it.
 func uploadIdentity(u labreport.Upload) any {
@@ -82,6 +71,7 @@ func uploadIdentity(u labreport.Upload) any {
 	}{u.User, u.NeedsHumanReview, files}
 }
 
+// readUpload reads the form, or everything that is wrong with it.
 func readUpload(in *wire.In) (labreport.Upload, error) {
 	var user, review wire.Field
 	var files uploadedFiles
@@ -122,7 +112,7 @@ type uploadedFiles struct {
 }
 
 // add keeps a file. Of too many, or too large ones, no more is kept than shows it, for
-// what is wrong with the rest of the form is told first.
+// the other problems of the form are reported first.
 func (f *uploadedFiles) add(p *wire.Part) error {
 	if len(f.list) > labreport.MaxFiles {
 		return nil

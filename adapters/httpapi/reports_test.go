@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -37,7 +38,43 @@ func reportPairs() []contract.Pair {
 		"data.results.interpretation":     {"normal", "abnormal", "critical", "unknown"},
 		"data.results.loinc_match_status": {"auto_match", "needs_review", "no_match"},
 	}
-	return []contract.Pair{{Schema: "LabReportJob", Value: labreport.PublishedJob{}, Enums: enums}}
+	return append(httpapi.ReportReviewBodies(), contract.Pair{Schema: "LabReportJob", Value: labreport.PublishedJob{}, Enums: enums},
+		contract.Pair{Schema: "LabReportReview", Value: labreport.JobReview{}, Enums: reviewEnums(enums)},
+		contract.Pair{Schema: "LabReportExample", Value: labreport.Example{}, Enums: exampleEnums(enums)})
+}
+
+// reviewEnums are the enumerations of a job with its draft, by those of a published job.
+func reviewEnums(published map[string][]string) map[string][]string {
+	out := maps.Clone(published)
+	for name, values := range published {
+		if rest, ok := strings.CutPrefix(name, "data."); ok {
+			out["draft."+rest] = values
+		}
+	}
+	for name, values := range correctionEnums(published) {
+		out["corrections."+name] = values
+	}
+	return out
+}
+
+// exampleEnums are the enumerations of an exported correction.
+func exampleEnums(published map[string][]string) map[string][]string {
+	out := map[string][]string{}
+	for name, values := range published {
+		if rest, ok := strings.CutPrefix(name, "data.results."); ok {
+			out["draft."+rest] = values
+		}
+	}
+	for name, values := range correctionEnums(published) {
+		out["correction."+name] = values
+	}
+	return out
+}
+
+func correctionEnums(published map[string][]string) map[string][]string {
+	return map[string][]string{
+		"action": {"change", "drop", "add"}, "row.sample_type": published["data.results.sample_type"], "row.interpretation": published["data.results.interpretation"],
+	}
 }
 
 // scripted is an extractor: a PDF is one page of words, its text without the first line.
@@ -284,7 +321,7 @@ func (l *lab) sendTo(target string, fields ...field) *contract.Reply {
 	return l.Do(l.t, r)
 }
 
-// What a team may do is asked before its body is read.
+// The settings of the team are checked before the body is read.
 func TestWhoMayUploadReports(t *testing.T) {
 	with := func(s labreport.Settings) *labreport.Options {
 		return &labreport.Options{Settings: func(context.Context, healthlab.TeamID) (labreport.Settings, error) { return s, nil }}

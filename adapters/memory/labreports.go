@@ -30,6 +30,8 @@ type keptJob struct {
 	status labreport.Status
 	due    time.Time
 	made   time.Time
+	// corrected says that the job's review has corrections.
+	corrected bool
 }
 
 func newReportTable() reportTable {
@@ -87,7 +89,7 @@ func (v jobStore) write(j labreport.Job, events []healthlab.Event) (labreport.Jo
 	if err := v.s.emit(events); err != nil {
 		return labreport.Job{}, err
 	}
-	v.s.reports.jobs[j.ID] = &keptJob{data: data, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt}
+	v.s.reports.jobs[j.ID] = &keptJob{data: data, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt, corrected: j.Corrected()}
 	return loadJob(data)
 }
 
@@ -174,22 +176,22 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var ids []labreport.JobID
+	order := func(a, b labreport.Place) int { // newest first
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), bytes.Compare(b.ID.UUID[:], a.ID.UUID[:]))
+	}
+	var list []labreport.Place
 	for id, k := range v.s.reports.jobs {
-		if k.team == q.Team && !k.user.IsZero() && !v.s.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
-			ids = append(ids, id)
+		at := labreport.Place{CreatedAt: k.made, ID: id}
+		if k.team == q.Team && !k.user.IsZero() && !v.s.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) &&
+			(len(q.Status) == 0 || slices.Contains(q.Status, k.status)) && (k.corrected || !q.Corrected) &&
+			(q.After == (labreport.Place{}) || order(at, q.After) > 0) {
+			list = append(list, at)
 		}
 	}
-	order := func(a, b labreport.JobID) int {
-		return cmp.Or(v.s.reports.jobs[a].made.Compare(v.s.reports.jobs[b].made), bytes.Compare(a.UUID[:], b.UUID[:]))
-	}
-	slices.SortFunc(ids, order)
-	if after := v.s.reports.jobs[q.After]; after != nil && after.team == q.Team && !after.user.IsZero() {
-		ids = slices.DeleteFunc(ids, func(id labreport.JobID) bool { return order(id, q.After) <= 0 })
-	}
+	slices.SortFunc(list, order)
 	out := []labreport.Job{}
-	for _, id := range ids[:min(len(ids), max(1, q.Size))] {
-		j, err := loadJob(v.s.reports.jobs[id].data)
+	for _, at := range list[:min(len(list), max(1, q.Size))] {
+		j, err := loadJob(v.s.reports.jobs[at.ID].data)
 		if err != nil {
 			return nil, err
 		}

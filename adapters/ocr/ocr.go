@@ -60,18 +60,21 @@ type Options struct {
 
 // Engine reads pictures. It is safe for concurrent use.
 type Engine struct {
-	o     Options
-	path  string
-	langs string
-	asked sync.Once
-	have  map[string]string // tesseract's names of the languages that it has, by ours; once asked
-	slots chan struct{}
+	o       Options
+	path    string
+	langs   string
+	listing sync.Once
+	have    map[string]string // tesseract's names of the languages that it has, by ours; set by listing
+	slots   chan struct{}
 	// own holds one processor free of our own work on pictures, for whatever else the
 	// program does: tesseract gives way by its priority, goroutines do not.
 	own chan struct{}
 }
 
-var _ labreport.TextExtractor = (*Engine)(nil)
+var (
+	_ labreport.TextExtractor = (*Engine)(nil)
+	_ labreport.Renderer      = (*Engine)(nil)
+)
 
 // New returns an Engine. [healthlab.Unimplemented] if tesseract is not installed: a
 // host then goes on without, and pictures fail with a clear reason.
@@ -106,10 +109,8 @@ func New(opts *Options) (*Engine, error) {
 	return &Engine{o: o, path: path, langs: langs, slots: make(chan struct{}, o.Workers), own: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}, nil
 }
 
-// Check implements [labreport.TextExtractor]: a picture is one page. It looks at the
-// header only.
-//
-// It decodes the picture, so that a truncated one is refused.
+// Check implements [labreport.TextExtractor]: a picture is one page. It decodes the picture,
+// so that a truncated one is refused.
 func (e *Engine) Check(ctx context.Context, file labreport.File) (int, error) {
 	if _, err := e.decode(ctx, file); err != nil {
 		return 0, fmt.Errorf("check picture: %w", err)
@@ -131,6 +132,27 @@ func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray
 		return nil
 	})
 	return g, err
+}
+
+// RenderPage implements [labreport.Renderer]: it returns the picture itself, upright, on
+// white, with less resolution if it is larger than pixels.
+func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixels int) (image.Image, error) {
+	if page != 1 {
+		return nil, fmt.Errorf("render picture: %w: page %d", healthlab.NotFound, page)
+	}
+	if err := e.header(file); err != nil {
+		return nil, fmt.Errorf("render picture: %w", err)
+	}
+	var out *image.RGBA
+	err := e.alone(ctx, func() error {
+		img, _, err := image.Decode(bytes.NewReader(file.Data))
+		if err != nil {
+			return fmt.Errorf("render picture: %w: not a picture that can be read", healthlab.Invalid)
+		}
+		out = smaller(img, orientation(file.Data), pixels)
+		return nil
+	})
+	return out, err
 }
 
 // header refuses a picture by its declared size, before any pixel is read.
@@ -215,10 +237,14 @@ type try struct {
 	raw  bool    // with the rules of the tables
 }
 
-// tries are the ways, the best first. Their mistakes have little in common.
-var tries = []try{{0.76, "6", false}, {1, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
+// tries are the ways, the best first. Their mistakes have little in common: with "11" a value
+// is read apart from the rest of its line. Grain makes too many words of their own that way.
+var (
+	tries       = []try{{0.76, "6", false}, {0.88, "11", false}, {0.64, "6", false}, {0.85, "11", true}}
+	triesGrainy = []try{{0.76, "6", false}, {0.88, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
+)
 
-// sureEnough is the mean confidence of the first reading that makes others needless.
+// sureEnough is the mean confidence of the first reading with which two are enough.
 const sureEnough = 0.95
 
 // read reads a page, and the places that are doubtful again.
@@ -273,7 +299,7 @@ func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word
 	for i := range words {
 		if old := words[i]; cover(old.Box, box) && digits(old.Text) != "" && digits(old.Text) == digits(text.String()) && text.String() != old.Text {
 			words[i].Text, words[i].Alternative = text.String(), old.Text
-			words[i].Confidence = min(old.Confidence, confidence(again))
+			words[i].Confidence, words[i].Votes = min(old.Confidence, confidence(again)), 1
 			return
 		}
 	}
@@ -309,7 +335,11 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 		}
 		return score
 	}
-	for i, t := range tries {
+	ways := tries
+	if p.grainy {
+		ways = triesGrainy
+	}
+	for i, t := range ways {
 		words, err := e.attempt(ctx, p, t, langs)
 		if err != nil {
 			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
@@ -322,12 +352,15 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 			words, langs = e.inItsLanguage(ctx, p, page, langs)
 		}
 		readings = append(readings, words)
-		score := consider(words)
-		if i == 0 && (confidence(words) >= sureEnough && score > 0 || len(words) == 0 && e.blank(p.flat)) {
+		consider(words)
+		if i == 0 && len(words) == 0 && e.blank(p.flat) {
 			return best, nil
 		}
 		if i == 1 && bestScore == 0 {
 			return best, nil // twice nothing that a report has
+		}
+		if i == 1 && confidence(readings[0]) >= sureEnough {
+			break // the second reading confirms the first
 		}
 		// Three that agree on most need no fourth.
 		if i == 2 && e.o.Judge != nil {
@@ -368,7 +401,7 @@ func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport
 	if e.o.Language == nil {
 		return first.Words, langs
 	}
-	e.asked.Do(func() { e.have = e.installed(context.WithoutCancel(ctx)) })
+	e.listing.Do(func() { e.have = e.installed(context.WithoutCancel(ctx)) })
 	own := e.have[e.o.Language(first)]
 	if own == "" || own == langs {
 		return first.Words, langs

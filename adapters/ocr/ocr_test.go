@@ -181,6 +181,8 @@ func TestHostilePictures(t *testing.T) {
 	}
 	// Damaged pictures end in words or in a fault, never in a crash.
 	good := asPNG(t, sheet(1)).Data
+	_, err := e.Check(t.Context(), labreport.File{Type: "image/png", Data: good[:len(good)/2]})
+	require.ErrorIs(t, err, healthlab.Invalid, "a truncated picture is refused when it is uploaded")
 	r := rand.New(rand.NewPCG(1, 9))
 	for range prove.Count(6, 60) {
 		data := bytes.Clone(good)
@@ -207,7 +209,7 @@ func TestStopsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A program that does not say which languages it has holds nobody up: the page is read in
+// A program that does not list its languages delays nothing: the page is read in
 // the language that it was begun with.
 func TestLanguagesThatNobodyNames(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "tesseract")
@@ -234,10 +236,8 @@ func BenchmarkScannedPage(b *testing.B) {
 // A number whose decimal point may be lost is read again at a higher resolution: a second
 // reading with a point stands, and the first one is its alternative.
 func TestReadsDoubtfulNumbersAgain(t *testing.T) {
-	const header = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
-	row := func(text string) string {
-		return "4\t1\t1\t1\t1\t0\t100\t100\t60\t30\t-1\t\n5\t1\t1\t1\t1\t1\t100\t100\t60\t30\t96\t" + text + "\n"
-	}
+	// The program prints one word, at the same place of a picture of any size.
+	const printed = `printf '4\t1\t1\t1\t1\t0\t%s\t%s\t%s\t%s\t-1\t\n5\t1\t1\t1\t1\t1\t%s\t%s\t%s\t%s\t96\t%s\n' `
 	for name, c := range map[string]struct{ again, text, alternative string }{
 		"point":          {"4.1", "4.1", "41"},
 		"same":           {"41", "41", ""},
@@ -245,7 +245,8 @@ func TestReadsDoubtfulNumbersAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "tesseract")
-			script := "#!/bin/sh\ncat >/dev/null\ncase \"$*\" in *\"--psm 7\"*) printf '%s' '" + header + row(c.again) + "' ;; *) printf '%s' '" + header + row("41") + "' ;; esac\n"
+			script := "#!/bin/sh\nread magic\nread w h\ncat >/dev/null\nat=\"$((w/8)) $((h/6)) $((w*3/40)) $((h/20))\"\n" +
+				"case \"$*\" in *\"--psm 7\"*) text=" + c.again + " ;; *) text=41 ;; esac\n" + printed + "$at $at $text\n"
 			require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
 			e, err := ocr.New(&ocr.Options{Command: program, Judge: func(p labreport.Page) float64 { return float64(len(p.Words)) },
 				Doubtful: func(p labreport.Page) []labreport.Box { return []labreport.Box{p.Words[0].Box} }})

@@ -30,34 +30,44 @@ func grey(img image.Image, orientation int) *image.Gray {
 		return g
 	}
 	w, h := g.Rect.Dx(), g.Rect.Dy()
-	ow, oh := w, h
-	if orientation >= 5 {
-		ow, oh = h, w
-	}
-	out := image.NewGray(image.Rect(0, 0, ow, oh))
-	for y := range oh {
-		for x := range ow {
-			sx, sy := x, y
-			switch orientation {
-			case 2:
-				sx, sy = w-1-x, y
-			case 3:
-				sx, sy = w-1-x, h-1-y
-			case 4:
-				sx, sy = x, h-1-y
-			case 5:
-				sx, sy = y, x
-			case 6:
-				sx, sy = y, h-1-x
-			case 7:
-				sx, sy = w-1-y, h-1-x
-			case 8:
-				sx, sy = w-1-y, x
-			}
+	out := image.NewGray(uprightRect(w, h, orientation))
+	for y := range out.Rect.Dy() {
+		for x := range out.Rect.Dx() {
+			sx, sy := lyingAt(x, y, w, h, orientation)
 			out.Pix[y*out.Stride+x] = g.Pix[sy*g.Stride+sx]
 		}
 	}
 	return out
+}
+
+// uprightRect returns the bounds of a picture of w by h once it is upright.
+func uprightRect(w, h, orientation int) image.Rectangle {
+	if orientation >= 5 {
+		w, h = h, w
+	}
+	return image.Rect(0, 0, w, h)
+}
+
+// lyingAt returns the pixel of a picture of w by h that stands at x, y once it is upright, by
+// its EXIF orientation.
+func lyingAt(x, y, w, h, orientation int) (int, int) {
+	switch orientation {
+	case 2:
+		return w - 1 - x, y
+	case 3:
+		return w - 1 - x, h - 1 - y
+	case 4:
+		return x, h - 1 - y
+	case 5:
+		return y, x
+	case 6:
+		return y, h - 1 - x
+	case 7:
+		return w - 1 - y, h - 1 - x
+	case 8:
+		return w - 1 - y, x
+	}
+	return x, y
 }
 
 // point is a place in a picture, in pixels.
@@ -69,6 +79,7 @@ type prepared struct {
 	flat     *image.Gray // evened, straightened, enlarged
 	unruled  *image.Gray
 	flatBack func(point) point // from flat to raw
+	grainy   bool
 }
 
 // scaled returns the straightened page, without the rules of its tables, at a part of
@@ -113,12 +124,15 @@ func smooth(g *image.Gray) {
 
 // degrain takes strong grain out before anything is made of the brightness of single
 // pixels: the paper of a grainy scan is as bright as its mean, not as its brightest
-// grains. Print is some pixels thick at the size that we read, and survives.
-func degrain(g *image.Gray) {
+// grains. Print is some pixels thick at the size that we read, and survives. It reports
+// whether there was strong grain.
+func degrain(g *image.Gray) bool {
 	// What is left of the noise after a pass is soft, and would not be seen as noise.
-	for range min(3, int(graininess(g)/11)) {
+	passes := min(3, int(graininess(g)/11))
+	for range passes {
 		smooth(g)
 	}
+	return passes > 0
 }
 
 // graininess estimates the strength of the noise, as a standard deviation of
@@ -168,25 +182,17 @@ func prepare(g *image.Gray) *prepared {
 		scale = 1
 	}
 	small := warp(g, int(ow*scale), int(oh*scale), func(q point) point { return back(point{q.x / scale, q.y / scale}) }, !cut && scale == 1)
-	degrain(small)
+	p.grainy = degrain(small)
 	even(small)
-	turn := skew(small)
-	straight := small
-	cx, cy := float64(small.Rect.Dx())/2, float64(small.Rect.Dy())/2
-	sin, cos := math.Sincos(turn)
-	unturn := func(q point) point {
-		dx, dy := q.x-cx, q.y-cy
-		return point{cx + dx*cos - dy*sin, cy + dx*sin + dy*cos}
-	}
-	if math.Abs(turn) > 0.0007 {
-		straight = warp(small, small.Rect.Dx(), small.Rect.Dy(), unturn, false)
-	} else {
-		unturn = func(q point) point { return q }
-	}
-	p.flat = straight
-	p.flatBack = func(q point) point {
-		q = unturn(q)
-		return back(point{q.x / scale, q.y / scale})
+	calm(small)
+	p.flat = small
+	p.flatBack = func(q point) point { return back(point{q.x / scale, q.y / scale}) }
+	if level := levelled(small); level != nil {
+		p.flat = warp(small, small.Rect.Dx(), small.Rect.Dy(), level, false)
+		p.flatBack = func(q point) point {
+			q = level(q)
+			return back(point{q.x / scale, q.y / scale})
+		}
 	}
 	return p
 }
@@ -309,60 +315,37 @@ func even(g *image.Gray) {
 	}
 }
 
-// skew finds the angle at which lines of print are level: where the sums of the rows
-// differ most from each other.
-func skew(g *image.Gray) float64 {
-	w, h := g.Rect.Dx(), g.Rect.Dy()
-	step := max(1, w/900)
-	var dark []point
-	for y := 0; y < h; y += step {
-		for x := 0; x < w; x += step {
-			if g.Pix[y*g.Stride+x] < 110 {
-				dark = append(dark, point{float64(x / step), float64(y / step)})
-			}
+// calm takes out the grain that evening made strong, where it brightened dark paper.
+func calm(g *image.Gray) {
+	const grainy = 9
+	for range 3 {
+		if deviation(g) < grainy {
+			return
+		}
+		smooth(g)
+	}
+}
+
+// deviation returns how far most of the paper of an evened picture is darker than its most
+// common brightness.
+func deviation(g *image.Gray) int {
+	var hist [256]int
+	for y := range g.Rect.Dy() {
+		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
+			hist[v]++
 		}
 	}
-	if len(dark) < 200 {
-		return 0
-	}
-	for len(dark) > 60000 {
-		for i := range len(dark) / 2 {
-			dark[i] = dark[2*i]
-		}
-		dark = dark[:len(dark)/2]
-	}
-	rows := h/step + 2
-	sums := make([]float64, rows*2)
-	score := func(deg float64) float64 {
-		clear(sums)
-		t := math.Tan(deg * math.Pi / 180)
-		off := float64(rows) / 2
-		for _, p := range dark {
-			r := int(p.y - p.x*t + off)
-			if r >= 0 && r < len(sums) {
-				sums[r]++
-			}
-		}
-		s := 0.0
-		for i := 1; i < len(sums); i++ {
-			d := sums[i] - sums[i-1]
-			s += d * d
-		}
-		return s
-	}
-	best, at := score(0)*1.01, 0.0
-	for deg := -4.0; deg <= 4.001; deg += 0.25 {
-		if s := score(deg); s > best {
-			best, at = s, deg
+	paper := 128
+	for v := 128; v < 255; v++ { // 255 is also what was too bright
+		if hist[v] > hist[paper] {
+			paper = v
 		}
 	}
-	center := at
-	for deg := center - 0.25; deg <= center+0.2501; deg += 0.05 {
-		if s := score(deg); s > best {
-			best, at = s, deg
-		}
+	edge := paper
+	for edge > 0 && 10*hist[edge] > 6*hist[paper] { // one deviation, if the grain is normal
+		edge--
 	}
-	return at * math.Pi / 180
+	return paper - edge
 }
 
 // eraseRules paints the lines of tables white: long dark runs that are thin. Letters

@@ -143,6 +143,7 @@ func elect(group [][]labreport.Word) []labreport.Word {
 	out := make([]labreport.Word, len(won.words))
 	for i, w := range won.words {
 		w.Confidence = math.Max(0.01, math.Min(0.99, conf))
+		w.Votes = won.voters
 		out[i] = w
 	}
 	return out

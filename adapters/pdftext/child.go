@@ -15,22 +15,22 @@ import (
 // first argument, and nothing else tells the child what it is.
 const childName = "healthlab-pdftext-child"
 
-// asked says that this process has called Child.
-var asked atomic.Bool
+// called says that this process has called Child.
+var called atomic.Bool
 
 // Child must be the first thing in main of every program that uses this package, and
 // in TestMain of its tests. In the program itself it returns at once. In the child
 // process, which is the same program started again to read hostile files apart from
 // everything else, it never returns.
 func Child() {
-	asked.Store(true)
+	called.Store(true)
 	if len(os.Args) == 3 && os.Args[0] == childName {
 		serve(os.Stdin, os.Stdout, os.Args[1], os.Args[2])
 		os.Exit(0)
 	}
 }
 
-// request is one thing that the child is asked to do.
+// request is one task of the child.
 type request struct {
 	Op     string // "open", "text", "render", "pages"
 	PDF    []byte // to open

@@ -66,12 +66,15 @@ type Extractor struct {
 	idle []*worker
 }
 
-var _ labreport.TextExtractor = (*Extractor)(nil)
+var (
+	_ labreport.TextExtractor = (*Extractor)(nil)
+	_ labreport.Renderer      = (*Extractor)(nil)
+)
 
 // New returns an Extractor. It starts nothing; the first file starts a child.
 // [healthlab.Invalid] if the program does not call [Child].
 func New(opts *Options) (*Extractor, error) {
-	if !asked.Load() {
+	if !called.Load() {
 		return nil, fmt.Errorf("%w: pdftext.Child must be the first call in main", healthlab.Invalid)
 	}
 	var o Options
@@ -180,7 +183,7 @@ func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, er
 	if s.x.o.OCR == nil {
 		return p, len(p.Words) > 0, nil
 	}
-	img, err := s.render(ctx, index, s.x.o.DPI)
+	img, err := s.render(ctx, index, s.x.o.DPI, maxPixels)
 	if err != nil {
 		return p, false, err
 	}
@@ -228,9 +231,12 @@ func picture(t pageText) bool {
 	return t.Bad > (letters+digits)/2
 }
 
+// maxPixels is the most pixels of a page that OCR reads.
+const maxPixels = 12 << 20
+
 // render draws a page, counted from 0.
-func (s *session) render(ctx context.Context, index, dpi int) (image.Image, error) {
-	r, err := s.call(ctx, request{Op: "render", Page: index, DPI: dpi, Pixels: 12 << 20})
+func (s *session) render(ctx context.Context, index, dpi, pixels int) (image.Image, error) {
+	r, err := s.call(ctx, request{Op: "render", Page: index, DPI: dpi, Pixels: pixels})
 	if err != nil {
 		return nil, err
 	}
@@ -238,17 +244,26 @@ func (s *session) render(ctx context.Context, index, dpi int) (image.Image, erro
 }
 
 // Render draws one page, counted from 1, in shades of grey, at a resolution in dots
-// per inch; of a very large page less. Faults as of Extract.
+// per inch; of a very large page less. Errors as of Extract; NotFound if there is no such page.
 func (x *Extractor) Render(ctx context.Context, file labreport.File, page, dpi int) (image.Image, error) {
+	return x.draw(ctx, file, page, dpi, maxPixels)
+}
+
+// RenderPage implements [labreport.Renderer], in shades of grey.
+func (x *Extractor) RenderPage(ctx context.Context, file labreport.File, page, pixels int) (image.Image, error) {
+	return x.draw(ctx, file, page, x.o.DPI, min(pixels, maxPixels))
+}
+
+func (x *Extractor) draw(ctx context.Context, file labreport.File, page, dpi, pixels int) (image.Image, error) {
 	s, err := x.open(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("render pdf: %w", err)
 	}
 	defer s.close(ctx)
 	if page < 1 || page > s.pages {
-		return nil, fmt.Errorf("render pdf: %w: no such page", healthlab.NotFound)
+		return nil, fmt.Errorf("render pdf: %w: page %d", healthlab.NotFound, page)
 	}
-	img, err := s.render(ctx, page-1, dpi)
+	img, err := s.render(ctx, page-1, dpi, pixels)
 	if err != nil {
 		return nil, fmt.Errorf("render pdf: %w", err)
 	}

@@ -84,6 +84,23 @@ func TestReadsAReport(t *testing.T) {
 	}
 }
 
+func TestRenderPage(t *testing.T) {
+	x := newExtractor(t, nil)
+	f := file(reportPDF(true, ""))
+	for _, pixels := range []int{10_000, 500_000} {
+		img, err := x.RenderPage(t.Context(), f, 1, pixels)
+		require.NoError(t, err)
+		b := img.Bounds()
+		require.LessOrEqual(t, b.Dx()*b.Dy(), pixels)
+		require.Greater(t, b.Dx()*b.Dy(), pixels*9/10)
+		require.InDelta(t, 792.0/612, float64(b.Dy())/float64(b.Dx()), 0.02)
+	}
+	_, err := x.RenderPage(t.Context(), f, 2, 10_000)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = x.RenderPage(t.Context(), file([]byte("%PDF-1.4")), 1, 10_000)
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
 // A file may place each glyph by itself, in any order, and draw bold print twice.
 func TestReadsTextInPieces(t *testing.T) {
 	x := newExtractor(t, nil)
@@ -416,7 +433,7 @@ func TestManyBeginnings(t *testing.T) {
 		_, err := x.Check(t.Context(), file([]byte("%PDF-1.4\n"+text)))
 		require.True(t, errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Exhausted), "%s: %v", name, err)
 	}
-	// Whoever waits no longer is not kept.
+	// A caller whose context has ended does not wait.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := x.Check(ctx, file([]byte("%PDF-1.4\n"+strings.Repeat(" obj/Fl stream x", 1000))))

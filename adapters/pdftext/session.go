@@ -113,7 +113,7 @@ func (s *session) forget() {
 	}
 }
 
-// take returns a child for one piece of work: the one that is asked for if it has
+// take returns a child for one piece of work: prefer if it has
 // nothing to do, else another one, else a new one. The caller holds a slot.
 func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
 	if w := x.pick(prefer); w != nil {

@@ -29,8 +29,8 @@ const (
 select count(*) from (select from healthlab.parsing_job where team_id = $1 and status <> 'failed' limit $2) n`
 
 	insertJob = `
-insert into healthlab.parsing_job (team_id, job_id, user_id, revision, status, due_at, created_at, files, doc)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into healthlab.parsing_job (team_id, job_id, user_id, revision, status, due_at, created_at, files, corrected, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (team_id, job_id) do nothing`
 
 	selectJob = `select ` + jobColumns + ` from healthlab.parsing_job j where j.team_id = $1 and j.job_id = $2`
@@ -43,7 +43,7 @@ on conflict (team_id, job_id) do nothing`
 	lockJob = selectJob + ` for no key update`
 
 	updateJob = `
-update healthlab.parsing_job set user_id = $3, revision = $4, status = $5, due_at = $6, created_at = $7, files = $8, doc = $9
+update healthlab.parsing_job set user_id = $3, revision = $4, status = $5, due_at = $6, created_at = $7, files = $8, corrected = $9, doc = $10
 where team_id = $1 and job_id = $2`
 
 	deleteJob = `delete from healthlab.parsing_job where team_id = $1 and job_id = $2`
@@ -53,9 +53,9 @@ select ` + jobColumns + ` from healthlab.parsing_job j
 where j.team_id = $1 and j.user_id is not null` + jobNotDeleted + `
 	and ($2::uuid is null or j.user_id = $2)
 	and (cardinality($3::text[]) = 0 or j.status = any($3))
-	and coalesce((j.created_at, j.job_id) > (select a.created_at, a.job_id from healthlab.parsing_job a
-		where a.team_id = $1 and a.job_id = $4 and a.user_id is not null), true)
-order by j.created_at, j.job_id limit $5`
+	and (not $4 or j.corrected)
+	and ($5::timestamptz is null or (j.created_at, j.job_id) < ($5, $6))
+order by j.created_at desc, j.job_id desc limit $7`
 
 	claimJobs = `
 with due as (
@@ -164,7 +164,7 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 	}
 	var out []labreport.Job
 	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
-		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.After.UUID, max(1, q.Size)).
+		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.Corrected, nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
 			Query(func(rows pgx.Rows) (err error) {
 				out, err = scanJobs(rows)
 				return err
@@ -203,7 +203,7 @@ delete from healthlab.parsing_job j using healthlab.users u
 where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and (j.files is null or j.files::text = '[]')`
 
 	emptyJobsOfUser = `
-update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, doc = '{}'
+update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, corrected = false, doc = '{}'
 from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
 )
 
@@ -248,7 +248,7 @@ func keepJob(j *labreport.Job) ([]any, error) {
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
 	return []any{
-		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, doc,
+		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, j.Corrected(), doc,
 	}, checkText(string(j.Status))
 }
 

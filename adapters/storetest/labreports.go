@@ -27,10 +27,13 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 			SampleType: labreport.Blood, MeasurementKind: "direct", Sensitivity: "unknown", Interpretation: &means,
 			LoincMatches: []labreport.Match{{LoincCode: "2345-7", LoincName: "Glucose", Aliases: []string{"GLU"}, ConfidenceScore: 0.98}},
 			Evidence:     labreport.Evidence{"value": {Page: 1, Box: labreport.Box{X: 0.1, Y: 0.2, Width: 0.05, Height: 0.01}, Confidence: 0.97}}}}}
+	at, text := 0, "95"
+	corrections := []labreport.Correction{{Action: labreport.ChangeField, Result: &at, Field: "value", Value: &text},
+		{Action: labreport.AddResult, Row: &labreport.AddedRow{TestName: "Sodium", Value: "140", Units: "mmol/L", LoincCode: "2951-2"}}}
 	return labreport.Job{ID: labreport.JobID{UUID: uuid.Must(uuid.NewV7())}, Team: team, User: healthlab.UserID{UUID: uuid.New()}, Revision: 1,
 		Status: labreport.PendingReview, FailureReason: labreport.LowQuality, NeedsHumanReview: true,
-		Files: []labreport.StoredFile{{Key: "lab-reports/a/0", Type: "application/pdf", Size: 12}}, Draft: data,
-		Review: &labreport.Review{By: "reviewer 1", At: jobsAt, Approved: true, Data: data, Reason: labreport.InvalidInput},
+		Files: []labreport.StoredFile{{Key: "lab-reports/a/0", Type: "application/pdf", Size: 12}}, Pages: 3, Draft: data,
+		Review: &labreport.Review{By: "reviewer 1", At: jobsAt, Approved: true, Corrections: corrections, Data: data, Reason: labreport.InvalidInput},
 		Tries:  2, DueAt: jobsAt, StartedAt: jobsAt.Add(time.Second), CreatedAt: jobsAt, UpdatedAt: jobsAt.Add(time.Minute)}
 }
 
@@ -275,7 +278,7 @@ var parsingJobCases = map[string]func(*testing.T, ParsingJobsHarness){
 		j.Tries, j.Revision = j.Tries+16, 17
 		h.requireJob(t, j)
 	},
-	"List/OldestFirst": func(t *testing.T, h ParsingJobsHarness) {
+	"List/NewestFirst": func(t *testing.T, h ParsingJobsHarness) {
 		mine := jobTeam()
 		var want []labreport.JobID
 		for i := range 5 {
@@ -284,7 +287,7 @@ var parsingJobCases = map[string]func(*testing.T, ParsingJobsHarness){
 			if i == 3 {
 				j.Status = labreport.Completed
 			} else {
-				want = append(want, j.ID)
+				want = append([]labreport.JobID{j.ID}, want...)
 			}
 			h.put(t, j)
 		}
@@ -298,12 +301,38 @@ var parsingJobCases = map[string]func(*testing.T, ParsingJobsHarness){
 			}
 			require.LessOrEqual(t, len(jobs), 2)
 			got = append(got, jobIDs(jobs)...)
-			q.After = got[len(got)-1]
+			last := jobs[len(jobs)-1]
+			q.After = labreport.Place{CreatedAt: last.CreatedAt, ID: last.ID}
 		}
 		require.Equal(t, want, got)
 		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: mine})
 		require.NoError(t, err)
 		require.Equal(t, want[:1], jobIDs(jobs), "at least one")
+		gone := labreport.Place{CreatedAt: jobsAt.Add(time.Millisecond), ID: labreport.JobID{UUID: uuid.Must(uuid.NewV7())}}
+		jobs, err = h.Jobs.List(t.Context(), labreport.Query{Team: mine, After: gone, Size: 9})
+		require.NoError(t, err)
+		require.Equal(t, want[2:], jobIDs(jobs), "the job of a place need not exist")
+	},
+	"List/Corrected": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		right := parsingJob(j.Team)
+		right.Review.Corrections = nil
+		h.put(t, right)
+		later := parsingJob(j.Team)
+		later.Review, later.CreatedAt = nil, jobsAt.Add(-time.Second)
+		h.put(t, later)
+		corrected := func() []labreport.JobID {
+			jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: j.Team, Corrected: true, Size: 9})
+			require.NoError(t, err)
+			return jobIDs(jobs)
+		}
+		require.Equal(t, []labreport.JobID{j.ID}, corrected())
+		_, err := h.Jobs.Update(t.Context(), j.Team, later.ID, func(x *labreport.Job) ([]healthlab.Event, error) {
+			x.Review = &labreport.Review{By: "reviewer 2", At: jobsAt, Approved: true, Corrections: j.Review.Corrections}
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []labreport.JobID{j.ID, later.ID}, corrected())
 	},
 	"List/OfOneUser": func(t *testing.T, h ParsingJobsHarness) {
 		j := h.put(t, parsingJob(jobTeam()))

@@ -52,7 +52,7 @@ var parsingJobErasureCases = map[string]func(*testing.T, ParsingJobErasureHarnes
 			_, err := h.Jobs.Get(t.Context(), gone.Team, gone.ID)
 			require.ErrorIs(t, err, healthlab.NotFound)
 		}
-		for _, q := range []labreport.Query{{Team: j.Team, Size: 9}, {Team: j.Team, User: j.User, Size: 9}, {Team: j.Team, After: j.ID, Size: 9}} {
+		for _, q := range []labreport.Query{{Team: j.Team, Size: 9}, {Team: j.Team, User: j.User, Size: 9}, {Team: j.Team, Corrected: true, Size: 9}} {
 			jobs, err := h.Jobs.List(t.Context(), q)
 			require.NoError(t, err)
 			require.Empty(t, jobs)

@@ -201,7 +201,13 @@ var parsingJobMutants = []mutant{
 			})
 		}
 	}),
-	jobMutant("list the latest first", "List/OldestFirst", func(b *brokenJobs) {
+	jobMutant("list jobs without corrections", "List/Corrected", func(b *brokenJobs) {
+		b.list = func(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
+			q.Corrected = false
+			return b.Store.List(ctx, q)
+		}
+	}),
+	jobMutant("list the oldest first", "List/NewestFirst", func(b *brokenJobs) {
 		b.list = func(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
 			jobs, err := b.Store.List(ctx, q)
 			slices.Reverse(jobs)

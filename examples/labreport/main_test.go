@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +15,15 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 )
 
+// runsMain is the environment variable with which the test program runs main.
+const runsMain = "HEALTHLAB_RUN_MAIN"
+
 func TestMain(m *testing.M) {
 	pdftext.Child()
+	if os.Getenv(runsMain) != "" {
+		main()
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -131,6 +139,21 @@ func TestRefusedFiles(t *testing.T) {
 	require.Contains(t, out.String(), "empty.pdf: ")
 	require.Contains(t, out.String(), "a file is a PDF, a JPEG or a PNG")
 	require.Contains(t, out.String(), "the PDF is damaged or has no pages")
+}
+
+// The command ends with status 1 if a file was refused.
+func TestExitStatus(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "damaged.pdf")
+	require.NoError(t, os.WriteFile(file, []byte("%PDF-1.4 damaged"), 0o600))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.CommandContext(t.Context(), self, file)
+	c.Env = append(os.Environ(), runsMain+"=1")
+	out, err := c.CombinedOutput()
+	var status *exec.ExitError
+	require.ErrorAs(t, err, &status, string(out))
+	require.Equal(t, 1, status.ExitCode())
+	require.Contains(t, string(out), "the PDF is damaged")
 }
 
 func load(t *testing.T, name string, into any) {

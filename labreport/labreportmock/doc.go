@@ -1,5 +1,5 @@
 // Package labreportmock has mocks of the interfaces that hosts implement for package labreport, for tests of a
-// host: they expect calls and answer as told (go.uber.org/mock). A store whose state matters is
+// host: they expect calls and return what the test sets (go.uber.org/mock). A store whose state matters is
 // adapters/memory.
 package labreportmock
 

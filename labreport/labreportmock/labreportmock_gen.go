@@ -383,3 +383,42 @@ func (c *MockCatalogueFindCall) DoAndReturn(f func(string) ([]labreport.Found, e
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }
+
+// Term mocks base method.
+func (m *MockCatalogue) Term(code string) (*labreport.Term, error) {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Term", code)
+	ret0, _ := ret[0].(*labreport.Term)
+	ret1, _ := ret[1].(error)
+	return ret0, ret1
+}
+
+// Term indicates an expected call of Term.
+func (mr *MockCatalogueMockRecorder) Term(code any) *MockCatalogueTermCall {
+	mr.mock.ctrl.T.Helper()
+	call := mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Term", reflect.TypeOf((*MockCatalogue)(nil).Term), code)
+	return &MockCatalogueTermCall{Call: call}
+}
+
+// MockCatalogueTermCall wrap *gomock.Call
+type MockCatalogueTermCall struct {
+	*gomock.Call
+}
+
+// Return rewrite *gomock.Call.Return
+func (c *MockCatalogueTermCall) Return(arg0 *labreport.Term, arg1 error) *MockCatalogueTermCall {
+	c.Call = c.Call.Return(arg0, arg1)
+	return c
+}
+
+// Do rewrite *gomock.Call.Do
+func (c *MockCatalogueTermCall) Do(f func(string) (*labreport.Term, error)) *MockCatalogueTermCall {
+	c.Call = c.Call.Do(f)
+	return c
+}
+
+// DoAndReturn rewrite *gomock.Call.DoAndReturn
+func (c *MockCatalogueTermCall) DoAndReturn(f func(string) (*labreport.Term, error)) *MockCatalogueTermCall {
+	c.Call = c.Call.DoAndReturn(f)
+	return c
+}

@@ -10,6 +10,7 @@ create table healthlab.parsing_job (
 	due_at     timestamptz,
 	created_at timestamptz not null,
 	files      json,
+	corrected  boolean     not null default false,
 	doc        json        not null,
 	constraint parsing_job_pkey primary key (team_id, job_id)
 );
@@ -21,6 +22,8 @@ comment on column healthlab.parsing_job.user_id is
 comment on column healthlab.parsing_job.due_at is
 	'When background work goes on; a claim moves it to the end of its lease. Not in the document.';
 comment on column healthlab.parsing_job.files is 'The names of the files; null if there are none. Not in the document.';
+comment on column healthlab.parsing_job.corrected is 'Whether the review has corrections.';
+create index parsing_job_corrected on healthlab.parsing_job (team_id, created_at, job_id) where corrected;
 create index parsing_job_created on healthlab.parsing_job (team_id, created_at, job_id);
 create index parsing_job_quota on healthlab.parsing_job (team_id) where status <> 'failed';
 create index parsing_job_user on healthlab.parsing_job (user_id) where user_id is not null;

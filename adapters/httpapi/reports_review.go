@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// maxReviewBody is the largest body of a review.
+const maxReviewBody = 4 << 20
+
+// reportReviewOperations are for people who review what was read of lab reports.
+func (a api) reportReviewOperations() []operation {
+	if a.AuthenticateManagement == nil {
+		return nil
+	}
+	const all, one = managementPath + "/lab_report_job", managementPath + "/lab_report_job/{job_id}"
+	return []operation{
+		{id: "list_lab_report_jobs", pattern: "GET " + all, handle: a.managing(a.listReportJobs)},
+		{id: "read_lab_report_review", pattern: "GET " + one, handle: a.managing(a.readReportReview)},
+		{id: "read_lab_report_page", pattern: "GET " + one + "/page/{page}", handle: a.managing(a.readReportPage)},
+		{id: "approve_lab_report", pattern: "POST " + one + "/approve", handle: a.managing(a.approveReport), maxBody: maxReviewBody},
+		{id: "reject_lab_report", pattern: "POST " + one + "/reject", handle: a.managing(a.rejectReport)},
+		{id: "export_lab_report_corrections", pattern: "GET " + managementPath + "/lab_report_correction", handle: a.managing(a.exportCorrections)},
+	}
+}
+
+// reportJobPage is one page of parsing jobs.
+type reportJobPage struct {
+	Data       []labreport.JobSummary `json:"data"`
+	NextCursor *string                `json:"next_cursor"`
+}
+
+// reportApproval is the body of an approval.
+type reportApproval struct {
+	ReviewedBy  string                 `json:"reviewed_by"`
+	Corrections []labreport.Correction `json:"corrections,omitempty" wire:"max=5000"`
+}
+
+// reportRejection is the body of a rejection.
+type reportRejection struct {
+	ReviewedBy    string                  `json:"reviewed_by"`
+	FailureReason labreport.FailureReason `json:"failure_reason"`
+}
+
+func (a api) listReportJobs(w http.ResponseWriter, r *http.Request, m *managed) error {
+	var q labreport.JobsQuery
+	q.Size, q.Cursor = m.page()
+	for _, s := range m.Strings("status", string(labreport.UploadPending), string(labreport.Started), string(labreport.PendingReview),
+		string(labreport.Completed), string(labreport.Failed)) {
+		q.Status = append(q.Status, labreport.Status(s))
+	}
+	if user := m.OptUUID("user_id"); user != nil {
+		q.User = healthlab.UserID{UUID: *user}
+	}
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	page, err := a.Reports.Jobs(r.Context(), team, q)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)})
+}
+
+func (a api) readReportReview(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := reportJobID(m.In)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	return answerReview(a, w, r, team, id)
+}
+
+func answerReview(a api, w http.ResponseWriter, r *http.Request, team healthlab.TeamID, id labreport.JobID) error {
+	j, err := a.Reports.JobReview(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, j)
+}
+
+func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id, page := reportJobID(m.In), m.PathInt("page")
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	picture, err := a.Reports.PagePNG(r.Context(), team, id, page)
+	if err != nil {
+		return err
+	}
+	return wire.Bytes(w, http.StatusOK, "image/png", picture)
+}
+
+func (a api) approveReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := reportJobID(m.In)
+	var body reportApproval
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	if _, err := a.Reports.Approve(r.Context(), team, id, body.ReviewedBy, body.Corrections); err != nil {
+		return err
+	}
+	return answerReview(a, w, r, team, id)
+}
+
+func (a api) rejectReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := reportJobID(m.In)
+	var body reportRejection
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	if _, err := a.Reports.Reject(r.Context(), team, id, body.ReviewedBy, body.FailureReason); err != nil {
+		return err
+	}
+	return answerReview(a, w, r, team, id)
+}
+
+func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error {
+		return a.Reports.Examples(r.Context(), team, func(e labreport.Example) error {
+			line, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			p.B = append(append(p.B, line...), '\n')
+			return p.Next()
+		})
+	})
+}

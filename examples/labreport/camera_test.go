@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"math/rand/v2"
+
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// span is a range that a parameter is drawn from.
+type span struct{ from, to float64 }
+
+func (s span) draw(r *rand.Rand) float64 { return s.from + (s.to-s.from)*r.Float64() }
+
+// sign draws a value of either sign.
+func (s span) sign(r *rand.Rand) float64 {
+	if r.IntN(2) == 0 {
+		return -s.draw(r)
+	}
+	return s.draw(r)
+}
+
+// medium is a way in which a sheet becomes a picture.
+type medium struct {
+	name string
+	dpi  int
+	bar  float64 // the least row F1
+	// turn is in degrees. lean and side are the part by which the far edge is shorter, above and
+	// at a side. curl is how far the middle of a line sags, as a part of the width.
+	turn, lean, side, curl span
+	// light is the brightness of white paper, 0 to 1; shadow is the part of it that the shadow of a
+	// hand takes; falloff is the part that is lost towards a side.
+	light, shadow, falloff span
+	ink                    float64 // brightness of print, as a part of the paper
+	noise, blur            span    // of the sensor: deviation of brightness; radius in pixels
+	table                  bool    // the sheet lies on something dark
+	quality                int     // of JPEG; 0 is PNG
+}
+
+// media are the ways that are measured.
+var media = []medium{
+	{name: "scan with strong grain", dpi: 300, bar: 0.92, turn: span{0, 0.6}, light: span{0.84, 0.84}, ink: 0.2, noise: span{42, 42}, blur: span{0.6, 0.6}},
+	{name: "photograph", dpi: 165, bar: 0.88, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.01}, light: span{0.5, 0.98}, shadow: span{0, 0.4},
+		falloff: span{0.05, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.8}, table: true, quality: 82},
+	{name: "scan", dpi: 300, bar: 0.93, turn: span{0, 0.6}, light: span{0.95, 0.97}, ink: 0.12, noise: span{4, 10}, blur: span{0.4, 0.7}},
+	{name: "150 dots an inch", dpi: 150, bar: 0.92, turn: span{0, 0.3}, light: span{0.97, 1}, ink: 0.1, noise: span{1, 4}, blur: span{0.2, 0.5}},
+	{name: "curled photograph", dpi: 180, bar: 0.80, turn: span{0, 3}, lean: span{0, 0.08}, side: span{0, 0.05}, curl: span{0.008, 0.02}, light: span{0.6, 0.95}, shadow: span{0.1, 0.45},
+		falloff: span{0.1, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.9}, table: true, quality: 78},
+	{name: "photograph in low light", dpi: 180, bar: 0.80, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.006}, light: span{0.25, 0.4}, shadow: span{0, 0.3},
+		falloff: span{0.1, 0.4}, ink: 0.2, noise: span{5, 9}, blur: span{0.4, 0.9}, table: true, quality: 80},
+}
+
+// take draws a page as the medium shows it.
+func (m *medium) take(page *image.Gray, r *rand.Rand) labreport.File {
+	w, h := float64(page.Rect.Dx()), float64(page.Rect.Dy())
+	turn, lean, side, curl := m.turn.sign(r)*math.Pi/180, m.lean.draw(r), m.side.sign(r), m.curl.sign(r)
+	light, shadow, falloff := m.light.draw(r), m.shadow.draw(r), m.falloff.draw(r)
+	noise, blur := m.noise.draw(r), m.blur.draw(r)
+	shadowAt, shadowTilt := 0.3+0.6*r.Float64(), r.Float64()-0.5
+	margin := 0.0
+	if m.table {
+		margin = 0.09 * w
+	}
+	ow, oh := int(w+2*margin), int(h+2*margin)
+	// The corners of the sheet in the picture, clockwise from the top left.
+	sin, cos := math.Sincos(turn)
+	var corners [4][2]float64
+	for i, c := range [4][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {
+		x, y := c[0]*w/2, c[1]*h/2
+		if c[1] < 0 {
+			x *= 1 - lean
+		}
+		if c[0]*side < 0 {
+			y *= 1 - math.Abs(side)
+		}
+		corners[i] = [2]float64{float64(ow)/2 + x*cos - y*sin, float64(oh)/2 + x*sin + y*cos}
+	}
+	back := inverse(projection(w, h, corners))
+	out := image.NewRGBA(image.Rect(0, 0, ow, oh))
+	for y := range oh {
+		for x := range ow {
+			px, py := apply(back, float64(x), float64(y))
+			v := 0.2 // the table it lies on
+			if px >= 0 && py >= 0 && px < w && py < h {
+				sag := curl * w * math.Sin(math.Pi*px/w) * (0.6 + 0.4*py/h)
+				p := softened(page, px, py+sag, blur) / 255
+				v = m.ink + (1-m.ink)*p
+				v *= 1 - falloff*(px/w)*(0.6+0.4*py/h)
+				v *= 1 - shadow/(1+math.Exp(-14*(py/h+shadowTilt*(px/w-0.5)-shadowAt)))
+			} else if !m.table {
+				v = 1
+			}
+			n := v*light*255 + noise*r.NormFloat64()
+			warm := 0.0
+			if m.table {
+				warm = 0.06
+			}
+			out.SetRGBA(x, y, color.RGBA{level(n), level(n * (1 - warm/3)), level(n * (1 - warm)), 255})
+		}
+	}
+	var b bytes.Buffer
+	if m.quality > 0 {
+		_ = jpeg.Encode(&b, out, &jpeg.Options{Quality: m.quality})
+		return labreport.File{Type: "image/jpeg", Data: b.Bytes()}
+	}
+	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, out)
+	return labreport.File{Type: "image/png", Data: b.Bytes()}
+}
+
+func level(v float64) uint8 { return uint8(min(255, max(0, v))) }
+
+// softened reads the page between its pixels, as the mean of five places.
+func softened(g *image.Gray, x, y, radius float64) float64 {
+	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
+}
+
+// between reads the page between its pixels; outside it is paper.
+func between(g *image.Gray, x, y float64) float64 {
+	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
+	if x0 < 0 || y0 < 0 || x0+1 >= g.Rect.Dx() || y0+1 >= g.Rect.Dy() {
+		return 255
+	}
+	ax, ay := x-float64(x0), y-float64(y0)
+	at := func(x, y int) float64 { return float64(g.Pix[y*g.Stride+x]) }
+	return (1-ay)*((1-ax)*at(x0, y0)+ax*at(x0+1, y0)) + ay*((1-ax)*at(x0, y0+1)+ax*at(x0+1, y0+1))
+}
+
+// projection maps a rectangle of w by h onto four corners, clockwise from the top left.
+func projection(w, h float64, c [4][2]float64) [9]float64 {
+	dx1, dx2, dx3 := c[1][0]-c[2][0], c[3][0]-c[2][0], c[0][0]-c[1][0]+c[2][0]-c[3][0]
+	dy1, dy2, dy3 := c[1][1]-c[2][1], c[3][1]-c[2][1], c[0][1]-c[1][1]+c[2][1]-c[3][1]
+	det := dx1*dy2 - dx2*dy1
+	g, k := (dx3*dy2-dx2*dy3)/det, (dx1*dy3-dx3*dy1)/det
+	return [9]float64{
+		(c[1][0] - c[0][0] + g*c[1][0]) / w, (c[3][0] - c[0][0] + k*c[3][0]) / h, c[0][0],
+		(c[1][1] - c[0][1] + g*c[1][1]) / w, (c[3][1] - c[0][1] + k*c[3][1]) / h, c[0][1],
+		g / w, k / h, 1,
+	}
+}
+
+// inverse returns the adjugate of a matrix, which maps the other way.
+func inverse(m [9]float64) [9]float64 {
+	return [9]float64{
+		m[4]*m[8] - m[5]*m[7], m[2]*m[7] - m[1]*m[8], m[1]*m[5] - m[2]*m[4],
+		m[5]*m[6] - m[3]*m[8], m[0]*m[8] - m[2]*m[6], m[2]*m[3] - m[0]*m[5],
+		m[3]*m[7] - m[4]*m[6], m[1]*m[6] - m[0]*m[7], m[0]*m[4] - m[1]*m[3],
+	}
+}
+
+func apply(m [9]float64, x, y float64) (float64, float64) {
+	z := m[6]*x + m[7]*y + m[8]
+	return (m[0]*x + m[1]*y + m[2]) / z, (m[3]*x + m[4]*y + m[5]) / z
+}

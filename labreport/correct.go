@@ -1,0 +1,401 @@
+package labreport
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// CorrectionAction is what a correction does to the draft.
+type CorrectionAction string
+
+// Correction actions.
+const (
+	// ChangeField replaces one field of a result, or of the metadata.
+	ChangeField CorrectionAction = "change"
+	// DropResult removes a result.
+	DropResult CorrectionAction = "drop"
+	// AddResult adds a result that was not read.
+	AddResult CorrectionAction = "add"
+)
+
+// MaxCorrections is the most corrections of one review.
+const MaxCorrections = 5000
+
+// Correction is one change that a reviewer makes to the draft of a job.
+type Correction struct {
+	Action CorrectionAction `json:"action"`
+	// Result is the position of the result in the draft, from 0. A change without it is one
+	// of the metadata. An added result stands before it, or at the end if it is nil.
+	Result *int `json:"result,omitempty"`
+	// Field of a change is the JSON name of the field: test_name, value, units,
+	// reference_range, source_panel_name, sample_type, interpretation or loinc_code of a
+	// result; a field of [Metadata] without Result.
+	Field string `json:"field,omitempty"`
+	// Value of a change is the corrected text. Nil says that the report prints none. Numbers
+	// in value have a decimal point and no group marks.
+	Value *string `json:"value,omitempty"`
+	// Row is the result that is added.
+	Row *AddedRow `json:"row,omitempty"`
+}
+
+// AddedRow is a result that a reviewer adds. Only TestName and Value are required.
+type AddedRow struct {
+	TestName        string         `json:"test_name"`
+	Value           string         `json:"value"`
+	Units           string         `json:"units,omitempty"`
+	ReferenceRange  string         `json:"reference_range,omitempty"`
+	SourcePanelName string         `json:"source_panel_name,omitempty"`
+	SampleType      Specimen       `json:"sample_type,omitempty"`
+	Interpretation  Interpretation `json:"interpretation,omitempty"`
+	LoincCode       string         `json:"loinc_code,omitempty"`
+}
+
+// maxCorrectedText is the most bytes of a corrected text.
+const maxCorrectedText = 1000
+
+// reCommaDecimals is a number that is written with a decimal comma.
+var reCommaDecimals = regexp.MustCompile(`\d,(?:\d{1,2}|\d{4,})(?:\D|$)`)
+
+// Names of the fields of a result that a correction may change.
+const (
+	fieldName, fieldValue, fieldUnits, fieldRange    = "test_name", "value", "units", "reference_range"
+	fieldPanel, fieldSpecimen, fieldMeans, fieldCode = "source_panel_name", "sample_type", "interpretation", "loinc_code"
+)
+
+var (
+	resultFields = []string{fieldName, fieldValue, fieldUnits, fieldRange, fieldPanel, fieldSpecimen, fieldMeans, fieldCode}
+	// setFields cannot be cleared.
+	setFields       = []string{fieldName, fieldValue, fieldSpecimen, fieldMeans, "gender"}
+	specimenValues  = []Specimen{Urine, Blood, CapillaryBlood, Stool, Saliva, OtherSpecimen, NoSpecimen}
+	interpretations = []Interpretation{Normal, Abnormal, Critical, Unclear}
+	genders         = []string{"male", "female", "other"}
+)
+
+// metadataField returns the field of a JSON name, or nil.
+func (m *Metadata) metadataField(name string) **string {
+	return map[string]**string{
+		"patient_first_name": &m.PatientFirstName, "patient_last_name": &m.PatientLastName, "dob": &m.DOB, "lab_name": &m.LabName,
+		"date_reported": &m.DateReported, "date_collected": &m.DateCollected, "specimen_number": &m.SpecimenNumber,
+	}[name]
+}
+
+// Correct applies a reviewer's corrections to a draft and returns the corrected data; the draft
+// is unchanged. What follows from a corrected field is derived anew: type, bounds, flags,
+// interpretation, and the LOINC candidates after a change of name, unit, panel or specimen.
+// A corrected field keeps its box and has confidence 1. [healthlab.InvalidError] lists the
+// corrections that do not fit the draft.
+func (r *Reader) Correct(draft Data, list []Correction) (Data, error) {
+	if err := checkCorrections(&draft, list); err != nil {
+		return Data{}, err
+	}
+	out := Data{Metadata: draft.Metadata, Results: []Result{}}
+	out.Metadata.Evidence = maps.Clone(draft.Metadata.Evidence)
+	changes, dropped, added := map[int][]Correction{}, map[int]bool{}, map[int][]*AddedRow{}
+	for _, c := range list {
+		switch {
+		case c.Action == DropResult:
+			dropped[*c.Result] = true
+		case c.Action == AddResult:
+			at := len(draft.Results)
+			if c.Result != nil {
+				at = *c.Result
+			}
+			added[at] = append(added[at], c.Row)
+		case c.Result == nil:
+			out.Metadata.correct(c)
+		default:
+			changes[*c.Result] = append(changes[*c.Result], c)
+		}
+	}
+	decimals := draft.decimals()
+	for i := 0; i <= len(draft.Results); i++ {
+		for _, row := range added[i] {
+			out.Results = append(out.Results, r.addedResult(row, decimals))
+		}
+		if i < len(draft.Results) && !dropped[i] {
+			out.Results = append(out.Results, r.corrected(draft.Results[i], changes[i], decimals))
+		}
+	}
+	return out, nil
+}
+
+// checkCorrections finds the corrections that do not fit the draft.
+func checkCorrections(draft *Data, list []Correction) error {
+	var p healthlab.Problems
+	if len(list) > MaxCorrections {
+		p.Add("too_long", fmt.Sprintf("must have at most %d corrections", MaxCorrections), "corrections")
+		return p.Err()
+	}
+	seen := map[int][]string{} // corrected fields by result; -1 is the metadata
+	for i, c := range list {
+		var own healthlab.Problems
+		c.check(draft, &own)
+		if len(own) == 0 && c.Action != AddResult {
+			at := -1
+			if c.Result != nil {
+				at = *c.Result
+			}
+			if fields := seen[at]; len(fields) > 0 && (c.Action == DropResult || slices.Contains(fields, c.Field) || slices.Contains(fields, "")) {
+				own.Add("duplicate", "another correction is about the same field, or drops the result", "field")
+			}
+			seen[at] = append(seen[at], c.Field)
+		}
+		p.Under(own, "corrections", i)
+	}
+	return p.Err()
+}
+
+// check finds what is wrong with one correction.
+func (c *Correction) check(draft *Data, p *healthlab.Problems) {
+	most := len(draft.Results) - 1
+	if c.Action == AddResult {
+		most++
+	}
+	if c.Result != nil && (*c.Result < 0 || *c.Result > most) {
+		p.Add("out_of_range", fmt.Sprintf("must be the position of a result of the draft, which has %d, from 0", len(draft.Results)), "result")
+	}
+	if c.Action != ChangeField && (c.Field != "" || c.Value != nil) {
+		p.Add("not_allowed", "must be left out unless action is change", "field")
+	}
+	if c.Action != AddResult && c.Row != nil {
+		p.Add("not_allowed", "must be left out unless action is add", "row")
+	}
+	switch c.Action {
+	case DropResult:
+		if c.Result == nil {
+			p.Add("missing", "required if action is drop", "result")
+		}
+	case AddResult:
+		if c.Row == nil {
+			p.Add("missing", "required if action is add", "row")
+			return
+		}
+		for _, name := range resultFields {
+			if v := c.Row.text(name); v != "" || name == fieldName || name == fieldValue {
+				checkText(p, name, v, "row", name)
+			}
+		}
+	case ChangeField:
+		c.checkChange(p)
+	default:
+		p.Add("enum", "must be change, drop or add", "action")
+	}
+}
+
+func (c *Correction) checkChange(p *healthlab.Problems) {
+	var m Metadata
+	switch {
+	case c.Result != nil && !slices.Contains(resultFields, c.Field):
+		p.Add("enum", fmt.Sprintf("must be one of %v", resultFields), "field")
+	case c.Result == nil && c.Field != "gender" && m.metadataField(c.Field) == nil:
+		p.Add("enum", "must be a field of the metadata if result is left out: patient_first_name, patient_last_name, dob, gender, "+
+			"lab_name, date_reported, date_collected or specimen_number", "field")
+	case c.Value == nil && slices.Contains(setFields, c.Field):
+		p.Add("missing", "required for this field", "value")
+	case c.Value != nil:
+		checkText(p, c.Field, *c.Value, "value")
+	}
+}
+
+// checkText checks the text of a field.
+func checkText(p *healthlab.Problems, field, v string, path ...any) {
+	switch {
+	case v == "":
+		p.Add("empty", "must not be empty", path...)
+	case len(v) > maxCorrectedText:
+		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", maxCorrectedText), path...)
+	case field == fieldValue && reCommaDecimals.MatchString(v):
+		p.Add("number", "must be written with a decimal point and without group marks", path...)
+	case field == fieldSpecimen && !slices.Contains(specimenValues, Specimen(v)):
+		p.Add("enum", fmt.Sprintf("must be one of %v", specimenValues), path...)
+	case field == fieldMeans && !slices.Contains(interpretations, Interpretation(v)):
+		p.Add("enum", fmt.Sprintf("must be one of %v", interpretations), path...)
+	case field == "gender" && !slices.Contains(genders, v):
+		p.Add("enum", fmt.Sprintf("must be one of %v", genders), path...)
+	case field == fieldCode && !ValidCode(v):
+		p.Add("loinc_code", "must be a LOINC code with its check digit, as 2345-7", path...)
+	}
+}
+
+// text returns a field of the row by its JSON name.
+func (a *AddedRow) text(field string) string {
+	return map[string]string{
+		fieldName: a.TestName, fieldValue: a.Value, fieldUnits: a.Units, fieldRange: a.ReferenceRange, fieldPanel: a.SourcePanelName,
+		fieldSpecimen: string(a.SampleType), fieldMeans: string(a.Interpretation), fieldCode: a.LoincCode,
+	}[field]
+}
+
+// correct changes one field of the metadata.
+func (m *Metadata) correct(c Correction) {
+	if c.Field == "gender" {
+		m.Gender = *c.Value
+	} else {
+		*m.metadataField(c.Field) = c.Value
+	}
+	m.Evidence.confirm(c.Field)
+}
+
+// confirm notes that a person set a field.
+func (e Evidence) confirm(field string) {
+	if at, ok := e[field]; ok {
+		at.Confidence, at.Alternatives = 1, nil
+		e[field] = at
+	}
+}
+
+// decimals returns how the ranges of the draft are printed; the values have a point.
+func (d *Data) decimals() Decimals {
+	comma, point := 0, 0
+	for i := range d.Results {
+		res := &d.Results[i]
+		if res.ReferenceRange == nil || res.MinReferenceRange == nil && res.MaxReferenceRange == nil {
+			continue
+		}
+		asComma, asPoint := res.hasBounds(ParseBounds(toPointAll(*res.ReferenceRange, Comma))), res.hasBounds(ParseBounds(toPointAll(*res.ReferenceRange, Point)))
+		switch {
+		case asComma && !asPoint:
+			comma++
+		case asPoint && !asComma:
+			point++
+		}
+	}
+	if comma > point {
+		return Comma
+	}
+	return Point
+}
+
+// hasBounds reports whether the bounds are those of the result.
+func (res *Result) hasBounds(b Bounds) bool {
+	same := func(n *json.Number, v *float64) bool {
+		if n == nil || v == nil {
+			return n == nil && v == nil
+		}
+		got, err := n.Float64()
+		return err == nil && got == *v
+	}
+	return same(res.MinReferenceRange, b.Low) && same(res.MaxReferenceRange, b.High)
+}
+
+// corrected returns a result with the changes of its fields.
+func (r *Reader) corrected(res Result, changes []Correction, decimals Decimals) Result {
+	if len(changes) == 0 {
+		return res
+	}
+	row := AddedRow{TestName: res.TestName, Value: res.Value, Units: deref(res.Units), ReferenceRange: deref(res.ReferenceRange),
+		SourcePanelName: deref(res.SourcePanelName), SampleType: res.SampleType}
+	changed := map[string]bool{}
+	evidence := maps.Clone(res.Evidence)
+	for _, c := range changes {
+		changed[c.Field] = true
+		evidence.confirm(c.Field)
+		v := deref(c.Value)
+		switch c.Field {
+		case fieldName:
+			row.TestName = v
+		case fieldValue:
+			row.Value = v
+		case fieldUnits:
+			row.Units = v
+		case fieldRange:
+			row.ReferenceRange = v
+		case fieldPanel:
+			row.SourcePanelName = v
+		case fieldSpecimen:
+			row.SampleType = Specimen(v)
+		case fieldMeans:
+			row.Interpretation = Interpretation(v)
+		case fieldCode:
+			row.LoincCode = v
+		}
+	}
+	flag := ""
+	if deref(res.Interpretation) == Critical { // comes from a printed flag alone
+		flag = "C"
+	}
+	if changed[fieldRange] {
+		decimals = decimalsOr(row.ReferenceRange, decimals)
+	}
+	out := r.result(&row, flag, decimals)
+	out.Evidence = evidence
+	if !changed[fieldName] && !changed[fieldUnits] && !changed[fieldPanel] && !changed[fieldSpecimen] {
+		out.SampleType, out.MeasurementKind, out.Sensitivity = res.SampleType, res.MeasurementKind, res.Sensitivity
+		if !changed[fieldCode] {
+			out.LoincMatchStatus, out.LoincMatches = res.LoincMatchStatus, slices.Clone(res.LoincMatches)
+		}
+	}
+	if !changed[fieldValue] && !changed[fieldRange] {
+		out.Type, out.MinReferenceRange, out.MaxReferenceRange = res.Type, res.MinReferenceRange, res.MaxReferenceRange
+		out.IsAboveMaxRange, out.IsBelowMinRange = res.IsAboveMaxRange, res.IsBelowMinRange
+		if !changed[fieldMeans] {
+			out.Interpretation = res.Interpretation
+		}
+	}
+	if changed[fieldCode] && row.LoincCode == "" {
+		out.LoincMatchStatus, out.LoincMatches = ptr(NoMatch), []Match{}
+	}
+	return out
+}
+
+// addedResult returns the result of an added row.
+func (r *Reader) addedResult(row *AddedRow, decimals Decimals) Result {
+	out := r.result(row, "", decimalsOr(row.ReferenceRange, decimals))
+	out.Evidence = Evidence{}
+	return out
+}
+
+// result returns what follows from a row that a person wrote.
+func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
+	raw := RawRow{Name: row.TestName, Value: row.Value, Unit: row.Units, Range: toPointAll(row.ReferenceRange, decimals), Panel: row.SourcePanelName,
+		Flag: flag, Specimen: row.SampleType}
+	unit, _ := ParseUnit(row.Units)
+	out, _, _ := finish(r.catalogue, raw, raw.bounds(Point), unit, Point)
+	if row.ReferenceRange != "" {
+		out.ReferenceRange = ptr(row.ReferenceRange)
+	}
+	if row.SampleType != "" {
+		out.SampleType = row.SampleType
+	}
+	if row.Interpretation != "" {
+		out.Interpretation = ptr(row.Interpretation)
+	}
+	if row.LoincCode != "" {
+		out.LoincMatchStatus, out.LoincMatches = ptr(AutoMatch), []Match{r.chosen(row.LoincCode, out.LoincMatches)}
+	}
+	return out
+}
+
+// chosen returns the candidate of a code that a person chose. A code that the catalogue does
+// not have has no names.
+func (r *Reader) chosen(code string, candidates []Match) Match {
+	for _, m := range candidates {
+		if m.LoincCode == code {
+			m.ConfidenceScore = 1
+			return m
+		}
+	}
+	if t, err := r.catalogue.Term(code); err == nil {
+		return t.match(1)
+	}
+	return Match{LoincCode: code, Aliases: []string{}, ConfidenceScore: 1}
+}
+
+func decimalsOr(text string, otherwise Decimals) Decimals {
+	if d := decimalsOf([]string{text}); d != Undecided {
+		return d
+	}
+	return otherwise
+}
+
+// deref returns what p points to, or the zero value.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
