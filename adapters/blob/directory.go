@@ -20,18 +20,24 @@ type DirectoryOptions struct {
 	// Now is the clock that tells a write under way from one that a crash left.
 	// Default time.Now.
 	Now func() time.Time
+	// Plain keeps files under their names without an ending, for content that is not
+	// encrypted. A name then cannot be the folder of another. Default: names end in .age.
+	Plain bool
 }
 
 // Directory is a folder of files, for one machine or for several that share a file
 // system whose renames are atomic. Only the user that runs the program can read it. It
 // is safe for concurrent use.
-type Directory struct{ root *os.Root }
+type Directory struct {
+	root   *os.Root
+	suffix string
+}
 
 var _ Place = (*Directory)(nil)
 
 const (
-	// suffix ends the name of each file, so that "a" and "a/b" may both be there.
-	suffix = ".age"
+	// sealedSuffix ends the name of each file, so that "a" and "a/b" may both be there.
+	sealedSuffix = ".age"
 	// unfinished is the folder of files that are being written. A key never has a dot.
 	unfinished = ".unfinished"
 	// abandoned is when a file there is what a crash left.
@@ -41,9 +47,12 @@ const (
 // OpenDirectory opens a folder, and makes it if it is not there. What a crash left
 // unfinished a day ago or longer is removed. Unavailable if the folder cannot be used.
 func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
-	now := time.Now
+	now, suffix := time.Now, sealedSuffix
 	if opts != nil && opts.Now != nil {
 		now = opts.Now
+	}
+	if opts != nil && opts.Plain {
+		suffix = ""
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, place("open folder", err)
@@ -52,7 +61,7 @@ func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
 	if err != nil {
 		return nil, place("open folder", err)
 	}
-	d := &Directory{root: root}
+	d := &Directory{root: root, suffix: suffix}
 	if err := d.tidy(now()); err != nil {
 		return nil, errors.Join(place("open folder", err), root.Close())
 	}
@@ -115,7 +124,7 @@ func (d *Directory) publish(temp, name string) error {
 		if err := d.root.MkdirAll(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return place("write file", err)
 		}
-		err := d.root.Rename(temp, name+suffix)
+		err := d.root.Rename(temp, name+d.suffix)
 		switch {
 		case err == nil:
 			return d.settle(folder)
@@ -150,7 +159,7 @@ func (d *Directory) Open(ctx context.Context, name string) (io.ReadCloser, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := d.root.Open(name + suffix)
+	f, err := d.root.Open(name + d.suffix)
 	if err != nil {
 		return nil, place("open file", err)
 	}
@@ -162,7 +171,7 @@ func (d *Directory) Remove(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := d.root.Remove(name + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.root.Remove(name + d.suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place("remove file", err)
 	}
 	folder := path.Dir(name)
@@ -186,7 +195,7 @@ func (d *Directory) List(ctx context.Context, name func(string) error) error {
 		case e.IsDir() && p == unfinished:
 			return fs.SkipDir
 		}
-		if n, ok := strings.CutSuffix(p, suffix); ok && !e.IsDir() {
+		if n, ok := strings.CutSuffix(p, d.suffix); ok && !e.IsDir() {
 			if fault = name(n); fault != nil {
 				return fault
 			}

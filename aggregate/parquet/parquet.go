@@ -73,7 +73,11 @@ func WriteFrame(to io.Writer, f *aggregate.Frame) error {
 }
 
 func writeFrame(to io.Writer, f *aggregate.Frame) error {
-	w := parquet.NewWriter(to, parquet.NewSchema("result", frameNode(f)), parquet.Compression(&parquet.Uncompressed))
+	fields := make([]Field, len(f.Columns))
+	for i := range f.Columns {
+		fields[i] = Field{f.Columns[i].Name, f.Columns[i].Type}
+	}
+	w := parquet.NewWriter(to, Schema("result", fields), parquet.Compression(&parquet.Uncompressed))
 	values := make([]parquet.Value, 0, 1024)
 	for from := 0; from < f.Len(); from += rowGroup {
 		to := min(from+rowGroup, f.Len())
@@ -126,20 +130,28 @@ type ordered struct {
 
 func (o ordered) Fields() []parquet.Field { return o.fields }
 
-func frameNode(f *aggregate.Frame) parquet.Node {
+// Field is a column of a schema.
+type Field struct {
+	Name string
+	// Type is any but TypeList.
+	Type aggregate.Type
+}
+
+// Schema returns a flat schema of optional columns, in the order given.
+func Schema(name string, fields []Field) *parquet.Schema {
 	g := parquet.Group{}
-	for i := range f.Columns {
-		g[f.Columns[i].Name] = parquet.Optional(leaf(f.Columns[i].Type))
+	for _, f := range fields {
+		g[f.Name] = parquet.Optional(leaf(f.Type))
 	}
 	byName := map[string]parquet.Field{}
 	for _, field := range g.Fields() {
 		byName[field.Name()] = field
 	}
 	out := ordered{Group: g}
-	for i := range f.Columns {
-		out.fields = append(out.fields, byName[f.Columns[i].Name])
+	for _, f := range fields {
+		out.fields = append(out.fields, byName[f.Name])
 	}
-	return out
+	return parquet.NewSchema(name, out)
 }
 
 func leaf(t aggregate.Type) parquet.Node {

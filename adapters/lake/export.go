@@ -1,0 +1,315 @@
+package lake
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// export is one export of one team.
+type export struct {
+	*Exporter
+	team     healthlab.TeamID
+	manifest Manifest
+	files    map[partition]File // those of the manifest
+	present  []string           // paths below the team's folder, at the beginning
+	verify   bool               // compare the content of all samples
+
+	mu    sync.Mutex
+	found map[partition]*data
+}
+
+// data is what was found of a partition.
+type data struct {
+	print Fingerprint
+	users []healthlab.UserID // in the order of creation; none for orders
+}
+
+func (e *Exporter) begin(ctx context.Context, team healthlab.TeamID) (*export, error) {
+	m, err := e.readManifest(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	x := &export{Exporter: e, team: team, manifest: m, files: map[partition]File{}, found: map[partition]*data{}}
+	x.verify = e.opts.Now().Sub(m.VerifiedAt) >= e.opts.Verify
+	if err := e.place.List(ctx, func(name string) error {
+		if strings.HasPrefix(name, folder(team)) {
+			x.present = append(x.present, name)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	slices.Sort(x.present)
+	for _, f := range m.Files {
+		p := partition{f.Resource, f.Month}
+		if _, ok := slices.BinarySearch(x.present, f.Path); !ok {
+			delete(x.manifest.Fingerprints, p.String()) // it is lost: write it again
+			continue
+		}
+		x.files[p] = f
+	}
+	return x, nil
+}
+
+func (x *export) export(ctx context.Context) error {
+	began := x.opts.Now().UTC()
+	if err := x.scan(ctx); err != nil {
+		return err
+	}
+	changed := x.changed()
+	if err := x.write(ctx, changed); err != nil {
+		return err
+	}
+	if x.verify {
+		x.manifest.VerifiedAt = began
+	}
+	if err := x.writeManifest(ctx); err != nil {
+		return err
+	}
+	if err := x.removeRetired(ctx); err != nil {
+		return err
+	}
+	x.opts.Log.InfoContext(ctx, "exported to the lake", "team", x.team, "changed", len(changed), "files", len(x.files), "verified", x.verify)
+	return nil
+}
+
+// changed returns the partitions to write: data differs from the manifest, or is gone.
+func (x *export) changed() []partition {
+	var out []partition
+	for p, d := range x.found {
+		known := x.manifest.Fingerprints[p.String()]
+		if d.print.Headers != known.Headers || x.verify && d.print.Content != known.Content {
+			out = append(out, p)
+		}
+	}
+	for p := range x.files {
+		if x.found[p] == nil {
+			out = append(out, p)
+		}
+	}
+	for text := range x.manifest.Fingerprints {
+		resource, month, _ := strings.Cut(text, "/")
+		if x.found[partition{resource, month}] == nil {
+			delete(x.manifest.Fingerprints, text)
+		}
+	}
+	slices.SortFunc(out, compare)
+	return out
+}
+
+// manifestEvery is the longest that written parts wait for the manifest.
+const manifestEvery = time.Minute
+
+// write writes the partitions, several at a time. The manifest follows every minute, so that
+// a crash loses little.
+func (x *export) write(ctx context.Context, changed []partition) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(x.opts.Workers)
+	saved := x.opts.Now()
+	for _, p := range changed {
+		group.Go(func() error {
+			f, print, err := x.writePart(ctx, p)
+			if err != nil {
+				return fmt.Errorf("write %s: %w", p, err)
+			}
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.replace(p, f, print)
+			if x.opts.Now().Sub(saved) < manifestEvery {
+				return nil
+			}
+			saved = x.opts.Now()
+			return x.writeManifest(ctx)
+		})
+	}
+	return group.Wait()
+}
+
+// errNoRows ends the writing of a file that has no rows.
+var errNoRows = errors.New("no rows")
+
+// writePart writes a month of a resource as a new file; nil if it has no rows. The
+// fingerprint is that of what was written, which may be newer than what was found.
+func (x *export) writePart(ctx context.Context, p partition) (*File, Fingerprint, error) {
+	found := x.found[p]
+	if found == nil {
+		return nil, Fingerprint{}, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &File{Resource: p.resource, Month: p.month, Path: partPath(x.team, p, x.opts.Now(), strings.ToLower(rand.Text()[:8]))}
+	var print Fingerprint
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		counted := &counter{w: w}
+		t := newTable(counted, p.resource, x.manifest.Schemas[p.resource])
+		err := x.fillTable(ctx, t, p, found, &print)
+		if err == nil && t.rows == 0 {
+			err = errNoRows
+		}
+		if err == nil {
+			err = t.close()
+		}
+		f.Rows, f.Bytes = t.rows, counted.n
+		w.CloseWithError(err)
+	}()
+	err := x.place.Write(ctx, f.Path, r)
+	cancel()
+	r.CloseWithError(context.Canceled)
+	<-done
+	if errors.Is(err, errNoRows) {
+		return nil, print, nil
+	}
+	return f, print, err
+}
+
+func (x *export) fillTable(ctx context.Context, t *table, p partition, found *data, print *Fingerprint) error {
+	from, to, err := monthRange(p.month)
+	if err != nil {
+		return err
+	}
+	if p.resource == orderResource || p.resource == resultResource {
+		return x.fillOrders(ctx, t, p, from, to, print)
+	}
+	for _, user := range found.users {
+		err := x.health.View(ctx, x.team, user, func(v healthdata.View) error {
+			if s := summaryTable(p.resource); s != nil {
+				return x.fillSummaries(ctx, t, v, s, user, from, to, print)
+			}
+			return x.fillSamples(ctx, t, v, user, p, from.UnixMicro(), to.UnixMicro(), print)
+		})
+		if err != nil && !errors.Is(err, healthlab.NotFound) { // NotFound: deleted since the scan
+			return err
+		}
+	}
+	return nil
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// scan finds the partitions that have data, with their fingerprints.
+func (x *export) scan(ctx context.Context) error {
+	users, err := x.users(ctx)
+	if err != nil {
+		return err
+	}
+	found := make([]map[partition]Fingerprint, len(users))
+	group, scanning := errgroup.WithContext(ctx)
+	group.SetLimit(x.opts.Workers)
+	for i, user := range users {
+		group.Go(func() error {
+			prints := map[partition]Fingerprint{}
+			err := x.health.View(scanning, x.team, user, func(v healthdata.View) error {
+				if err := x.scanSamples(scanning, v, user, prints); err != nil {
+					return err
+				}
+				return x.scanSummaries(scanning, v, user, prints)
+			})
+			if errors.Is(err, healthlab.NotFound) {
+				return nil // deleted in the meantime
+			}
+			found[i] = prints
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, prints := range found {
+		for p, f := range prints {
+			d := x.found[p]
+			if d == nil {
+				d = &data{}
+				x.found[p] = d
+			}
+			d.print.add(f)
+			d.users = append(d.users, users[i])
+		}
+	}
+	return x.scanOrders(ctx)
+}
+
+// userPage is the number of users that are read at a time.
+const userPage = 500
+
+// users lists the live users. Pages overlap by one user: if it is not the last of the page
+// before, a user was deleted in between, and the list begins anew.
+func (x *export) users(ctx context.Context) ([]healthlab.UserID, error) {
+	for {
+		var out []healthlab.UserID
+		for {
+			offset := max(0, len(out)-1)
+			page, err := x.health.Users(ctx, x.team, offset, userPage)
+			if err != nil {
+				return nil, err
+			}
+			list := page.Users
+			if len(out) > 0 {
+				if len(list) == 0 || list[0].ID != out[len(out)-1] {
+					break
+				}
+				list = list[1:]
+			}
+			for i := range list {
+				out = append(out, list[i].ID)
+			}
+			if len(page.Users) < userPage {
+				return out, nil
+			}
+		}
+	}
+}
+
+// pseudonym returns the id that stands for an id of a kind in the files. It is keyed, and
+// differs between teams. With [Options.Identified] it is the id itself.
+func (x *export) pseudonym(kind, id string) string {
+	if x.opts.Identified || id == "" {
+		return id
+	}
+	h := hmac.New(sha256.New, x.key)
+	h.Write([]byte(x.team.String() + "\x00" + kind + "\x00" + id))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// schemas returns the columns of all resources.
+func (e *Exporter) schemas() map[string][]Column {
+	out := map[string][]Column{}
+	for _, r := range healthdata.SampleTimeseries() {
+		if columns := e.sampleColumns(r); columns != nil {
+			out[r.Slug] = columns
+		}
+	}
+	for _, t := range healthdata.Tables() {
+		out[t.Resource] = e.summaryColumns(t)
+	}
+	if e.opts.Orders != nil {
+		out[orderResource], out[resultResource] = orderColumns, resultColumns
+	}
+	return out
+}

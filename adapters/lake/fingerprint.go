@@ -1,0 +1,138 @@
+package lake
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// Fingerprint stands for the data of a month of a resource. Two states of the data have
+// different fingerprints, but for what [Options.Verify] says of headers.
+type Fingerprint struct {
+	// Headers covers the headers of stored samples, and all else as it is.
+	Headers print `json:"headers"`
+	// Content covers the samples too.
+	Content print `json:"content"`
+}
+
+// print is a sum of hashes. The order in which they are added does not matter.
+type print [2]uint64
+
+// MarshalText writes 32 hex digits.
+func (p print) MarshalText() ([]byte, error) {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], p[0])
+	binary.BigEndian.PutUint64(b[8:], p[1])
+	return hex.AppendEncode(nil, b[:]), nil
+}
+
+// UnmarshalText reads them.
+func (p *print) UnmarshalText(text []byte) error {
+	var b [16]byte
+	if n, err := hex.Decode(b[:], text); err != nil || n != len(b) {
+		return fmt.Errorf("%w: a fingerprint must be 32 hex digits", healthlab.Invalid)
+	}
+	p[0], p[1] = binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+	return nil
+}
+
+func (p *print) add(q print) {
+	p[0] += q[0]
+	p[1] += q[1]
+}
+
+func (f *Fingerprint) add(g Fingerprint) {
+	f.Headers.add(g.Headers)
+	f.Content.add(g.Content)
+}
+
+// hash is the fingerprint of one item: each text with its length.
+func hash(parts ...[]byte) print {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	sum := h.Sum(nil)
+	return print{binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])}
+}
+
+// chunkPrint is the fingerprint of a chunk. position is that of a pending segment, from 1,
+// and 0 for the body. Content is zero for a chunk of the body without data.
+func chunkPrint(user healthlab.UserID, key healthdata.SeriesKey, c *series.Chunk, position int) Fingerprint {
+	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part)
+	header := c.Header.Append(nil)
+	place := binary.BigEndian.AppendUint64(nil, uint64(position))
+	var f Fingerprint
+	if c.Data != nil {
+		f.Content = hash(user.UUID[:], name, place, header, c.Data)
+	}
+	if position > 0 {
+		f.Headers = f.Content
+	} else {
+		f.Headers = hash(user.UUID[:], name, place, header)
+	}
+	return f
+}
+
+func recordPrint(user healthlab.UserID, r *healthdata.Record) Fingerprint {
+	var times []byte
+	for _, t := range []time.Time{r.Index, r.CreatedAt, r.UpdatedAt} {
+		times = binary.BigEndian.AppendUint64(times, uint64(t.UnixMicro()))
+	}
+	times = binary.BigEndian.AppendUint64(times, uint64(r.Offset))
+	p := hash(user.UUID[:], []byte(r.Resource), r.ID[:], []byte(r.Provider), []byte(r.SourceType), times, r.Doc)
+	return Fingerprint{p, p}
+}
+
+// monthOf returns the month of an instant in microseconds since 1970, in UTC.
+func monthOf(micros int64) string { return time.UnixMicro(micros).UTC().Format("2006-01") }
+
+// monthRange returns the instants of a month: from inclusive, to exclusive.
+func monthRange(month string) (from, to time.Time, err error) {
+	from, err = time.Parse("2006-01", month)
+	return from, from.AddDate(0, 1, 0), err
+}
+
+// chunkMonths calls add with the months in which a chunk can have samples. Segments may span
+// any time, so their samples are read.
+func chunkMonths(c *series.Chunk, pending bool, add func(month string)) error {
+	if !pending {
+		for at := c.Start; at <= c.Stop; {
+			month := monthOf(at)
+			add(month)
+			_, next, err := monthRange(month)
+			if err != nil {
+				return err
+			}
+			at = next.UnixMicro()
+		}
+		return nil
+	}
+	var b series.Block
+	if err := c.Decode(&b); err != nil {
+		return err
+	}
+	var next int64
+	for i, at := range b.Time {
+		if i > 0 && at < next {
+			continue
+		}
+		month := monthOf(at)
+		add(month)
+		_, end, err := monthRange(month)
+		if err != nil {
+			return err
+		}
+		next = end.UnixMicro()
+	}
+	return nil
+}

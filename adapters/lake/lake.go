@@ -1,0 +1,176 @@
+// Package lake exports the data of teams as Parquet files in Hive layout, for queries over
+// many people with DuckDB, Spark or Athena:
+//
+//	team=<id>/resource=heartrate/month=2026-03/part-….parquet
+//	team=<id>/manifest.json
+//
+// An [Exporter] compares fingerprints of what the store holds with those in the manifest. It
+// writes a month of a resource that changed as one new part, then replaces the manifest, and
+// removes the old part after [Options.Grace]. A reader that takes the paths from the manifest
+// sees each row once. An interrupted export leaves the previous manifest and its parts.
+//
+// The files have pseudonyms in place of ids, and no names, dates of birth or free text, unless
+// [Options.Identified] is set. Users that are deleted are left out of the next export.
+//
+// The names to know: [New], [Exporter.Run], [Exporter.Export], [Place] and [Manifest].
+// docs/lake.md has the schemas and how to read them.
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Place holds the files: a blob.Directory that was opened with Plain, or a blob.Bucket.
+//
+// Write puts the whole content under a name, in place of what was there, or nothing at all.
+// Open of a missing name is [healthlab.NotFound]; Remove of one is no error. List calls name
+// for each file, in any order. Implementations are safe for concurrent use.
+type Place interface {
+	Write(ctx context.Context, name string, content io.Reader) error
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	Remove(ctx context.Context, name string) error
+	List(ctx context.Context, name func(string) error) error
+}
+
+// Health reads users and their data. [healthdata.Service] implements it.
+type Health interface {
+	Users(ctx context.Context, team healthlab.TeamID, offset, limit int) (healthdata.UserPage, error)
+	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error
+}
+
+// Orders reads lab orders and their results. [orders.Service] implements it.
+type Orders interface {
+	List(ctx context.Context, q orders.Query) (orders.Page, error)
+	Results(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.OrderResults, error)
+}
+
+// Options adjusts an Exporter. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Orders are exported if set. Default: none.
+	Orders Orders
+	// Identified exports the ids of users, orders, devices and workouts as they are, dates of
+	// birth, and free text. Default: pseudonyms, and neither dates of birth nor free text.
+	Identified bool
+	// Every is the time from the start of one export to the next. Default 1 hour.
+	Every time.Duration
+	// Grace is how long a part stays after the manifest no longer names it, for readers that
+	// have the previous manifest. Default 1 hour; below zero none.
+	Grace time.Duration
+	// Verify is the interval after which an export reads the content of all data. The exports
+	// between read the headers of stored samples, which show every change but one that keeps
+	// count, sum, extremes and ends of a chunk. Default 20 hours.
+	Verify time.Duration
+	// Workers is how many months are written at a time. Default: the number of processors.
+	Workers int
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Log receives what was exported, and failures. Default slog.Default().
+	Log *slog.Logger
+}
+
+// keyBytes is the least length of the key of pseudonyms.
+const keyBytes = 32
+
+// orphanAge is the age at which a part that no manifest names is removed. It is longer than
+// an export takes.
+const orphanAge = 6 * time.Hour
+
+// Exporter exports teams. One process at a time may export a team; two lose no data, but one
+// undoes what the other has exported, until the next export.
+type Exporter struct {
+	place  Place
+	health Health
+	teams  func(context.Context) ([]healthlab.TeamID, error)
+	key    []byte
+	opts   Options
+}
+
+// New returns an Exporter. teams lists the teams that are exported. key makes the pseudonyms:
+// at least 32 random bytes, the same for as long as pseudonyms are to stay the same. Invalid
+// if something is missing.
+func New(place Place, health Health, teams func(context.Context) ([]healthlab.TeamID, error), key []byte, opts *Options) (*Exporter, error) {
+	if place == nil || health == nil || teams == nil || len(key) < keyBytes {
+		return nil, fmt.Errorf("%w: a lake needs a place, health data, teams and a key of at least %d bytes", healthlab.Invalid, keyBytes)
+	}
+	e := &Exporter{place: place, health: health, teams: teams, key: key}
+	if opts != nil {
+		e.opts = *opts
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{{&e.opts.Every, time.Hour}, {&e.opts.Grace, time.Hour}, {&e.opts.Verify, 20 * time.Hour}} {
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+	}
+	if e.opts.Workers <= 0 {
+		e.opts.Workers = runtime.GOMAXPROCS(0)
+	}
+	if e.opts.Now == nil {
+		e.opts.Now = time.Now
+	}
+	if e.opts.Log == nil {
+		e.opts.Log = slog.Default()
+	}
+	return e, nil
+}
+
+// Run exports all teams, at once and then every [Options.Every], until ctx ends, and returns
+// nil. A failed export is logged, and the next one continues from the last manifest.
+func (e *Exporter) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		timer.Reset(e.opts.Every)
+		if err := e.exportAll(ctx); err != nil && ctx.Err() == nil {
+			e.opts.Log.ErrorContext(ctx, "export to the lake failed", "error", err)
+		}
+	}
+}
+
+func (e *Exporter) exportAll(ctx context.Context) error {
+	teams, err := e.teams(ctx)
+	if err != nil {
+		return fmt.Errorf("list teams: %w", err)
+	}
+	var failed error
+	for _, team := range teams {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, err := e.Export(ctx, team); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("team %s: %w", team, err))
+		}
+	}
+	return failed
+}
+
+// Export brings the files of one team up to date and returns its manifest. After an error the
+// files are those of an earlier manifest, or of one that has a part of the changes; the call
+// may be repeated.
+func (e *Exporter) Export(ctx context.Context, team healthlab.TeamID) (Manifest, error) {
+	x, err := e.begin(ctx, team)
+	if err == nil {
+		err = x.export(ctx)
+	}
+	if err != nil {
+		return Manifest{}, fmt.Errorf("export to the lake: %w", err)
+	}
+	return x.manifest, nil
+}

@@ -1,0 +1,228 @@
+package lake
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const userColumn = "user"
+
+var userDoc = Column{Name: userColumn, Type: healthdata.TypeString, Doc: "pseudonym of the user"}
+
+// sampleColumns returns the columns of the samples of a resource: user, time, and those of
+// the aggregate queries. Nil if nothing is left of the resource without free text.
+func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
+	if r.Value == healthdata.ValueText && !e.opts.Identified {
+		return nil
+	}
+	out := []Column{userDoc, {Name: "time", Type: healthdata.TypeInstant, Doc: "when it was measured, or when the interval began"}}
+	for _, c := range r.SampleColumns() {
+		if c.Type == healthdata.TypeList {
+			if !e.opts.Identified {
+				continue
+			}
+			c.Type = healthdata.TypeString
+		}
+		out = append(out, Column{c.Name, c.Type, c.Unit, c.Doc})
+	}
+	return out
+}
+
+// scanSamples adds the fingerprints of a user's samples.
+func (x *export) scanSamples(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
+	var slugs []string
+	for _, r := range healthdata.SampleTimeseries() {
+		if x.manifest.Schemas[r.Slug] != nil {
+			slugs = append(slugs, r.Slug)
+		}
+	}
+	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: slugs})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if x.verify {
+			if all[i].Chunks, err = load(ctx, v, &all[i]); err != nil {
+				return err
+			}
+		}
+		if err := eachChunk(user, &all[i], func(month string, f Fingerprint) {
+			p := partition{all[i].Key.Resource, month}
+			sum := prints[p]
+			sum.add(f)
+			prints[p] = sum
+		}); err != nil {
+			return err
+		}
+		all[i].Chunks = nil
+	}
+	return nil
+}
+
+func load(ctx context.Context, v healthdata.View, s *healthdata.Series) ([]series.Chunk, error) {
+	starts := make([]int64, len(s.Chunks))
+	for i := range s.Chunks {
+		starts[i] = s.Chunks[i].Start
+	}
+	return v.Load(ctx, s.Key, starts)
+}
+
+// eachChunk calls add with the fingerprint of each chunk and segment, for each month in which
+// it can have samples.
+func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month string, f Fingerprint)) error {
+	for k := range s.Chunks {
+		f := chunkPrint(user, s.Key, &s.Chunks[k], 0)
+		if err := chunkMonths(&s.Chunks[k], false, func(month string) { add(month, f) }); err != nil {
+			return err
+		}
+	}
+	positions := map[string]int{} // by month: segments of other months do not matter
+	for k := range s.Pending {
+		if err := chunkMonths(&s.Pending[k], true, func(month string) {
+			positions[month]++
+			add(month, chunkPrint(user, s.Key, &s.Pending[k], positions[month]))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillSamples writes the samples of a user in a month, by series and time.
+func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, user healthlab.UserID, p partition, from, to int64, print *Fingerprint) error {
+	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{p.resource}, From: from, To: to})
+	if err != nil {
+		return err
+	}
+	w := sampleWriter{export: x, table: t, user: textCell(x.pseudonym("user", user.String()))}
+	for i := range all {
+		s := &all[i]
+		if s.Chunks, err = load(ctx, v, s); err != nil {
+			return err
+		}
+		if err := eachChunk(user, s, func(month string, f Fingerprint) {
+			if month == p.month {
+				print.add(f)
+			}
+		}); err != nil {
+			return err
+		}
+		var scan series.Scanner
+		for block, err := range scan.Blocks(s.Chunks, s.Pending, series.Range{From: from, To: to}) {
+			if err != nil {
+				return err
+			}
+			if err := w.write(s.Key, block); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sampleWriter writes the samples of one user.
+type sampleWriter struct {
+	*export
+	table *table
+	user  healthdata.Cell
+}
+
+// write writes a block, column by column.
+func (w *sampleWriter) write(key healthdata.SeriesKey, b *series.Block) error {
+	for i, c := range w.table.columns {
+		switch c.Name {
+		case userColumn:
+			w.table.fill(i, b.Len(), w.user)
+		case "time":
+			for _, at := range b.Time {
+				w.table.set(i, intCell(at))
+			}
+		case "value", "systolic":
+			for _, v := range b.Value {
+				w.table.set(i, floatCell(v))
+			}
+		case "diastolic":
+			w.second(i, b)
+		case "duration":
+			w.duration(i, b)
+		default:
+			for _, run := range b.Runs {
+				w.table.fill(i, run.N, w.attribute(c.Name, key, &run.Attrs))
+			}
+		}
+	}
+	return w.table.added(b.Len())
+}
+
+func (w *sampleWriter) second(column int, b *series.Block) {
+	if b.Value2 == nil {
+		w.table.fill(column, b.Len(), floatCell(0))
+		return
+	}
+	for _, v := range b.Value2 {
+		w.table.set(column, floatCell(v))
+	}
+}
+
+func (w *sampleWriter) duration(column int, b *series.Block) {
+	if b.End == nil {
+		w.table.fill(column, b.Len(), healthdata.Cell{})
+		return
+	}
+	const second = 1e6
+	for i, end := range b.End {
+		c := floatCell(float64(end-b.Time[i]) / second)
+		c.Valid = end != series.NoEnd
+		w.table.set(column, c)
+	}
+}
+
+// attribute returns the value of a column that all samples of a run share.
+func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *series.Attrs) healthdata.Cell {
+	switch name {
+	case "source_provider":
+		return textCell(key.Provider)
+	case "source_type":
+		return textCell(string(key.SourceType))
+	case "source_app_id":
+		return textCell(a.App)
+	case "source_workout_id":
+		if a.Workout == uuid.Nil {
+			return healthdata.Cell{}
+		}
+		return textCell(w.pseudonym("workout", a.Workout.String()))
+	case "source_sport":
+		return textCell(a.Sport)
+	case "timezone_offset":
+		return intCell(int64(a.Offset))
+	case "type":
+		return textCell(a.Type)
+	case "content":
+		return textCell(a.Text)
+	case "sensor_location":
+		return textCell(a.Location)
+	case "delivery_mode":
+		return textCell(a.DeliveryMode)
+	case "delivery_form":
+		return textCell(a.DeliveryForm)
+	case "bolus_purpose":
+		return textCell(a.BolusPurpose)
+	case "intensity":
+		return textCell(a.Intensity)
+	case "tags":
+		tags := healthdata.SplitTags(a.Tags)
+		if len(tags) == 0 {
+			return healthdata.Cell{}
+		}
+		text, _ := json.Marshal(slices.Clone(tags)) // texts and times
+		return textCell(string(text))
+	}
+	return healthdata.Cell{}
+}

@@ -1,0 +1,221 @@
+package lake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// indexColumn is what a row of a summary is found and sorted by.
+const indexColumn = "index"
+
+// identifying are the columns of summaries that are left out: free text, dates of birth,
+// places, and ids that others have given.
+var identifying = []string{"birth_date", "title", "name", "map_polyline", "map_summary_polyline", "external_id"}
+
+// idColumns are the columns of summaries that have pseudonyms, and the kind of each.
+var idColumns = map[string]string{"id": "summary", "source_device_id": "device"}
+
+// cycleMargin is how far the record of a sleep cycle can be from its session.
+const cycleMargin = 24 * time.Hour
+
+const sleepCycleSlug = "sleep_cycle"
+
+func summaryTable(resource string) *healthdata.Table {
+	for _, t := range healthdata.Tables() {
+		if t.Resource == resource {
+			return t
+		}
+	}
+	return nil
+}
+
+// exported returns the columns of a table that are exported.
+func (e *Exporter) exported(t *healthdata.Table) []*healthdata.Column {
+	var out []*healthdata.Column
+	for i := range t.Columns {
+		if e.opts.Identified || !slices.Contains(identifying, t.Columns[i].Name) {
+			out = append(out, &t.Columns[i])
+		}
+	}
+	return out
+}
+
+func (e *Exporter) summaryColumns(t *healthdata.Table) []Column {
+	out := []Column{userDoc, {Name: indexColumn, Type: t.IndexType, Doc: "what rows are sorted by: the start, or the day"}}
+	for _, c := range e.exported(t) {
+		kind := c.Type
+		if kind == healthdata.TypeList {
+			kind = healthdata.TypeString
+		}
+		out = append(out, Column{c.Name, kind, c.Unit, c.Doc})
+	}
+	return out
+}
+
+// scanSummaries adds the fingerprints of a user's summaries.
+func (x *export) scanSummaries(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
+	for _, t := range healthdata.Tables() {
+		records, err := v.Records(ctx, healthdata.RecordQuery{Resource: t.Resource})
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			p := partition{t.Resource, monthOf(records[i].Index.UnixMicro())}
+			sum := prints[p]
+			sum.add(recordPrint(user, &records[i]))
+			prints[p] = sum
+		}
+		if !t.Cycles || len(records) == 0 {
+			continue
+		}
+		if records, err = v.Records(ctx, healthdata.RecordQuery{Resource: sleepCycleSlug}); err != nil {
+			return err
+		}
+		for i := range records {
+			for _, month := range cycleMonths(&records[i]) {
+				p := partition{t.Resource, month}
+				if sum, ok := prints[p]; ok {
+					sum.add(recordPrint(user, &records[i]))
+					prints[p] = sum
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cycleMonths returns the months in which the session of a sleep cycle can be.
+func cycleMonths(r *healthdata.Record) []string {
+	out := []string{monthOf(r.Index.Add(-cycleMargin).UnixMicro())}
+	if next := monthOf(r.Index.Add(cycleMargin).UnixMicro()); next != out[0] {
+		out = append(out, next)
+	}
+	return out
+}
+
+// fillSummaries writes the summaries of a user in a month.
+func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View, s *healthdata.Table, user healthlab.UserID, from, to time.Time, print *Fingerprint) error {
+	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: s.Resource, From: from, To: to.Add(-time.Microsecond)})
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	var cycles map[uuid.UUID]*healthdata.SleepCycle
+	if s.Cycles {
+		if cycles, err = cyclesOf(ctx, v, user, from, to, print); err != nil {
+			return err
+		}
+	}
+	columns := x.exported(s)
+	for i := range records {
+		r := &records[i]
+		print.add(recordPrint(user, r))
+		summary, err := r.Decode()
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.Name, err)
+		}
+		row := &healthdata.Row{Record: r, Summary: summary, Cycle: cycles[r.ID]}
+		t.set(0, textCell(x.pseudonym("user", user.String())))
+		t.set(1, indexCell(s, row))
+		for k, c := range columns {
+			t.set(2+k, x.summaryCell(c, c.Value(row)))
+		}
+		if err := t.added(1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func indexCell(s *healthdata.Table, row *healthdata.Row) healthdata.Cell {
+	at := s.Index(row)
+	if s.IndexType == healthdata.TypeDate {
+		at = time.UnixMicro(at).Unix() / (24 * 60 * 60)
+	}
+	return intCell(at)
+}
+
+func (x *export) summaryCell(c *healthdata.Column, v healthdata.Cell) healthdata.Cell {
+	if kind := idColumns[c.Name]; kind != "" && v.Valid {
+		v.Text = x.pseudonym(kind, v.Text)
+	}
+	if c.Type == healthdata.TypeList && v.Valid {
+		return textCell(listJSON(c.Fields, v.List))
+	}
+	return v
+}
+
+// cyclesOf returns the sleep cycles of the sessions of a month by session; of several of one
+// session the one that changed last.
+func cyclesOf(ctx context.Context, v healthdata.View, user healthlab.UserID, from, to time.Time, print *Fingerprint) (map[uuid.UUID]*healthdata.SleepCycle, error) {
+	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: sleepCycleSlug, From: from.Add(-2 * cycleMargin), To: to.Add(2 * cycleMargin)})
+	if err != nil {
+		return nil, err
+	}
+	out := map[uuid.UUID]*healthdata.SleepCycle{}
+	changed := map[uuid.UUID]time.Time{}
+	for i := range records {
+		r := &records[i]
+		if slices.Contains(cycleMonths(r), monthOf(from.UnixMicro())) {
+			print.add(recordPrint(user, r))
+		}
+		s, err := r.Decode()
+		if err != nil {
+			return nil, fmt.Errorf("read sleep cycles: %w", err)
+		}
+		if c, ok := s.(*healthdata.SleepCycle); ok && !r.UpdatedAt.Before(changed[c.SleepID]) {
+			out[c.SleepID], changed[c.SleepID] = c, r.UpdatedAt
+		}
+	}
+	return out, nil
+}
+
+// listJSON returns a list as JSON: of values, or of objects if its elements have fields.
+func listJSON(fields []healthdata.ListField, list [][]healthdata.Cell) string {
+	out := make([]any, len(list))
+	for i, element := range list {
+		if len(fields) == 1 && fields[0].Name == "" {
+			out[i] = plain(fields[0].Type, element[0])
+			continue
+		}
+		object := map[string]any{}
+		for k, f := range fields {
+			object[f.Name] = plain(f.Type, element[k])
+		}
+		out[i] = object
+	}
+	var b strings.Builder
+	_ = json.NewEncoder(&b).Encode(out) // plain values
+	return strings.TrimSpace(b.String())
+}
+
+// plain returns a cell as a value of JSON.
+func plain(t healthdata.ColumnType, c healthdata.Cell) any {
+	if !c.Valid {
+		return nil
+	}
+	switch t {
+	case healthdata.TypeFloat64:
+		return c.Float
+	case healthdata.TypeBool:
+		return c.Int != 0
+	case healthdata.TypeString:
+		return c.Text
+	case healthdata.TypeDate:
+		return time.Unix(c.Int*24*60*60, 0).UTC().Format(time.DateOnly)
+	case healthdata.TypeTimestamp:
+		return time.UnixMicro(c.Int).UTC().Format("2006-01-02T15:04:05.999999")
+	case healthdata.TypeInstant:
+		return time.UnixMicro(c.Int).UTC().Format(time.RFC3339Nano)
+	default:
+		return c.Int
+	}
+}

@@ -1,0 +1,118 @@
+package lake
+
+import (
+	"bufio"
+	"io"
+
+	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+const (
+	// batchRows is the number of rows that are handed to the column writers at a time.
+	batchRows = 4096
+	// groupRows is the number of rows of a row group.
+	groupRows = 1 << 20
+	// writeBuffer is the size of the writes to the place.
+	writeBuffer = 1 << 20
+)
+
+// table writes rows of columns as one Parquet file.
+type table struct {
+	out     *bufio.Writer
+	w       columnWriter
+	columns []Column
+	values  [][]pq.Value // by column, the rows that are not written yet
+	rows    int64
+}
+
+// columnWriter is a Parquet writer that takes columns.
+type columnWriter interface {
+	ColumnWriters() []*pq.ColumnWriter
+	Flush() error
+	Close() error
+}
+
+func newTable(to io.Writer, name string, columns []Column) *table {
+	fields := make([]parquet.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = parquet.Field{Name: c.Name, Type: c.Type}
+	}
+	t := &table{out: bufio.NewWriterSize(to, writeBuffer), columns: columns, values: make([][]pq.Value, len(columns))}
+	t.w = pq.NewWriter(t.out, parquet.Schema(name, fields), pq.Compression(&pq.Zstd))
+	return t
+}
+
+// set adds the value of the next row in a column. Each column has one for every row.
+func (t *table) set(column int, c healthdata.Cell) {
+	t.values[column] = append(t.values[column], valueOf(t.columns[column].Type, c, column))
+}
+
+// fill adds n times the same value to a column.
+func (t *table) fill(column, n int, c healthdata.Cell) {
+	v := valueOf(t.columns[column].Type, c, column)
+	for range n {
+		t.values[column] = append(t.values[column], v)
+	}
+}
+
+// added writes what waits, once it is enough. n is the number of rows since the last call.
+func (t *table) added(n int) error {
+	t.rows += int64(n)
+	if len(t.values[0]) < batchRows {
+		return nil
+	}
+	return t.flush()
+}
+
+func (t *table) flush() error {
+	before := t.rows - int64(len(t.values[0]))
+	for i, column := range t.w.ColumnWriters() {
+		if _, err := column.WriteRowValues(t.values[i]); err != nil {
+			return err
+		}
+		t.values[i] = t.values[i][:0]
+	}
+	if before/groupRows != t.rows/groupRows {
+		return t.w.Flush()
+	}
+	return nil
+}
+
+func (t *table) close() error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := t.w.Close(); err != nil {
+		return err
+	}
+	return t.out.Flush()
+}
+
+func valueOf(kind healthdata.ColumnType, c healthdata.Cell, column int) pq.Value {
+	if !c.Valid {
+		return pq.NullValue().Level(0, 0, column)
+	}
+	var v pq.Value
+	switch kind {
+	case healthdata.TypeFloat64:
+		v = pq.DoubleValue(c.Float)
+	case healthdata.TypeBool:
+		v = pq.BooleanValue(c.Int != 0)
+	case healthdata.TypeString:
+		v = pq.ByteArrayValue([]byte(c.Text))
+	case healthdata.TypeDate:
+		v = pq.Int32Value(int32(c.Int))
+	default:
+		v = pq.Int64Value(c.Int)
+	}
+	return v.Level(0, 1, column)
+}
+
+func textCell(s string) healthdata.Cell { return healthdata.Cell{Valid: s != "", Text: s} }
+
+func intCell(n int64) healthdata.Cell { return healthdata.Cell{Valid: true, Int: n} }
+
+func floatCell(f float64) healthdata.Cell { return healthdata.Cell{Valid: true, Float: f} }
