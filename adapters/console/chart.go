@@ -18,88 +18,270 @@ type line struct {
 	name   string
 	points []point
 	step   bool // draw levels that hold until the next point
+	dots   bool // draw a dot at each point, too
+	colour int
 }
 
-// chart is a drawing of lines, with its geometry in the units of the SVG.
+// panel is one plot of a chart, with its own scale.
+type panel struct {
+	title     string
+	lines     []line
+	labels    []string // names of the levels 0, 1, …; nil for numbers
+	low, high *float64 // reference range
+	spans     []span   // coloured stretches of time instead of lines
+}
+
+// span is a stretch of time.
+type span struct {
+	from, to time.Time
+	colour   int
+}
+
+// chart is a drawing of panels above one time axis, in the units of the SVG.
 type chart struct {
 	Title, Summary string
-	Ticks          []tick // of the values
+	Height         float64
+	Panels         []drawnPanel
 	Times          []tick
-	Lines          []drawn
+	Legend         []drawn
+}
+
+type drawnPanel struct {
+	Title            string
+	Top, Bottom      float64
+	Range            *box
+	Ticks            []tick
+	Lines            []drawn
+	Boxes            []box
+	Left, Right, End float64
 }
 
 type tick struct {
-	At    float64
-	Label string
+	At     float64
+	Label  string
+	Anchor string
+}
+
+// box is a rectangle.
+type box struct {
+	X, Y, Width, Height float64
+	Class               string
 }
 
 // drawn is a line as an SVG path. Class selects its colour.
 type drawn struct {
 	Name, Class, Path string
-	Count             int
+	Dots              []box
 }
 
-// Area of the lines inside a drawing of 800 by 260.
+// Geometry of a drawing of 800 units in width.
 const (
-	chartLeft, chartRight = 64.0, 790.0
-	chartTop, chartBottom = 10.0, 225.0
-	chartColumns          = 720
+	chartLeft, chartRight    = 64.0, 790.0
+	panelHeight, stripHeight = 170.0, 16.0
+	panelTitle, panelGap     = 24.0, 14.0
+	timesHeight              = 26.0
+	chartColumns             = 720
 )
 
-// draw returns the chart of lines; nil if they have no value. Labels, if there are any, name
-// the levels 0, 1, …; layout formats times.
-func draw(title string, lines []line, labels []string, layout string) *chart {
-	low, high := math.Inf(1), math.Inf(-1)
+// colours is the number of colours of the style sheet.
+const colours = 6
+
+// draw returns the chart of panels above one time axis; nil if no panel has a value.
+func draw(title string, panels ...panel) *chart {
+	c := &chart{Title: title}
 	var from, to time.Time
 	count := 0
-	for _, l := range lines {
-		for _, p := range l.points {
-			if math.IsNaN(p.value) {
-				continue
+	reach := func(t time.Time) {
+		if count == 0 || t.Before(from) {
+			from = t
+		}
+		if count == 0 || t.After(to) {
+			to = t
+		}
+		count++
+	}
+	var kept []panel
+	for _, p := range panels {
+		before := count
+		for _, l := range p.lines {
+			for _, v := range l.points {
+				if !math.IsNaN(v.value) {
+					reach(v.at)
+				}
 			}
-			low, high = min(low, p.value), max(high, p.value)
-			if count == 0 || p.at.Before(from) {
-				from = p.at
-			}
-			if count == 0 || p.at.After(to) {
-				to = p.at
-			}
-			count++
+		}
+		for _, s := range p.spans {
+			reach(s.from)
+			reach(s.to)
+		}
+		if count > before {
+			kept = append(kept, p)
 		}
 	}
-	if count == 0 {
+	if len(kept) == 0 {
 		return nil
 	}
-	c := &chart{Title: title, Summary: fmt.Sprintf("%d values from %s to %s, between %.4g and %.4g.",
-		count, from.Format("2006-01-02 15:04"), to.Format("2006-01-02 15:04"), low, high)}
-	if labels != nil {
-		low, high = 0, float64(len(labels)-1)
-		c.Summary = fmt.Sprintf("%d stages from %s to %s.", count, from.Format("2006-01-02 15:04"), to.Format("2006-01-02 15:04"))
+	x := func(t time.Time) float64 {
+		return chartLeft + (chartRight-chartLeft)*t.Sub(from).Seconds()/max(to.Sub(from).Seconds(), 1)
 	}
+	var parts []string
+	seen := map[string]bool{}
+	at := 4.0
+	for _, p := range kept {
+		drawn, said := p.draw(x, at)
+		at = drawn.Bottom + panelGap
+		c.Panels = append(c.Panels, drawn)
+		parts = append(parts, said)
+		for _, l := range drawn.Lines {
+			if !seen[l.Name] && l.Name != "" {
+				seen[l.Name] = true
+				c.Legend = append(c.Legend, l)
+			}
+		}
+	}
+	if len(c.Legend) == 1 && len(c.Panels) == 1 {
+		c.Legend[0].Path = ""
+	}
+	c.Times = timeTicks(from, to, x)
+	c.Height = at - panelGap + timesHeight
+	c.Summary = fmt.Sprintf("%s to %s: %s.", from.Format("2006-01-02 15:04"), to.Format("2006-01-02 15:04"), strings.Join(parts, "; "))
+	return c
+}
+
+// draw places a panel below a height, and says what it shows.
+func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string) {
+	d := drawnPanel{Title: p.title, Top: top + panelTitle, Left: chartLeft, Right: chartRight, End: top + 14}
+	if p.spans != nil {
+		d.Bottom = d.Top + stripHeight
+		for _, s := range p.spans {
+			d.Boxes = append(d.Boxes, box{x(s.from), d.Top, max(x(s.to)-x(s.from), 1), stripHeight, class(s.colour)})
+		}
+		return d, fmt.Sprintf("%s in %d stretches", p.title, len(p.spans))
+	}
+	d.Bottom = d.Top + panelHeight
+	low, high, count := p.extent()
+	said := fmt.Sprintf("%s: %d values between %.4g and %.4g", p.title, count, low, high)
+	var y func(float64) float64
+	scale := func(low, high float64) {
+		y = func(v float64) float64 { return d.Bottom - (d.Bottom-d.Top)*(v-low)/(high-low) }
+	}
+	if p.labels != nil {
+		said = fmt.Sprintf("%s: %d stages", p.title, count)
+		scale(0, float64(len(p.labels)-1))
+		for i, text := range p.labels {
+			d.Ticks = append(d.Ticks, tick{At: y(float64(i)), Label: text})
+		}
+	} else {
+		for _, bound := range []*float64{p.low, p.high} {
+			if bound != nil {
+				low, high = min(low, *bound), max(high, *bound)
+			}
+		}
+		ticks := numberTicks(low, high)
+		low, high = min(low, ticks[0]), max(high, ticks[len(ticks)-1])
+		scale(low, high)
+		for _, v := range ticks {
+			d.Ticks = append(d.Ticks, tick{At: y(v), Label: fmt.Sprintf("%.5g", v)})
+		}
+		if p.low != nil || p.high != nil {
+			above, below := d.Top, d.Bottom
+			if p.high != nil {
+				above = y(*p.high)
+			}
+			if p.low != nil {
+				below = y(*p.low)
+			}
+			d.Range = &box{X: chartLeft, Y: above, Width: chartRight - chartLeft, Height: max(below-above, 1)}
+		}
+	}
+	for _, l := range p.lines {
+		out := drawn{Name: l.name, Class: class(l.colour), Path: path(l, x, y)}
+		if l.dots {
+			for _, v := range l.points {
+				if !math.IsNaN(v.value) {
+					out.Dots = append(out.Dots, box{X: x(v.at), Y: y(v.value)})
+				}
+			}
+		}
+		d.Lines = append(d.Lines, out)
+	}
+	return d, said
+}
+
+func class(colour int) string { return fmt.Sprintf("s%d", colour%colours) }
+
+// extent returns the lowest and highest value of a panel, and the number of its values.
+func (p *panel) extent() (low, high float64, count int) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, l := range p.lines {
+		for _, v := range l.points {
+			if !math.IsNaN(v.value) {
+				low, high = min(low, v.value), max(high, v.value)
+				count++
+			}
+		}
+	}
+	return low, high, count
+}
+
+// numberTicks returns two to six round numbers around a range.
+func numberTicks(low, high float64) []float64 {
 	if low == high {
 		low, high = low-1, high+1
 	}
-	span := max(to.Sub(from).Seconds(), 1)
-	x := func(t time.Time) float64 { return chartLeft + (chartRight-chartLeft)*t.Sub(from).Seconds()/span }
-	y := func(v float64) float64 { return chartBottom - (chartBottom-chartTop)*(v-low)/(high-low) }
-	if labels != nil {
-		for i, text := range labels {
-			c.Ticks = append(c.Ticks, tick{At: y(float64(i)), Label: text})
-		}
-	} else {
-		for i := range 5 {
-			v := low + (high-low)*float64(i)/4
-			c.Ticks = append(c.Ticks, tick{At: y(v), Label: fmt.Sprintf("%.4g", v)})
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	for _, factor := range []float64{1, 2, 2.5, 5, 10} {
+		if step*factor*4 >= high-low {
+			step *= factor
+			break
 		}
 	}
-	for i := range 5 {
-		at := from.Add(time.Duration(span * float64(i) / 4 * float64(time.Second)))
-		c.Times = append(c.Times, tick{At: x(at), Label: at.Format(layout)})
+	first := math.Floor(low/step) * step
+	var list []float64
+	for i := 0; ; i++ {
+		v := first + float64(i)*step
+		list = append(list, v)
+		if v >= high {
+			return list
+		}
 	}
-	for i, l := range lines {
-		c.Lines = append(c.Lines, drawn{Name: l.name, Class: fmt.Sprintf("s%d", i%6), Count: len(l.points), Path: path(l, x, y)})
+}
+
+// timeSteps are the distances of times below a chart.
+var timeSteps = []time.Duration{
+	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
+	12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
+}
+
+const day = 24 * time.Hour
+
+// timeTicks returns round times of a range: clock times within two days, else dates.
+func timeTicks(from, to time.Time, x func(time.Time) float64) (list []tick) {
+	step := timeSteps[len(timeSteps)-1]
+	for _, s := range timeSteps {
+		if to.Sub(from) <= 7*s {
+			step = s
+			break
+		}
 	}
-	return c
+	layout := "Jan 2"
+	switch {
+	case step < day:
+		layout = "15:04"
+	case step >= 91*day:
+		layout = "Jan 2006"
+	}
+	for t := from.Add(step - 1).Truncate(step); !t.After(to); t = t.Add(step) {
+		at, anchor := x(t), "middle"
+		switch {
+		case at < chartLeft+20:
+			anchor = "start"
+		case at > chartRight-20:
+			anchor = "end"
+		}
+		list = append(list, tick{At: at, Label: t.Format(layout), Anchor: anchor})
+	}
+	return list
 }
 
 // path returns the SVG path of a line. Of the points in one column it keeps the first, the

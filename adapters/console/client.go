@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -37,33 +38,45 @@ func (a *answer) Write(b []byte) (int, error) {
 }
 
 // get reads a team operation.
-func (s *console) get(r *http.Request, path string, q url.Values, out any) error {
+func (s *Console) get(r *http.Request, path string, q url.Values, out any) error {
 	return s.call(r, http.MethodGet, path, q, s.KeyHeader, s.TeamKey, nil, out)
 }
 
 // post sends a team operation.
-func (s *console) post(r *http.Request, path string, in, out any) error {
+func (s *Console) post(r *http.Request, path string, in, out any) error {
 	return s.call(r, http.MethodPost, path, nil, s.KeyHeader, s.TeamKey, in, out)
 }
 
 // manage calls a management operation below the organisation with the key of the session.
-func (s *console) manage(r *http.Request, on *session, method, path string, q url.Values, out any) error {
-	return s.call(r, method, "/v1/org/"+s.Org+path, q, managementHeader, on.key, nil, out)
+func (s *Console) manage(r *http.Request, on *session, method, path string, q url.Values, in, out any) error {
+	return s.call(r, method, "/v1/org/"+s.Org+path, q, managementHeader, on.key, in, out)
 }
 
 const managementHeader = "x-management-key"
 
 // call sends a request to the API and decodes a 2xx answer into out, unless out is nil.
-func (s *console) call(r *http.Request, method, path string, q url.Values, header, key string, in, out any) error {
+func (s *Console) call(r *http.Request, method, path string, q url.Values, header, key string, in, out any) error {
+	a, err := s.send(r, method, path, q, http.Header{header: {key}, "Accept": {"application/json"}}, in)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+		return fmt.Errorf("the answer of %s does not decode into %T", method, out) // err may have a value of a person
+	}
+	return nil
+}
+
+// send returns a 2xx answer of the API; any other is an error.
+func (s *Console) send(r *http.Request, method, path string, q url.Values, header http.Header, in any) (*answer, error) {
 	var body bytes.Buffer
 	if in != nil {
 		if err := json.NewEncoder(&body).Encode(in); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	req, err := http.NewRequestWithContext(r.Context(), method, path, &body) //nolint:gosec // API is a handler, so no request leaves the process
 	if err != nil {                                                          // an id of the page's address is no part of a path; the error has its text
-		return &apiError{Status: http.StatusNotFound, Message: "page not found"}
+		return nil, &apiError{Status: http.StatusNotFound, Message: "page not found"}
 	}
 	req.URL.RawQuery = q.Encode()
 	req.Host, req.RemoteAddr, req.RequestURI = r.Host, r.RemoteAddr, req.URL.RequestURI()
@@ -72,23 +85,35 @@ func (s *console) call(r *http.Request, method, path string, q url.Values, heade
 			req.Header[name] = v
 		}
 	}
-	req.Header.Set(header, key)
-	req.Header.Set("Accept", "application/json")
+	for name, v := range header {
+		req.Header.Set(name, v[0])
+	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	a := &answer{header: http.Header{}}
 	s.API.ServeHTTP(a, req)
 	if a.status/100 != 2 {
-		return &apiError{Status: max(a.status, 400), Message: message(a.body.Bytes())}
+		return nil, &apiError{Status: max(a.status, 400), Message: message(a.body.Bytes())}
 	}
-	if out == nil {
+	return a, nil
+}
+
+// passOn answers with bytes of the API, as a file of a name.
+func passOn(w http.ResponseWriter, a *answer, name string) error {
+	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	_, err := w.Write(a.body.Bytes())
+	return err
+}
+
+// optional drops the error of a read that has nothing, or that the host does not serve.
+func (*Console) optional(err error) error {
+	var failed *apiError
+	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusNotImplemented) {
 		return nil
 	}
-	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
-		return fmt.Errorf("the answer of %s does not decode into %T", method, out) // err may have a value of a person
-	}
-	return nil
+	return err
 }
 
 // message returns the text of an error body of the API.

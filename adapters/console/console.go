@@ -5,19 +5,21 @@ import (
 	"cmp"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed html/*.html
 var pages embed.FS
 
-//go:embed assets/style.css
-var style []byte
+//go:embed assets/style.css assets/query.js
+var assets embed.FS
 
 // Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
 // Log and Now are required.
@@ -39,17 +41,20 @@ type Config struct {
 	Now func() time.Time
 }
 
-// console is the handler of the pages. Safe for concurrent use.
-type console struct {
+// Console is the handler of the pages. It is safe for concurrent use.
+type Console struct {
 	Config
 	mux      *http.ServeMux
 	handler  http.Handler // mux, for requests of its own origin
 	pages    map[string]*template.Template
 	sessions sessions
+
+	contractMu   sync.Mutex
+	contractRead *contract
 }
 
 // New returns the handler of all paths below Config.Path.
-func New(c Config) (http.Handler, error) {
+func New(c Config) (*Console, error) {
 	if c.API == nil || c.Org == "" || c.Team == "" || c.Environment == "" || c.TeamKey == "" {
 		return nil, errors.New("console: API, Org, Team, Environment and TeamKey are required")
 	}
@@ -61,36 +66,51 @@ func New(c Config) (http.Handler, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &console{Config: c, mux: http.NewServeMux(), pages: map[string]*template.Template{}, sessions: newSessions(c.Now)}
+	s := &Console{Config: c, mux: http.NewServeMux(), pages: map[string]*template.Template{}, sessions: newSessions(c.Now)}
 	names, err := pages.ReadDir("html")
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
-		if n.Name() == "layout.html" {
+		if n.Name() == "layout.html" || n.Name() == "parts.html" {
 			continue
 		}
-		t, err := template.New("layout.html").Funcs(functions).ParseFS(pages, "html/layout.html", "html/"+n.Name())
+		t, err := template.New("layout.html").Funcs(functions).ParseFS(pages, "html/layout.html", "html/parts.html", "html/"+n.Name())
 		if err != nil {
 			return nil, err
 		}
 		s.pages[strings.TrimSuffix(n.Name(), ".html")] = t
 	}
-	s.mux.HandleFunc("GET "+c.Path+"/style.css", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(style)
-	})
+	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "query.js": "text/javascript; charset=utf-8"} {
+		file, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			return nil, err
+		}
+		s.mux.HandleFunc("GET "+c.Path+"/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(file)
+		})
+	}
 	s.mux.HandleFunc("GET "+c.Path+"/sign-in", func(w http.ResponseWriter, r *http.Request) {
 		s.render(w, r, nil, http.StatusOK, "signin", "Sign in", nil)
 	})
 	s.mux.HandleFunc("POST "+c.Path+"/sign-in", s.signIn)
+	s.mux.HandleFunc("GET "+c.Path+"/links/{link}", s.openLink)
+	s.mux.HandleFunc("POST "+c.Path+"/links/{link}", s.useLink)
 	s.mux.Handle("GET "+c.Path, http.RedirectHandler(c.Path+"/", http.StatusSeeOther))
 	for pattern, h := range map[string]pageHandler{
 		"GET /{$}": s.home, "POST /sign-out": s.signOut, "GET /users": s.users, "GET /users/{id}": s.person,
+		"GET /users/{id}/sleep": s.sleep, "GET /users/{id}/workouts": s.workouts, "GET /users/{id}/labs": s.labs,
 		"GET /orders": s.orders, "GET /orders/{id}": s.order,
+		"GET /orders/{id}/documents/{document...}": s.document, "POST /orders/{id}/simulate": s.simulate,
 		"GET /reviews": s.reviews, "GET /reviews/{id}": s.review, "POST /reviews/{id}": s.decide,
-		"GET /events": s.events, "POST /events/{webhook}/{message}": s.resend,
-		"GET /query": s.query, "POST /query": s.query, "GET /": notFound,
+		"GET /events": s.events, "POST /events/{webhook}/messages/{message}": s.resend,
+		"POST /events/{webhook}/recover": s.recover, "GET /signature": s.signature, "POST /signature": s.signature,
+		"GET /query": s.query, "POST /query": s.query,
+		"GET /reports": s.reports, "GET /reports/{id}": s.report, "POST /reports/{id}": s.decideReport, "GET /reports/{id}/pages/{page}": s.reportImage,
+		"GET /team": s.team, "POST /team/keys": s.makeKey, "POST /team/keys/{id}/delete": s.deleteKey, "POST /team/settings": s.changeSettings,
+		"GET /providers": s.providers, "GET /sandbox": s.sandbox, "POST /sandbox": s.sandbox, "POST /users/{id}/refresh": s.refresh,
+		"GET /": notFound,
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		s.mux.HandleFunc(method+" "+c.Path+path, s.signedIn(h))
@@ -100,10 +120,10 @@ func New(c Config) (http.Handler, error) {
 }
 
 // ServeHTTP sets the headers that all pages share.
-func (s *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	s.handler.ServeHTTP(w, r)
@@ -114,7 +134,7 @@ type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
 // signedIn sends requests without a session to the sign-in page, as it does once the API refuses
 // the session's key, and checks the CSRF token of forms.
-func (s *console) signedIn(h pageHandler) http.HandlerFunc {
+func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		on := s.sessions.find(r)
 		if on == nil {
@@ -159,7 +179,7 @@ type view struct {
 }
 
 // render writes a page once all of it is rendered.
-func (s *console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
+func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
 	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")
 	if on != nil {
@@ -177,10 +197,13 @@ func (s *console) render(w http.ResponseWriter, r *http.Request, on *session, st
 }
 
 // show renders a page with status 200.
-func (s *console) show(w http.ResponseWriter, r *http.Request, on *session, page, title string, data any) error {
+func (s *Console) show(w http.ResponseWriter, r *http.Request, on *session, page, title string, data any) error {
 	s.render(w, r, on, http.StatusOK, page, title, data)
 	return nil
 }
+
+// words returns a name of the API as words.
+func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 var functions = template.FuncMap{
 	"when": func(t time.Time) string {
@@ -189,7 +212,11 @@ var functions = template.FuncMap{
 		}
 		return t.UTC().Format("2006-01-02 15:04 UTC")
 	},
-	"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"words": words,
+	"round": func(v *float64) string { return fmt.Sprintf("%.0f", *v) },
+	// last is the last part of a status.
+	"last":     func(status string) string { return words(status[strings.LastIndexByte(status, '.')+1:]) },
+	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60) },
 	"with": func(q url.Values, key, value string) string {
 		next := url.Values{}
 		for k, v := range q {

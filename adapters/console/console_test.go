@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,13 +10,16 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/console"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 const person = "11111111-0000-4000-8000-000000000001"
@@ -35,13 +39,21 @@ func fakeAPI() http.Handler {
 	reply("GET /v2/user/metrics", `{"number_of_users":3}`)
 	reply("GET /v3/orders", `{"orders":[],"total":0,"page":1,"size":1}`)
 	reply("GET /v2/user/"+person, `{"user_id":"`+person+`","client_user_id":"<b>p1</b>","connected_sources":[]}`)
-	reply("GET /v2/timeseries/"+person+"/glucose/grouped", `{"groups":{"a":[{"source":{"provider":"a","type":"cgm"},"data":[
-		{"timestamp":"2026-01-01T08:00:00Z","timezone_offset":3600,"unit":"mmol/L","value":5},
-		{"timestamp":"2026-01-01T09:00:00Z","timezone_offset":3600,"unit":"mmol/L","value":7}]}],
-		"b":[{"source":{"provider":"b","type":"manual"},"data":[{"timestamp":"2026-01-02T08:00:00Z","timezone_offset":0,"unit":"mmol/L","value":6}]}]},"next_cursor":null}`)
-	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T06:00:00Z"}]}`)
-	reply("GET /v2/timeseries/sleep/n/stream", `{"hypnogram":[{"timestamp":"2026-01-01T22:00:00Z","value":4},
-		{"timestamp":"2026-01-01T23:00:00Z","value":1},{"timestamp":"2026-01-02T05:00:00Z","value":3}]}`)
+	reply("GET /v2/summary/workouts/"+person, `{"workouts":[{"id":"w1","title":"Run","calendar_date":"2026-01-01","distance":5000.4,"average_hr":140,
+		"time_start":"2026-01-01T17:00:00Z","time_end":"2026-01-01T17:30:00Z","sport":{"name":"Running"},"source":{"provider":"a"}}]}`)
+	reply("GET /v2/timeseries/workouts/w1/stream", `{"time":[1767286800,1767286860,1767286920],"heartrate":[120,null,150],"altitude":[],"velocity_smooth":[],"power":[],
+		"lat":[0,0.01,0.02],"lng":[0,0.01,0]}`)
+	reply("GET /v3/orders/count", `{"total":4,"by_status":{"ordered":3,"completed":1}}`)
+	reply("GET /openapi.json", `{"paths":{}}`)
+	reply("GET /v2/user/providers/"+person, `{"providers":[{"name":"A","slug":"a","status":"error","created_on":"2026-01-01T08:00:00Z","error_details":{"error_message":"token refused"}}]}`)
+	reply("GET /v2/introspect/resources", `{"data":[{"provider":{"a":{"glucose":{"newest_data":"2026-01-01T09:00:00Z","last_attempt":{"timestamp":"2026-01-02T07:00:00Z","status":"failure"}}}}}]}`)
+	reply("GET /aggregate/v1/schema", `{"tables":[],"timeseries":[{"name":"glucose","columns":[{"name":"value","type":"float64","unit":"mmol/L"}]},
+		{"name":"note","columns":[{"name":"value","type":"string","unit":""}]}],"value_macros":[],"functions":["mean"]}`)
+	reply("POST /aggregate/v1/user/"+person+"/query", `{"results":[{"table":{"index":["2026-01-01T09:00:00","2026-01-01T10:00:00","2026-01-02T08:00:00"],
+		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"mean.heartrate.value":[50,51,52]}}]}`)
+	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T08:30:00Z","calendar_date":"2026-01-02","total":25200}]}`)
+	reply("GET /v2/summary/sleep_cycle/"+person, `{"sleep_cycle":[{"sleep_id":"n","session_start":"2026-01-01T22:00:00Z",
+		"stage_start_offset_second":[0,3600,25200],"stage_end_offset_second":[3600,25200,28800],"stage_type":[4,1,3]}]}`)
 	reply("GET /v1/org/org/team/team/sandbox/webhook", `{"data":[{"id":"w","url":"https://receiver.example","disabled":false,"disabled_reason":null}],"next_cursor":null}`)
 	reply("GET /v1/org/org/team/team/sandbox/webhook/w/attempt", `{"data":[{"at":"2026-01-01T08:00:00Z","message_id":"m1","event_type":"daily.data.sleep.created",
 		"attempt":2,"status_code":503,"duration_ms":12,"state":"waiting","reason":null}],"next_cursor":"more"}`)
@@ -83,6 +95,12 @@ func TestSession(t *testing.T) {
 // signedInPage returns a page as a signed-in person gets it.
 func signedInPage(t *testing.T, path string) string {
 	t.Helper()
+	return postForm(t, path, nil)
+}
+
+// postForm returns the page that a form leads to; without fields, the page itself.
+func postForm(t *testing.T, path string, form url.Values) string {
+	t.Helper()
 	server := httptest.NewServer(newConsole())
 	defer server.Close()
 	jar, err := cookiejar.New(nil)
@@ -93,6 +111,14 @@ func signedInPage(t *testing.T, path string) string {
 	require.NoError(t, in.Body.Close())
 	w, err := client.Get(server.URL + "/console" + path)
 	require.NoError(t, err)
+	if form != nil {
+		b, err := io.ReadAll(w.Body)
+		require.NoError(t, err)
+		require.NoError(t, w.Body.Close())
+		form.Set("csrf", regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(string(b))[1])
+		w, err = client.PostForm(server.URL+"/console"+path, form)
+		require.NoError(t, err)
+	}
 	defer w.Body.Close()
 	b, err := io.ReadAll(w.Body)
 	require.NoError(t, err)
@@ -102,7 +128,7 @@ func signedInPage(t *testing.T, path string) string {
 
 func TestEventsPage(t *testing.T) {
 	page := signedInPage(t, "/events")
-	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", `action="/console/events/w/m1"`, "next_cursor=more"} {
+	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", `action="/console/events/w/messages/m1"`, "next_cursor=more"} {
 		require.Contains(t, page, want)
 	}
 }
@@ -115,15 +141,45 @@ func TestReviewPage(t *testing.T) {
 }
 
 func TestPersonPage(t *testing.T) {
-	page := signedInPage(t, "/users/"+person+"?resource=glucose&from=2026-01-01&to=2026-01-02")
+	page := signedInPage(t, "/users/"+person+"?resource=glucose&from=2026-01-01&to=2026-01-02&by=hour")
 	for _, want := range []string{
-		"a · cgm", "b · manual", "3 values from 2026-01-01 09:00 to 2026-01-02 08:00, between 5 and 7.", // local times
+		"a · cgm", "b · manual", "2026-01-01 09:00 to 2026-01-02 09:00: glucose (mmol/L): 3 values between 5 and 7",
+		"Source used by the merge in 2 stretches", "error: token refused", "1 failing", "2026-01-01 09:00 UTC",
 		"All days over one day", "95th percentile",
-		"sleep stages: 3 stages", "REM", `d="M64.0 10.0L167.7 10.0L167.7 225.0L790.0 225.0L790.0 81.7"`,
 	} {
 		require.Contains(t, page, want)
 	}
+	require.NotContains(t, page, "<option value=\"note\"", "texts have no chart")
 	require.NotContains(t, page, "<b>p1</b>", "texts are escaped")
+}
+
+func TestWorkoutsPage(t *testing.T) {
+	page := signedInPage(t, "/users/"+person+"/workouts?from=2026-01-01&to=2026-01-02")
+	for _, want := range []string{"Run, 2026-01-01", "5000 m", "140 bpm", "heart rate (bpm): 2 values between 120 and 150",
+		`d="M67.5 225.0L172.5 120.0L67.5 15.0"`} {
+		require.Contains(t, page, want)
+	}
+}
+
+// The checker takes the signature of Standard Webhooks, and shows no secret.
+func TestSignaturePage(t *testing.T) {
+	secret, err := webhook.GenerateSecret(rand.Reader)
+	require.NoError(t, err)
+	at := time.Unix(1767286800, 0)
+	form := url.Values{"id": {"msg_1"}, "timestamp": {"1767286800"}, "secret": {secret.Text()}, "body": {`{"a":1}`},
+		"signature": {webhook.Sign(secret, "msg_1", at, []byte(`{"a":1}`))}}
+	page := postForm(t, "/signature", form)
+	require.Contains(t, page, "The signature is of this message and secret.")
+	require.NotContains(t, page, secret.Text())
+	form.Set("body", `{"a":2}`)
+	require.Contains(t, postForm(t, "/signature", form), "The signature is not of this message and secret")
+}
+
+func TestSleepPage(t *testing.T) {
+	page := signedInPage(t, "/users/"+person+"/sleep?from=2026-01-01&to=2026-01-02")
+	for _, want := range []string{"Night to 2026-01-02", "7:00 h", "heart rate (bpm): 1 values between 52 and 52; sleep stages: 6 stages", "REM"} {
+		require.Contains(t, page, want)
+	}
 }
 
 func TestCrossOriginForm(t *testing.T) {

@@ -3,7 +3,11 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 type endpoint struct {
@@ -25,18 +29,21 @@ type attempt struct {
 }
 
 // webhooks is the path of the team's endpoints below the organisation.
-func (s *console) webhooks() string { return "/team/" + s.Team + "/" + s.Environment + "/webhook" }
+func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }
 
 // events lists the endpoints, and the attempts of the chosen one.
-func (s *console) events(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Endpoints []endpoint `json:"data"`
 		Chosen    string     `json:"-"`
 		Message   string     `json:"-"`
 		Attempts  []attempt  `json:"-"`
 		Next      string     `json:"-"`
+		Since     string     `json:"-"`
+		Queued    string     `json:"-"`
 	}
-	if err := s.manage(r, on, http.MethodGet, s.webhooks(), nil, &data); err != nil {
+	data.Since, data.Queued = s.Now().UTC().Add(-24*time.Hour).Format("2006-01-02T15:04"), r.FormValue("queued")
+	if err := s.manage(r, on, http.MethodGet, s.webhooks(), nil, nil, &data); err != nil {
 		return err
 	}
 	data.Chosen, data.Message = r.FormValue("webhook"), r.FormValue("message_id")
@@ -54,7 +61,7 @@ func (s *console) events(w http.ResponseWriter, r *http.Request, on *session) er
 			Data []attempt `json:"data"`
 			Next string    `json:"next_cursor"`
 		}
-		if err := s.manage(r, on, http.MethodGet, s.webhooks()+"/"+url.PathEscape(data.Chosen)+"/attempt", q, &page); err != nil {
+		if err := s.manage(r, on, http.MethodGet, s.webhooks()+"/"+url.PathEscape(data.Chosen)+"/attempt", q, nil, &page); err != nil {
 			return err
 		}
 		data.Attempts = page.Data
@@ -68,12 +75,60 @@ func (s *console) events(w http.ResponseWriter, r *http.Request, on *session) er
 }
 
 // resend sends one message to an endpoint once more.
-func (s *console) resend(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) error {
 	id := r.PathValue("webhook")
-	err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/message/"+url.PathEscape(r.PathValue("message"))+"/retry", nil, nil)
+	err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/message/"+url.PathEscape(r.PathValue("message"))+"/retry", nil, nil, nil)
 	if err != nil {
 		return err
 	}
 	http.Redirect(w, r, s.Path+"/events?"+url.Values{"webhook": {id}}.Encode(), http.StatusSeeOther)
 	return nil
+}
+
+// recover sends the messages of a window that failed once more.
+func (s *Console) recover(w http.ResponseWriter, r *http.Request, on *session) error {
+	since, err := time.Parse("2006-01-02T15:04", r.PostFormValue("since"))
+	if err != nil {
+		return &apiError{Status: http.StatusUnprocessableEntity, Message: "since: must be a date and time like 2026-01-31T08:30"}
+	}
+	id := r.PathValue("webhook")
+	var out struct {
+		Queued int `json:"queued"`
+	}
+	in := map[string]any{"since": since.Format(time.RFC3339)}
+	if err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/recover", nil, in, &out); err != nil {
+		return err
+	}
+	http.Redirect(w, r, s.Path+"/events?"+url.Values{"webhook": {id}, "queued": {strconv.Itoa(out.Queued)}}.Encode(), http.StatusSeeOther)
+	return nil
+}
+
+// signature checks the signature of a message by Standard Webhooks. Its fields are used for
+// the answer alone: they are neither stored nor logged nor part of an address.
+func (s *Console) signature(w http.ResponseWriter, r *http.Request, on *session) error {
+	var data struct {
+		Checked, OK                      bool
+		ID, Timestamp, Body, Given, Text string
+	}
+	if r.Method != http.MethodPost {
+		return s.show(w, r, on, "signature", "Check a signature", data)
+	}
+	data.Checked = true
+	data.ID, data.Timestamp = strings.TrimSpace(r.PostFormValue("id")), strings.TrimSpace(r.PostFormValue("timestamp"))
+	data.Body, data.Given = r.PostFormValue("body"), strings.TrimSpace(r.PostFormValue("signature"))
+	secret, err := webhook.ParseSecret(strings.TrimSpace(r.PostFormValue("secret")))
+	if err != nil {
+		data.Text = "secret: must be whsec_ and base64, as the endpoint's page gives it"
+		return s.show(w, r, on, "signature", "Check a signature", data)
+	}
+	header := http.Header{webhook.HeaderID: {data.ID}, webhook.HeaderTimestamp: {data.Timestamp}, webhook.HeaderSignature: {data.Given}}
+	// Forms send line ends as CR LF; a JSON body that was signed has LF.
+	for _, body := range []string{data.Body, strings.ReplaceAll(data.Body, "\r\n", "\n")} {
+		if err = webhook.VerifyArchived([]byte(body), header, secret); err == nil {
+			data.OK, data.Text = true, "The signature is of this message and secret."
+			return s.show(w, r, on, "signature", "Check a signature", data)
+		}
+	}
+	data.Text = "The signature is not of this message and secret: compare id, timestamp and the bytes of the body."
+	return s.show(w, r, on, "signature", "Check a signature", data)
 }

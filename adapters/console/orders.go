@@ -1,23 +1,17 @@
 package console
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
-
-// orderStatuses are the statuses that filters offer, in the order of the lifecycle.
-var orderStatuses = []string{
-	"ordered", "requisition_created", "requisition_bypassed", "awaiting_registration", "registered",
-	"appointment_pending", "appointment_scheduled", "appointment_cancelled", "draw_completed",
-	"transit_customer", "out_for_delivery", "with_customer", "transit_lab",
-	"problem_in_transit_customer", "problem_in_transit_lab", "delivered_to_lab", "lab_processing_blocked",
-	"partial_results", "completed", "corrected", "redraw_available", "sample_error",
-	"failure_to_deliver_to_customer", "failure_to_deliver_to_lab", "lost", "do_not_process", "cancelled",
-}
 
 // order is an order as the API publishes it.
 type order struct {
@@ -28,45 +22,66 @@ type order struct {
 	LabTest struct {
 		Name string `json:"name"`
 	} `json:"lab_test"`
-	Created        time.Time `json:"created_at"`
-	Updated        time.Time `json:"updated_at"`
-	Interpretation string    `json:"interpretation"`
-	Origin         string    `json:"origin"`
-	Events         []struct {
-		At     time.Time `json:"created_at"`
-		Status string    `json:"status"`
-		Detail string    `json:"status_detail"`
-	} `json:"events"`
+	Created        time.Time    `json:"created_at"`
+	Updated        time.Time    `json:"updated_at"`
+	Interpretation string       `json:"interpretation"`
+	Origin         string       `json:"origin"`
+	Events         []orderEvent `json:"events"`
 }
 
-func (s *console) orders(w http.ResponseWriter, r *http.Request, on *session) error {
+type orderEvent struct {
+	At     time.Time `json:"created_at"`
+	Status string    `json:"status"`
+	Detail string    `json:"status_detail"`
+}
+
+// orderFilters are the first filters of the form. The others follow below "More filters".
+var orderFilters = []string{"search_input", "status", "start_date", "end_date", "user_id"}
+
+func (s *Console) orders(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
-		Orders            []order `json:"orders"`
-		Total, Page, Size int
-		Statuses          []string   `json:"-"`
-		Query             url.Values `json:"-"`
-		Prev, Next        string     `json:"-"`
+		Orders            []order     `json:"orders"`
+		Total, Page, Size int         `json:",omitempty"`
+		First, More       []parameter `json:"-"`
+		Filtered          bool        `json:"-"`
+		Prev, Next        string      `json:"-"`
 	}
-	q := url.Values{"size": {"50"}, "order_key": {"created_at"}, "order_direction": {"desc"}}
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	q := url.Values{"size": {"50"}}
 	form := r.URL.Query()
-	for _, name := range []string{"search_input", "status", "start_date", "end_date", "user_id", "interpretation", "is_critical", "page"} {
-		if v := form.Get(name); v != "" {
-			q.Set(name, v)
+	for _, p := range c.parameters("/v3/orders", "get") {
+		values := slices.DeleteFunc(slices.Clone(form[p.Name]), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			q[p.Name], p.Value = values, values[0]
 		}
+		switch {
+		case p.Kind == "number":
+		case slices.Contains(orderFilters, p.Name):
+			data.First = append(data.First, p)
+		default:
+			data.More = append(data.More, p)
+			data.Filtered = data.Filtered || p.Value != ""
+		}
+	}
+	slices.SortStableFunc(data.First, func(a, b parameter) int {
+		return slices.Index(orderFilters, a.Name) - slices.Index(orderFilters, b.Name)
+	})
+	if q.Get("order_key") == "" {
+		q.Set("order_key", "created_at")
+		q.Set("order_direction", cmp.Or(q.Get("order_direction"), "desc"))
 	}
 	if err := s.get(r, "/v3/orders", q, &data); err != nil {
 		return err
 	}
-	data.Statuses, data.Query = orderStatuses, form
-	page := max(data.Page, 1)
 	turn := func(n int) string {
-		next := url.Values{}
-		for k, v := range form {
-			next[k] = v
-		}
+		next := maps.Clone(form)
 		next.Set("page", strconv.Itoa(n))
 		return "?" + next.Encode()
 	}
+	page := max(data.Page, 1)
 	if page > 1 {
 		data.Prev = turn(page - 1)
 	}
@@ -79,6 +94,7 @@ func (s *console) orders(w http.ResponseWriter, r *http.Request, on *session) er
 // labResult is a marker's result as the API publishes it.
 type labResult struct {
 	Name           string   `json:"name"`
+	Slug           string   `json:"slug"`
 	Result         string   `json:"result"`
 	Unit           string   `json:"unit"`
 	Range          string   `json:"reference_range"`
@@ -87,27 +103,105 @@ type labResult struct {
 	Interpretation string   `json:"interpretation"`
 }
 
-func (s *console) order(w http.ResponseWriter, r *http.Request, on *session) error {
+// Bounds returns the reference range as text.
+func (l *labResult) Bounds() string {
+	switch {
+	case l.Range != "":
+		return l.Range
+	case l.Low != nil && l.High != nil:
+		return fmt.Sprintf("%g to %g", *l.Low, *l.High)
+	case l.Low != nil:
+		return fmt.Sprintf("from %g", *l.Low)
+	case l.High != nil:
+		return fmt.Sprintf("to %g", *l.High)
+	}
+	return ""
+}
+
+func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	var data struct {
-		Order   order
-		Results []labResult `json:"results"`
+		Order     order
+		Results   []labResult `json:"results"`
+		Diagram   *diagram    `json:"-"`
+		Documents []document  `json:"-"`
+		Simulate  []string    `json:"-"`
 	}
 	if err := s.get(r, "/v3/order/"+id, nil, &data.Order); err != nil {
 		return err
 	}
-	slices.SortStableFunc(data.Order.Events, func(a, b struct {
-		At     time.Time `json:"created_at"`
-		Status string    `json:"status"`
-		Detail string    `json:"status_detail"`
-	}) int {
-		return a.At.Compare(b.At)
-	})
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	lives, err := s.lifecycles(r)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(data.Order.Events, func(a, b orderEvent) int { return a.At.Compare(b.At) })
+	method := ""
+	var had []string
+	for _, e := range data.Order.Events {
+		parts := strings.Split(e.Status, ".")
+		if len(parts) == 3 {
+			method = parts[1]
+			had = append(had, parts[2])
+		}
+	}
+	for i := range lives {
+		if lives[i].Method == method {
+			data.Diagram = lives[i].draw(had)
+		}
+	}
+	data.Documents = c.documents("/v3/order/{order_id}/")
+	if s.Environment == "sandbox" {
+		for _, status := range c.enum("/v3/order/{order_id}/test", "post", "final_status") {
+			if strings.Contains(status, "."+method+".") {
+				data.Simulate = append(data.Simulate, status)
+			}
+		}
+	}
 	var failed *apiError
 	if err := s.get(r, "/v3/order/"+id+"/result", nil, &data); err != nil && (!errors.As(err, &failed) || failed.Status >= 500) {
 		return err // an order without results answers 4xx
 	}
 	return s.show(w, r, on, "order", "Order "+data.Order.ID, data)
+}
+
+// document answers with a PDF file of an order.
+func (s *Console) document(w http.ResponseWriter, r *http.Request, _ *session) error {
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	path := r.PathValue("document")
+	if !slices.ContainsFunc(c.documents("/v3/order/{order_id}/"), func(d document) bool { return d.Path == path }) {
+		return &apiError{Status: http.StatusNotFound, Message: "document not found"}
+	}
+	q := url.Values{}
+	if strings.HasPrefix(path, "labels/") {
+		q.Set("collection_date", s.Now().UTC().Format(time.RFC3339))
+	}
+	a, err := s.send(r, http.MethodGet, "/v3/order/"+url.PathEscape(r.PathValue("id"))+"/"+path, q,
+		http.Header{s.KeyHeader: {s.TeamKey}, "Accept": {"application/pdf"}}, nil)
+	if err != nil {
+		return err
+	}
+	return passOn(w, a, strings.NewReplacer("/pdf", "", "_pdf", "").Replace(path)+".pdf")
+}
+
+// simulate moves an order of the sandbox to a status.
+func (s *Console) simulate(w http.ResponseWriter, r *http.Request, _ *session) error {
+	id := url.PathEscape(r.PathValue("id"))
+	q := url.Values{}
+	if status := r.PostFormValue("final_status"); status != "" {
+		q.Set("final_status", status)
+	}
+	if err := s.call(r, http.MethodPost, "/v3/order/"+id+"/test", q, s.KeyHeader, s.TeamKey, struct{}{}, nil); err != nil {
+		return err
+	}
+	http.Redirect(w, r, s.Path+"/orders/"+id, http.StatusSeeOther)
+	return nil
 }
 
 // held is a result under review as the API publishes it.
@@ -140,7 +234,7 @@ type held struct {
 	Created time.Time `json:"created_at"`
 }
 
-func (s *console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Data  []held `json:"data"`
 		Total int    `json:"total"`
@@ -159,7 +253,7 @@ func (s *console) reviews(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "reviews", "Results under review", data)
 }
 
-func (s *console) review(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) review(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data held
 	if err := s.get(r, "/v3/unmatched_result/"+url.PathEscape(r.PathValue("id")), nil, &data); err != nil {
 		return err
@@ -168,7 +262,7 @@ func (s *console) review(w http.ResponseWriter, r *http.Request, on *session) er
 }
 
 // decide accepts a result for a user or an order, rejects it, or marks it as unsure.
-func (s *console) decide(w http.ResponseWriter, r *http.Request, _ *session) error {
+func (s *Console) decide(w http.ResponseWriter, r *http.Request, _ *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	path := "/v3/unmatched_result/" + id
 	in := map[string]string{}

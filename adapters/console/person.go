@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -19,59 +17,13 @@ type user struct {
 	ClientID string    `json:"client_user_id"`
 	Created  time.Time `json:"created_on"`
 	Sources  []struct {
-		Created time.Time `json:"created_on"`
-		Source  struct {
+		Source struct {
 			Name string `json:"name"`
-			Slug string `json:"slug"`
 		} `json:"source"`
 	} `json:"connected_sources"`
 }
 
-func (s *console) home(w http.ResponseWriter, r *http.Request, on *session) error {
-	var data struct {
-		Team struct {
-			Users   int `json:"number_of_users"`
-			Sources int `json:"number_of_connected_sources"`
-			Errored int `json:"number_of_errored_connected_sources"`
-			Tests   int `json:"number_of_ordered_tests"`
-		}
-		Statuses []statusCount
-		Reviews  string
-		Failing  string
-	}
-	if err := s.get(r, "/v2/user/metrics", nil, &data.Team); err != nil {
-		return err
-	}
-	for _, status := range orderStatuses {
-		n, err := s.count(r, "/v3/orders", url.Values{"status": {status}, "size": {"1"}})
-		if err != nil {
-			return err
-		}
-		data.Statuses = append(data.Statuses, statusCount{status, n})
-	}
-	var err error
-	if data.Reviews, err = s.count(r, "/v3/unmatched_result", url.Values{"limit": {"1"}}); err != nil {
-		return err
-	}
-	return s.show(w, r, on, "home", "Home", data)
-}
-
-type statusCount struct{ Status, Count string }
-
-// count returns the total of a list, and "–" if the host does not serve it.
-func (s *console) count(r *http.Request, path string, q url.Values) (string, error) {
-	var page struct {
-		Total int `json:"total"`
-	}
-	err := s.get(r, path, q, &page)
-	var failed *apiError
-	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusNotImplemented) {
-		return "–", nil
-	}
-	return strconv.Itoa(page.Total), err
-}
-
-func (s *console) users(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) users(w http.ResponseWriter, r *http.Request, on *session) error {
 	const size = 50
 	var data struct {
 		Users      []user `json:"users"`
@@ -101,139 +53,144 @@ func (s *console) users(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "users", "Users", data)
 }
 
-// sample is a sample of a timeseries.
-type sample struct {
-	At     time.Time       `json:"timestamp"`
-	Unit   string          `json:"unit"`
-	Offset int             `json:"timezone_offset"`
-	Value  json.RawMessage `json:"value"`
-	High   json.RawMessage `json:"systolic"`
+// personPage is what the pages of one person share.
+type personPage struct {
+	User     user
+	Section  string
+	From, To string
+	Chart    *chart
 }
 
-// number returns the value of a sample, the systolic one of a blood pressure, and NaN for
-// text.
-func (v *sample) number() float64 {
-	var f float64
-	text := v.Value
-	if text == nil {
-		text = v.High
-	}
-	if text == nil || json.Unmarshal(text, &f) != nil {
-		return math.NaN()
-	}
-	return f
+// openPerson reads the person of a page.
+func (s *Console) openPerson(r *http.Request, section string, days rangeOf) (personPage, error) {
+	p := personPage{Section: section, From: days.from.Format(time.DateOnly), To: days.to.Format(time.DateOnly)}
+	err := s.get(r, "/v2/user/"+userPath(r), nil, &p.User)
+	return p, err
 }
 
-// chartResources are the resources that the form offers.
-var chartResources = []string{
-	"heartrate", "hrv", "blood_oxygen", "respiratory_rate", "steps", "calories_active", "calories_basal", "distance",
-	"glucose", "blood_pressure", "body_weight", "body_fat", "body_temperature", "stress_level", "vo2_max", "water", "caffeine",
+func (p *personPage) title() string { return "User " + p.User.ClientID }
+
+// source is a connection of a person with what was read of it.
+type source struct {
+	Name    string    `json:"name"`
+	Slug    string    `json:"slug"`
+	Status  string    `json:"status"`
+	Created time.Time `json:"created_on"`
+	Error   *struct {
+		Message string `json:"error_message"`
+	} `json:"error_details"`
+	Newest    time.Time `json:"-"`
+	Attempt   time.Time `json:"-"`
+	Resources int       `json:"-"`
+	Failing   int       `json:"-"`
 }
 
-// maxPages bounds the pages of samples that one chart reads.
-const maxPages = 20
-
-type night struct {
-	ID    string    `json:"id"`
-	Start time.Time `json:"bedtime_start"`
-	End   time.Time `json:"bedtime_stop"`
-	Date  time.Time `json:"date"`
-	Chart *chart    `json:"-"`
-}
-
-func (s *console) person(w http.ResponseWriter, r *http.Request, on *session) error {
-	id := url.PathEscape(r.PathValue("id"))
-	var data struct {
-		User                user
-		Resource, From, To  string
-		Resources           []string
-		Chart, Overlay      *chart
-		Unit                string
-		Cut                 bool
-		Night               *night
-		Days                int
-		Connections, Orders []any
+// sources reads the connections of a person and their newest data.
+func (s *Console) sources(r *http.Request, id string) ([]source, error) {
+	var list struct {
+		Providers []source `json:"providers"`
 	}
-	if err := s.get(r, "/v2/user/"+id, nil, &data.User); err != nil {
-		return err
+	if err := s.get(r, "/v2/user/providers/"+id, nil, &list); err != nil {
+		return nil, err
 	}
-	today := s.Now().UTC()
-	data.Resource = cmp.Or(r.FormValue("resource"), "heartrate")
-	data.To = cmp.Or(r.FormValue("to"), today.Format(time.DateOnly))
-	data.From = cmp.Or(r.FormValue("from"), today.AddDate(0, 0, -6).Format(time.DateOnly))
-	data.Resources = chartResources
-	if !slices.Contains(data.Resources, data.Resource) {
-		return &apiError{Status: http.StatusUnprocessableEntity, Message: "resource: must be one of those in the form"}
+	type statistics struct {
+		Last *struct {
+			At     time.Time `json:"timestamp"`
+			Status string    `json:"status"`
+		} `json:"last_attempt"`
+		Newest *time.Time `json:"newest_data"`
 	}
-	window := url.Values{"start_date": {data.From}, "end_date": {data.To}}
-	lines, unit, cut, err := s.samples(r, id, data.Resource, window)
-	if err != nil {
-		return err
+	var found struct {
+		Data []struct {
+			Provider map[string]map[string]statistics `json:"provider"`
+		} `json:"data"`
 	}
-	data.Unit, data.Cut = unit, cut
-	layout := "Jan 2"
-	if data.From == data.To {
-		layout = "15:04"
+	if err := s.optional(s.get(r, "/v2/introspect/resources", url.Values{"user_id": {id}}, &found)); err != nil {
+		return nil, err
 	}
-	data.Chart = draw(data.Resource, lines, nil, layout)
-	if data.Resource == "glucose" {
-		data.Overlay = draw("glucose by time of day", overlay(lines), nil, "15:04")
-	}
-	if data.Night, err = s.lastNight(r, id, window); err != nil {
-		return err
-	}
-	return s.show(w, r, on, "person", "User "+data.User.ClientID, data)
-}
-
-// samples reads a resource as a line for each source. Cut is true if there are more.
-func (s *console) samples(r *http.Request, id, resource string, window url.Values) (lines []line, unit string, cut bool, err error) {
-	type group struct {
-		Source struct {
-			Provider string `json:"provider"`
-			Type     string `json:"type"`
-		} `json:"source"`
-		Data []sample `json:"data"`
-	}
-	byName := map[string][]point{}
-	q := url.Values{}
-	for k, v := range window {
-		q[k] = v
-	}
-	for n := 0; ; n++ {
-		if n == maxPages {
-			cut = true
-			break
-		}
-		var page struct {
-			Groups map[string][]group `json:"groups"`
-			Next   string             `json:"next_cursor"`
-		}
-		if err := s.get(r, "/v2/timeseries/"+id+"/"+resource+"/grouped", q, &page); err != nil {
-			return nil, "", false, err
-		}
-		for _, groups := range page.Groups {
-			for _, g := range groups {
-				name := g.Source.Provider + " · " + cmp.Or(g.Source.Type, "unknown")
-				for i := range g.Data {
-					unit = g.Data[i].Unit
-					byName[name] = append(byName[name], point{g.Data[i].At.Add(time.Duration(g.Data[i].Offset) * time.Second), g.Data[i].number()})
+	for i := range list.Providers {
+		p := &list.Providers[i]
+		for _, u := range found.Data {
+			for _, one := range u.Provider[p.Slug] {
+				p.Resources++
+				if one.Newest != nil && one.Newest.After(p.Newest) {
+					p.Newest = *one.Newest
+				}
+				if one.Last == nil {
+					continue
+				}
+				if one.Last.At.After(p.Attempt) {
+					p.Attempt = one.Last.At
+				}
+				if one.Last.Status == "failure" {
+					p.Failing++
 				}
 			}
 		}
-		if page.Next == "" {
-			break
-		}
-		q.Set("next_cursor", page.Next)
 	}
-	for name, points := range byName {
-		slices.SortStableFunc(points, func(a, b point) int { return a.at.Compare(b.at) })
-		lines = append(lines, line{name: name, points: points})
-	}
-	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.name, b.name) })
-	return lines, unit, cut, nil
+	return list.Providers, nil
 }
 
-// overlay lays the days of all lines over one day: percentiles 5, 50 and 95 of each half
+func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) error {
+	days, err := s.parseRange(r, 7)
+	if err != nil {
+		return err
+	}
+	var data struct {
+		personPage
+		Connections              []source
+		Resource, Step, Unit, By string
+		Resources                []string
+		Buckets                  []bucket
+		Overlay                  *chart
+		Sum                      bool
+	}
+	if data.personPage, err = s.openPerson(r, "data", days); err != nil {
+		return err
+	}
+	if data.Connections, err = s.sources(r, userPath(r)); err != nil {
+		return err
+	}
+	schema, err := s.schema(r)
+	if err != nil {
+		return err
+	}
+	list := schema.resources()
+	data.Resource = cmp.Or(r.FormValue("resource"), "heartrate")
+	at := slices.IndexFunc(list, func(one resource) bool { return one.name == data.Resource })
+	if at < 0 {
+		return &apiError{Status: http.StatusUnprocessableEntity, Message: "resource: must be one of those in the form"}
+	}
+	for _, one := range list {
+		data.Resources = append(data.Resources, one.name)
+	}
+	data.Buckets, data.By = buckets, r.FormValue("by")
+	step, err := bucketOf(data.By, days.days())
+	if err != nil {
+		return err
+	}
+	found, err := s.series(r, userPath(r), list[at], days, step)
+	if err != nil {
+		return err
+	}
+	data.Step, data.Unit, data.Sum = step.Name, list[at].fields[0].Unit, list[at].sum
+	title := words(data.Resource)
+	panels := []panel{{title: title + " (" + data.Unit + ")", lines: found.lines}}
+	if found.winners != nil {
+		panels = append(panels, panel{title: "Source used by the merge", spans: found.winners})
+	}
+	data.Chart = draw(title, panels...)
+	if data.Resource == "glucose" && days.days() > 1 {
+		fine, err := s.series(r, userPath(r), list[at], days, buckets[1])
+		if err != nil {
+			return err
+		}
+		data.Overlay = draw("glucose by time of day", panel{title: "glucose (" + data.Unit + ")", lines: overlay(fine.lines)})
+	}
+	return s.show(w, r, on, "person", data.title(), data)
+}
+
+// overlay lays the days of all lines over one day: percentiles 5, 25, 50, 75 and 95 of each half
 // hour.
 func overlay(lines []line) []line {
 	const slots = 48
@@ -246,11 +203,14 @@ func overlay(lines []line) []line {
 			}
 		}
 	}
-	out := []line{{name: "5th percentile"}, {name: "median"}, {name: "95th percentile"}}
+	out := []line{
+		{name: "5th percentile", colour: 1}, {name: "25th percentile", colour: 2}, {name: "median", colour: 0},
+		{name: "75th percentile", colour: 2}, {name: "95th percentile", colour: 1},
+	}
 	for i, values := range by {
 		at := time.Date(2000, 1, 1, i/2, i%2*30, 0, 0, time.UTC)
 		slices.Sort(values)
-		for k, share := range []float64{.05, .5, .95} {
+		for k, share := range []float64{.05, .25, .5, .75, .95} {
 			v := math.NaN()
 			if len(values) > 0 {
 				v = values[int(math.Round(share*float64(len(values)-1)))]
@@ -259,40 +219,4 @@ func overlay(lines []line) []line {
 		}
 	}
 	return out
-}
-
-// stages are the levels of a hypnogram by the API's number, from deep to awake.
-var stages = []string{"deep", "light", "REM", "awake"}
-
-// levels maps the API's numbers of stages (1 deep, 2 light, 3 REM, 4 awake, 5 awake in bed) to levels.
-var levels = map[float64]float64{1: 0, 2: 1, 3: 2, 4: 3}
-
-// lastNight returns the newest sleep of a window with its hypnogram; nil if there is none.
-func (s *console) lastNight(r *http.Request, id string, window url.Values) (*night, error) {
-	var list struct {
-		Sleep []night `json:"sleep"`
-	}
-	if err := s.get(r, "/v2/summary/sleep/"+id, window, &list); err != nil {
-		return nil, err
-	}
-	if len(list.Sleep) == 0 {
-		return nil, nil //nolint:nilnil // no sleep is a page without a night
-	}
-	n := slices.MaxFunc(list.Sleep, func(a, b night) int { return a.End.Compare(b.End) })
-	var stream struct {
-		Hypnogram []sample `json:"hypnogram"`
-	}
-	if err := s.get(r, "/v2/timeseries/sleep/"+url.PathEscape(n.ID)+"/stream", nil, &stream); err != nil {
-		return nil, err
-	}
-	l := line{name: "stage", step: true}
-	for i := range stream.Hypnogram {
-		v, known := levels[stream.Hypnogram[i].number()]
-		if !known {
-			v = math.NaN()
-		}
-		l.points = append(l.points, point{stream.Hypnogram[i].At.Add(time.Duration(stream.Hypnogram[i].Offset) * time.Second), v})
-	}
-	n.Chart = draw("sleep stages", []line{l}, stages, "15:04")
-	return &n, nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,18 +21,24 @@ const exampleQuery = `{
   }]
 }`
 
-// queryTable is the answer to one query.
-type queryTable struct {
+// resultTable is the answer to one query.
+type resultTable struct {
 	Columns []string
 	Rows    [][]string
 	Chart   *chart
 }
 
 // query runs a query on a user's data. The body goes to the API as it was typed.
-func (s *console) query(w http.ResponseWriter, r *http.Request, on *session) error {
+func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string
-		Tables              []queryTable
+		Curl, Go            string
+		Tables              []resultTable
+		Schema              querySchema
+	}
+	var err error
+	if data.Schema, err = s.schema(r); err != nil {
+		return err
 	}
 	data.User, data.Text = r.FormValue("user"), r.FormValue("text")
 	if r.Method != http.MethodPost {
@@ -39,17 +47,27 @@ func (s *console) query(w http.ResponseWriter, r *http.Request, on *session) err
 	}
 	var answer struct {
 		Results []struct {
-			Table map[string][]any `json:"table"`
+			Table table `json:"table"`
 		} `json:"results"`
 	}
+	path := "/aggregate/v1/user/" + url.PathEscape(data.User) + "/query"
 	status := http.StatusOK
 	var failed *apiError
-	if !json.Valid([]byte(data.Text)) {
+	switch {
+	case !json.Valid([]byte(data.Text)):
 		status, data.Problem = http.StatusUnprocessableEntity, "query: must be JSON"
-	} else if err := s.post(r, "/aggregate/v1/user/"+url.PathEscape(data.User)+"/query", json.RawMessage(data.Text), &answer); errors.As(err, &failed) {
-		status, data.Problem = failed.Status, failed.Message
-	} else if err != nil {
-		return err
+	case r.PostFormValue("as") == "parquet":
+		return s.parquet(w, r, path, data.Text)
+	default:
+		err := s.post(r, path, json.RawMessage(data.Text), &answer)
+		if errors.As(err, &failed) {
+			status, data.Problem = failed.Status, failed.Message
+		} else if err != nil {
+			return err
+		}
+	}
+	if status == http.StatusOK {
+		data.Curl, data.Go = s.asCurl(r, path, data.Text), s.asGo(r, path, data.Text)
 	}
 	for _, result := range answer.Results {
 		data.Tables = append(data.Tables, tableOf(result.Table))
@@ -58,9 +76,73 @@ func (s *console) query(w http.ResponseWriter, r *http.Request, on *session) err
 	return nil
 }
 
+// parquet answers with the archive of Parquet files of a query.
+func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text string) error {
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	for kind := range c.Paths["/aggregate/v1/user/{user_id}/query"]["post"].Responses["200"].Content {
+		if strings.HasSuffix(kind, "parquet") {
+			a, err := s.send(r, http.MethodPost, path, nil, http.Header{s.KeyHeader: {s.TeamKey}, "Accept": {kind}}, json.RawMessage(text))
+			if err != nil {
+				return err
+			}
+			return passOn(w, a, "query.tar.gz")
+		}
+	}
+	return &apiError{Status: http.StatusNotFound, Message: "the API has no Parquet answers"}
+}
+
+// address is the API's address as the browser reaches it.
+func (s *Console) address(r *http.Request) string {
+	if s.Secure {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// asCurl returns a query as a command. The key is a variable of the shell.
+func (s *Console) asCurl(r *http.Request, path, text string) string {
+	return fmt.Sprintf("curl %s%s \\\n  -H \"%s: $API_KEY\" -H 'content-type: application/json' \\\n  -d '%s'",
+		s.address(r), path, s.KeyHeader, strings.ReplaceAll(text, "'", `'\\''`))
+}
+
+// asGo returns a query as a program. The key is a variable of the environment.
+func (s *Console) asGo(r *http.Request, path, text string) string {
+	return fmt.Sprintf(goProgram, strconv.Quote(strings.Join(strings.Fields(text), " ")), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))
+}
+
+const goProgram = `package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+)
+
+func main() {
+	body := strings.NewReader(%s)
+	r, err := http.NewRequest("POST", %s, body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set(%s, os.Getenv("API_KEY"))
+	r.Header.Set("content-type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	io.Copy(os.Stdout, answer.Body)
+}
+`
+
 // tableOf returns columns as rows, and a chart if the index holds times.
-func tableOf(columns map[string][]any) queryTable {
-	t := queryTable{Columns: []string{"index"}}
+func tableOf(columns table) resultTable {
+	t := resultTable{Columns: []string{"index"}}
 	for name := range columns {
 		if name != "index" {
 			t.Columns = append(t.Columns, name)
@@ -72,7 +154,7 @@ func tableOf(columns map[string][]any) queryTable {
 	for i := range index {
 		row := make([]string, len(t.Columns))
 		text, _ := index[i].(string)
-		at, err := time.Parse(time.RFC3339, text)
+		at, err := parseIndex(text)
 		for k, name := range t.Columns {
 			if i >= len(columns[name]) || columns[name][i] == nil {
 				continue
@@ -80,13 +162,23 @@ func tableOf(columns map[string][]any) queryTable {
 			v := columns[name][i]
 			row[k] = fmt.Sprint(v)
 			if f, ok := v.(float64); ok && k > 0 && err == nil && !math.IsInf(f, 0) {
-				lines[k-1].name = name
+				lines[k-1].name, lines[k-1].colour = name, k-1
 				lines[k-1].points = append(lines[k-1].points, point{at, f})
 			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	lines = slices.DeleteFunc(lines, func(l line) bool { return len(l.points) == 0 })
-	t.Chart = draw("result", lines, nil, "Jan 2")
+	t.Chart = draw("result", panel{title: "result", lines: lines})
 	return t
+}
+
+// parseIndex reads the time or the date of an index.
+func parseIndex(text string) (at time.Time, err error) {
+	for _, layout := range []string{floating, time.RFC3339, time.DateOnly} {
+		if at, err = time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
 }

@@ -25,15 +25,27 @@ func (s *session) holds(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.csrf), []byte(token)) == 1
 }
 
-// sessions are kept in memory by the value of their cookie.
+// link is a single-use address that starts a session and opens a page.
+type link struct {
+	key, page string
+	ends      time.Time
+}
+
+const (
+	linkLife = time.Hour
+	maxLinks = 100
+)
+
+// sessions are kept in memory by the value of their cookie, links by the end of their address.
 type sessions struct {
-	now func() time.Time
-	mu  *sync.Mutex
-	ids map[string]*session
+	now   func() time.Time
+	mu    *sync.Mutex
+	ids   map[string]*session
+	links map[string]link
 }
 
 func newSessions(now func() time.Time) sessions {
-	return sessions{now: now, mu: new(sync.Mutex), ids: map[string]*session{}}
+	return sessions{now: now, mu: new(sync.Mutex), ids: map[string]*session{}, links: map[string]link{}}
 }
 
 func (s sessions) find(r *http.Request) *session {
@@ -76,9 +88,13 @@ func (s sessions) remove(r *http.Request) {
 }
 
 // signIn starts a session if the management key opens the team.
-func (s *console) signIn(w http.ResponseWriter, r *http.Request) {
+func (s *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
-	key := r.PostFormValue("key")
+	s.enter(w, r, r.PostFormValue("key"), "/")
+}
+
+// enter starts a session with a key and opens a page.
+func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string) {
 	err := s.checkKey(r, key)
 	var refused *apiError
 	switch {
@@ -100,22 +116,73 @@ func (s *console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.setCookie(w, id, int(sessionLife.Seconds()))
-	http.Redirect(w, r, s.Path+"/", http.StatusSeeOther)
+	http.Redirect(w, r, s.Path+page, http.StatusSeeOther)
+}
+
+// Link returns the path of a page that signs one person in with a management key, on the press
+// of a button, and opens the page at a path below Config.Path, such as "/users". The path works
+// once, within an hour, in this process. Link returns "" if 100 paths wait to be used.
+func (s *Console) Link(key, page string) string {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	now := s.sessions.now()
+	for id, l := range s.sessions.links {
+		if !now.Before(l.ends) {
+			delete(s.sessions.links, id)
+		}
+	}
+	if len(s.sessions.links) >= maxLinks {
+		return ""
+	}
+	id := rand.Text()
+	s.sessions.links[id] = link{key: key, page: page, ends: now.Add(linkLife)}
+	return s.Path + "/links/" + id
+}
+
+// findLink returns an unused link. With use it is used up.
+func (s sessions) findLink(id string, use bool) (link, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.links[id]
+	if !ok || !s.now().Before(l.ends) {
+		return link{}, false
+	}
+	if use {
+		delete(s.links, id)
+	}
+	return l, true
+}
+
+func (s *Console) openLink(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.sessions.findLink(r.PathValue("link"), false); !ok {
+		s.render(w, r, nil, http.StatusNotFound, "signin", "Sign in", "This link was used or is older than an hour. Sign in with a management key.")
+		return
+	}
+	s.render(w, r, nil, http.StatusOK, "link", "Open the console", nil)
+}
+
+func (s *Console) useLink(w http.ResponseWriter, r *http.Request) {
+	l, ok := s.sessions.findLink(r.PathValue("link"), true)
+	if !ok {
+		s.openLink(w, r)
+		return
+	}
+	s.enter(w, r, l.key, l.page)
 }
 
 // checkKey asks the API whether a management key opens the team.
-func (s *console) checkKey(r *http.Request, key string) error {
-	return s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil)
+func (s *Console) checkKey(r *http.Request, key string) error {
+	return s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil, nil)
 }
 
-func (s *console) signOut(w http.ResponseWriter, r *http.Request, _ *session) error {
+func (s *Console) signOut(w http.ResponseWriter, r *http.Request, _ *session) error {
 	s.sessions.remove(r)
 	s.setCookie(w, "", -1)
 	http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
 	return nil
 }
 
-func (s *console) setCookie(w http.ResponseWriter, value string, age int) {
+func (s *Console) setCookie(w http.ResponseWriter, value string, age int) {
 	//nolint:gosec // Secure follows Config.Secure: development servers have no TLS
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: value, Path: s.Path, MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -22,6 +24,7 @@ func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.console = pages
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == consolePath || strings.HasPrefix(r.URL.Path, consolePath+"/") {
 			pages.ServeHTTP(w, r)
@@ -29,4 +32,13 @@ func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 		}
 		api.ServeHTTP(w, r)
 	}), nil
+}
+
+// printConsoleLink prints an address that signs the reader in to the console and opens a page.
+func (s *host) printConsoleLink(out io.Writer, page string) {
+	key := s.managementKey
+	if key == "" && len(s.teamKeys) > 0 {
+		key = s.teamKeys[0].key
+	}
+	fmt.Fprintf(out, "\nThe console shows last night: %s%s\n", s.url, s.console.Link(key, page))
 }

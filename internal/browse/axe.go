@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -55,33 +58,71 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Check fails the test if axe-core finds fault with the page, by any of its rules, light or
-// dark, or if the page is wider than a phone.
+// Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
+// its rules, light or dark, or if the page is wider than the phone.
 func (tab *Tab) Check() {
+	tab.t.Helper()
+	tab.CheckWidths(phone)
+}
+
+// CheckWidths is Check for screens of other widths, in CSS pixels.
+func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.t.Helper()
 	if tab.b.axes == "" {
 		tab.t.Fatal("LoadAxe first")
 	}
-	tab.do("load axe-core", chromedp.Evaluate[chromedp.Void](tab.b.axes+"; void 0"), tab.size(false))
-	if Eval[bool](tab, "document.documentElement.scrollWidth > innerWidth") {
-		tab.t.Errorf("%s is wider than a phone", tab.At())
-	}
-	for _, dark := range []bool{false, true} {
-		tab.do("change the colours", tab.colours(dark))
-		found := read(tab, "check", chromedp.Evaluate[findings](
-			"axe.run().then(r => ({violations: r.violations, passes: r.passes.length}))", chromedp.EvalAwaitPromise))
-		if found.Passes < 10 {
-			tab.t.Errorf("axe-core looked at next to nothing at %s", tab.At())
+	tab.do("load axe-core", chromedp.Evaluate[chromedp.Void](tab.b.axes+"; void 0"))
+	for _, width := range widths {
+		tab.do("change the screen", screen(width))
+		if Eval[bool](tab, "document.documentElement.scrollWidth > innerWidth") {
+			tab.t.Errorf("%s is wider than %d pixels", tab.At(), width)
 		}
-		for _, v := range found.Violations {
-			var where []string
-			for _, n := range v.Nodes {
-				where = append(where, n.HTML+"\n"+n.Summary)
+		for _, dark := range []bool{false, true} {
+			tab.do("change the colours", tab.colours(dark))
+			found := read(tab, "check", chromedp.Evaluate[findings](
+				"axe.run().then(r => ({violations: r.violations, passes: r.passes.length}))", chromedp.EvalAwaitPromise))
+			if found.Passes < 10 {
+				tab.t.Errorf("axe-core looked at next to nothing at %s", tab.At())
 			}
-			tab.t.Errorf("%s (dark: %v): %s: %s\n%s", tab.At(), dark, v.ID, v.Help, strings.Join(where, "\n"))
+			for _, v := range found.Violations {
+				var where []string
+				for _, n := range v.Nodes {
+					where = append(where, n.HTML+"\n"+n.Summary)
+				}
+				tab.t.Errorf("%s (%d pixels, dark: %v): %s: %s\n%s", tab.At(), width, dark, v.ID, v.Help, strings.Join(where, "\n"))
+			}
 		}
 	}
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
+}
+
+// screen is a screen of a width: a phone below 600 pixels, else a desktop.
+func screen(width int64) step {
+	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: desktopHigh, DeviceScaleFactor: 1}
+	if width < 600 {
+		p.Height, p.DeviceScaleFactor, p.Mobile = phoneHigh, 2, true
+	}
+	return call(emulation.SetDeviceMetricsOverride, p)
+}
+
+// Picture takes one picture of the page, light, on a screen of a width, and returns its file.
+func (tab *Tab) Picture(name string, width int64) string {
+	tab.t.Helper()
+	tab.do("change the screen", screen(width), tab.colours(false))
+	high := read(tab, "measure the page", chromedp.Evaluate[float64]("document.documentElement.scrollHeight"))
+	png := read(tab, "take a picture", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
+		beyond := true
+		r, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{
+			CaptureBeyondViewport: &beyond, Clip: &page.Viewport{Width: float64(width), Height: min(high, 1600), Scale: 0.75},
+		})
+		return r.Data, err
+	})
+	file := filepath.Join(tab.b.dir, name+".png")
+	if err := os.WriteFile(file, png, 0o600); err != nil {
+		tab.t.Fatal(err)
+	}
+	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
+	return file
 }
 
 // String names who sits there.

@@ -1,0 +1,115 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// contract is the part of the API's contract that forms are made of.
+type contract struct {
+	Paths map[string]map[string]struct {
+		ID         string            `json:"operationId"`
+		Summary    string            `json:"summary"`
+		Parameters []json.RawMessage `json:"parameters"`
+		Responses  map[string]struct {
+			Content map[string]json.RawMessage `json:"content"`
+		} `json:"responses"`
+	} `json:"paths"`
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]contractSchema `json:"properties"`
+		} `json:"schemas"`
+	} `json:"components"`
+}
+
+type contractSchema struct {
+	Type   any              `json:"type"`
+	Format string           `json:"format"`
+	Enum   []string         `json:"enum"`
+	Items  *contractSchema  `json:"items"`
+	AnyOf  []contractSchema `json:"anyOf"`
+}
+
+// parameter is a parameter of an operation as a control of a form.
+type parameter struct {
+	Name        string
+	Description string
+	Kind        string // select, date, number or text
+	Options     []string
+	Value       string
+}
+
+// contract reads the contract once.
+func (s *Console) contract(r *http.Request) (*contract, error) {
+	s.contractMu.Lock()
+	defer s.contractMu.Unlock()
+	if s.contractRead != nil {
+		return s.contractRead, nil
+	}
+	read := new(contract)
+	if err := s.get(r, "/openapi.json", nil, read); err != nil {
+		return nil, err
+	}
+	s.contractRead = read
+	return read, nil
+}
+
+// parameters returns the query parameters of an operation that the contract lists in place.
+func (c *contract) parameters(path, method string) (list []parameter) {
+	for _, raw := range c.Paths[path][method].Parameters {
+		var p struct {
+			Name        string         `json:"name"`
+			In          string         `json:"in"`
+			Description string         `json:"description"`
+			Schema      contractSchema `json:"schema"`
+		}
+		if json.Unmarshal(raw, &p) != nil || p.In != "query" {
+			continue
+		}
+		schema := p.Schema
+		if schema.Items != nil {
+			schema = *schema.Items
+		}
+		one := parameter{Name: p.Name, Description: p.Description, Kind: "text", Options: schema.Enum}
+		switch {
+		case schema.Type == "boolean":
+			one.Kind, one.Options = "select", []string{"true", "false"}
+		case len(schema.Enum) > 0:
+			one.Kind = "select"
+		case schema.Type == "integer":
+			one.Kind = "number"
+		case slices.ContainsFunc(schema.AnyOf, func(a contractSchema) bool { return a.Format == "date" }):
+			one.Kind = "date"
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// enum returns the values of a query parameter.
+func (c *contract) enum(path, method, name string) []string {
+	for _, p := range c.parameters(path, method) {
+		if p.Name == name {
+			return p.Options
+		}
+	}
+	return nil
+}
+
+// document is an operation below a path that answers with a PDF file.
+type document struct{ Path, Name string }
+
+// documents returns the operations below a path that answer with a PDF file, in the order of their paths.
+func (c *contract) documents(below string) (list []document) {
+	for path, methods := range c.Paths {
+		rest, ok := strings.CutPrefix(path, below)
+		if _, pdf := methods["get"].Responses["200"].Content["application/pdf"]; ok && pdf && !strings.Contains(rest, "{") {
+			name := strings.NewReplacer("/", " ", "_", " ", "pdf", "").Replace(rest)
+			list = append(list, document{Path: rest, Name: strings.Join(strings.Fields(name), " ")})
+		}
+	}
+	slices.SortFunc(list, func(a, b document) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}

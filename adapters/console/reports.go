@@ -1,0 +1,266 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// teamPath is the team's path below the organisation.
+func (s *Console) teamPath() string { return "/team/" + s.Team + "/" + s.Environment }
+
+// reportJob is a parsing job of a lab report.
+type reportJob struct {
+	ID       string    `json:"id"`
+	UserID   string    `json:"user_id"`
+	Status   string    `json:"status"`
+	Failure  string    `json:"failure_reason"`
+	Pages    int       `json:"pages"`
+	Created  time.Time `json:"created_at"`
+	Reviewer string    `json:"reviewed_by"`
+}
+
+// reviewedJob is a job with what the parser read.
+type reviewedJob struct {
+	reportJob
+	Draft *draft `json:"draft"`
+}
+
+type reportPage struct {
+	Data []reportJob `json:"data"`
+	Next string      `json:"next_cursor"`
+}
+
+func (s *Console) reports(w http.ResponseWriter, r *http.Request, on *session) error {
+	var data struct {
+		reportPage
+		Status   string
+		Statuses []string
+	}
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	data.Statuses = c.enum("/v1/org/{org_id}/team/{team_id}/{environment}/lab_report_job", "get", "status")
+	data.Status = r.FormValue("status")
+	if !r.Form.Has("status") {
+		data.Status = "pending_review"
+	}
+	q := url.Values{"limit": {"50"}}
+	for name, v := range map[string]string{"status": data.Status, "next_cursor": r.FormValue("next_cursor")} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	if err := s.manage(r, on, http.MethodGet, s.teamPath()+"/lab_report_job", q, nil, &data.reportPage); err != nil {
+		return err
+	}
+	if data.Next != "" {
+		data.Next = "?" + url.Values{"status": {data.Status}, "next_cursor": {data.Next}}.Encode()
+	}
+	return s.show(w, r, on, "reports", "Lab reports", data)
+}
+
+// reading says where a field was read. Coordinates are parts of the page, from its upper left.
+type reading struct {
+	Page int `json:"page"`
+	Box  *struct {
+		X      float64 `json:"x"`
+		Y      float64 `json:"y"`
+		Width  float64 `json:"width"`
+		Height float64 `json:"height"`
+	} `json:"box"`
+	Confidence float64 `json:"confidence"`
+}
+
+// draft is what the parser read. Fields are held by name.
+type draft struct {
+	Metadata map[string]json.RawMessage   `json:"metadata"`
+	Results  []map[string]json.RawMessage `json:"results"`
+}
+
+// The fields that a reviewer can correct, in the order of the form.
+var (
+	metadataFields = []string{"patient_first_name", "patient_last_name", "dob", "gender", "lab_name", "date_reported", "date_collected", "specimen_number"}
+	resultFields   = []string{"test_name", "value", "units", "reference_range", "interpretation"}
+)
+
+// field is a field of a form with the place of its text.
+type field struct {
+	Name, Label, Value string
+	Confidence         string
+	Page               int
+	Mark               string
+}
+
+// fieldOf returns a field of the draft.
+func fieldOf(prefix, name string, values map[string]json.RawMessage) (field, *reading) {
+	f := field{Name: prefix + name, Label: words(name)}
+	var text *string
+	if json.Unmarshal(values[name], &text) == nil && text != nil {
+		f.Value = *text
+	}
+	var evidence map[string]reading
+	_ = json.Unmarshal(values["evidence"], &evidence)
+	at, ok := evidence[name]
+	if !ok {
+		return f, nil
+	}
+	f.Page, f.Confidence = at.Page, fmt.Sprintf("%.0f%%", 100*at.Confidence)
+	return f, &at
+}
+
+// markedBox is the box of a field on a page, in pixels.
+type markedBox struct {
+	box
+	Mark string
+}
+
+// reportRow is a result of a draft. Number counts from 0, Row from 1.
+type reportRow struct {
+	Number, Row int
+	Fields      []field
+}
+
+func (s *Console) report(w http.ResponseWriter, r *http.Request, on *session) error {
+	id := url.PathEscape(r.PathValue("id"))
+	var data struct {
+		Job           reviewedJob
+		Page          int
+		Pages         []int
+		Width, Height int
+		Metadata      []field
+		Rows          []reportRow
+		Boxes         []markedBox
+		Reasons       []string
+	}
+	path := s.teamPath() + "/lab_report_job/" + id
+	if err := s.manage(r, on, http.MethodGet, path, nil, nil, &data.Job); err != nil {
+		return err
+	}
+	data.Page, _ = strconv.Atoi(cmp.Or(r.FormValue("page"), "1"))
+	for i := range data.Job.Pages {
+		data.Pages = append(data.Pages, i+1)
+	}
+	if slices.Contains(data.Pages, data.Page) {
+		picture, err := s.reportPicture(r, on, data.Page)
+		if err := s.optional(err); err != nil {
+			return err
+		}
+		if picture != nil {
+			if config, err := png.DecodeConfig(bytes.NewReader(picture.body.Bytes())); err == nil {
+				data.Width, data.Height = config.Width, config.Height
+			}
+		}
+	}
+	mark := func(f *field, at *reading) {
+		if at == nil || at.Box == nil || at.Page != data.Page {
+			return
+		}
+		f.Mark = strconv.Itoa(len(data.Boxes) + 1)
+		width, height := float64(data.Width), float64(data.Height)
+		data.Boxes = append(data.Boxes, markedBox{Mark: f.Mark,
+			box: box{X: at.Box.X * width, Y: at.Box.Y * height, Width: at.Box.Width * width, Height: at.Box.Height * height}})
+	}
+	if data.Job.Draft != nil {
+		for _, name := range metadataFields {
+			f, at := fieldOf("m.", name, data.Job.Draft.Metadata)
+			mark(&f, at)
+			data.Metadata = append(data.Metadata, f)
+		}
+		for i, values := range data.Job.Draft.Results {
+			row := reportRow{Number: i, Row: i + 1}
+			for _, name := range resultFields {
+				f, at := fieldOf(fmt.Sprintf("r%d.", i), name, values)
+				mark(&f, at)
+				row.Fields = append(row.Fields, f)
+			}
+			data.Rows = append(data.Rows, row)
+		}
+	}
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	data.Reasons = c.Components.Schemas["LabReportRejection"].Properties["failure_reason"].Enum
+	return s.show(w, r, on, "report", "Lab report", data)
+}
+
+// reportPicture reads the picture of a page.
+func (s *Console) reportPicture(r *http.Request, on *session, page int) (*answer, error) {
+	path := fmt.Sprintf("/v1/org/%s%s/lab_report_job/%s/page/%d", s.Org, s.teamPath(), url.PathEscape(r.PathValue("id")), page)
+	return s.send(r, http.MethodGet, path, nil, http.Header{managementHeader: {on.key}, "Accept": {"image/png"}}, nil)
+}
+
+func (s *Console) reportImage(w http.ResponseWriter, r *http.Request, on *session) error {
+	page, _ := strconv.Atoi(r.PathValue("page"))
+	a, err := s.reportPicture(r, on, page)
+	if err != nil {
+		return err
+	}
+	return passOn(w, a, "page.png")
+}
+
+// decideReport approves a report with the fields of the form that differ from the draft, or
+// rejects it.
+func (s *Console) decideReport(w http.ResponseWriter, r *http.Request, on *session) error {
+	id := url.PathEscape(r.PathValue("id"))
+	path := s.teamPath() + "/lab_report_job/" + id
+	reviewer := r.PostFormValue("reviewed_by")
+	if reason := r.PostFormValue("failure_reason"); r.PostFormValue("action") == "reject" {
+		in := map[string]any{"reviewed_by": reviewer, "failure_reason": reason}
+		if err := s.manage(r, on, http.MethodPost, path+"/reject", nil, in, nil); err != nil {
+			return err
+		}
+	} else {
+		var job reviewedJob
+		if err := s.manage(r, on, http.MethodGet, path, nil, nil, &job); err != nil {
+			return err
+		}
+		in := map[string]any{"reviewed_by": reviewer, "corrections": corrections(r.PostForm, job.Draft)}
+		if err := s.manage(r, on, http.MethodPost, path+"/approve", nil, in, nil); err != nil {
+			return err
+		}
+	}
+	http.Redirect(w, r, s.Path+"/reports/"+id, http.StatusSeeOther)
+	return nil
+}
+
+// corrections returns the changes of a form against a draft.
+func corrections(form url.Values, d *draft) []map[string]any {
+	list := []map[string]any{}
+	if d == nil {
+		return list
+	}
+	change := func(prefix, name string, values map[string]json.RawMessage, result *int) {
+		f, _ := fieldOf(prefix, name, values)
+		if !form.Has(f.Name) || form.Get(f.Name) == f.Value {
+			return
+		}
+		one := map[string]any{"action": "change", "field": name, "result": result}
+		if v := form.Get(f.Name); v != "" {
+			one["value"] = v
+		}
+		list = append(list, one)
+	}
+	for _, name := range metadataFields {
+		change("m.", name, d.Metadata, nil)
+	}
+	for i, values := range d.Results {
+		if form.Get(fmt.Sprintf("r%d.drop", i)) != "" {
+			list = append(list, map[string]any{"action": "drop", "result": i})
+			continue
+		}
+		for _, name := range resultFields {
+			change(fmt.Sprintf("r%d.", i), name, values, &i)
+		}
+	}
+	return list
+}

@@ -1,0 +1,280 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// table is a result of the query language: columns of equal length by name.
+type table map[string][]any
+
+// text returns a cell as text, "" for null.
+func (t table) text(column string, row int) string {
+	if row >= len(t[column]) || t[column][row] == nil {
+		return ""
+	}
+	return fmt.Sprint(t[column][row])
+}
+
+// number returns a cell, NaN for null and text.
+func (t table) number(column string, row int) float64 {
+	if row < len(t[column]) {
+		if v, ok := t[column][row].(float64); ok {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// floating is the layout of times on the person's clock.
+const floating = "2006-01-02T15:04:05"
+
+// queryColumn and queryTables are the schema of the query language as the API publishes it.
+type queryColumn struct {
+	Name, Type, Unit, Description string
+}
+
+type queryTable struct {
+	Name    string        `json:"name"`
+	Columns []queryColumn `json:"columns"`
+}
+
+type querySchema struct {
+	Tables     []queryTable  `json:"tables"`
+	Timeseries []queryTable  `json:"timeseries"`
+	Macros     []queryColumn `json:"value_macros"`
+	Functions  []string      `json:"functions"`
+}
+
+func (s *Console) schema(r *http.Request) (querySchema, error) {
+	var out querySchema
+	err := s.get(r, "/aggregate/v1/schema", nil, &out)
+	return out, err
+}
+
+// resource is a timeseries that a chart shows.
+type resource struct {
+	name   string
+	fields []queryColumn // the columns of numbers, other than the duration
+	sum    bool          // values of intervals add up
+}
+
+// resources returns the timeseries that hold numbers.
+func (q *querySchema) resources() (list []resource) {
+	for _, t := range q.Timeseries {
+		r := resource{name: t.Name}
+		for _, c := range t.Columns {
+			switch {
+			case c.Name == "duration":
+				r.sum = true
+			case c.Type == "float64":
+				r.fields = append(r.fields, c)
+			}
+		}
+		if len(r.fields) > 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// bucket is a step of a chart.
+type bucket struct {
+	Name, Unit string
+	Value      int
+	length     time.Duration
+}
+
+var buckets = []bucket{
+	{"minute", "minute", 1, time.Minute},
+	{"5 minutes", "minute", 5, 5 * time.Minute},
+	{"hour", "hour", 1, time.Hour},
+	{"day", "day", 1, day},
+	{"week", "week", 1, 7 * day},
+	{"month", "month", 1, 30 * day},
+}
+
+// bucketOf returns the named step, or the shortest with at most 1,500 points in a range. A
+// named step that has more than 100,000 points is refused.
+func bucketOf(name string, days int) (bucket, error) {
+	length := time.Duration(days) * day
+	for _, b := range buckets {
+		if name == b.Name {
+			if length/b.length > 100_000 {
+				return b, &apiError{Status: http.StatusUnprocessableEntity, Message: "by: has too many points in this range; choose a longer step or fewer days"}
+			}
+			return b, nil
+		}
+	}
+	for _, b := range buckets {
+		if length/b.length <= 1500 {
+			return b, nil
+		}
+	}
+	return buckets[len(buckets)-1], nil
+}
+
+// series is a resource of a person in steps.
+type series struct {
+	lines   []line // one for each source and field
+	winners []span // the source that the merge used
+	sources []string
+}
+
+// rangeOf is a range of days of a person's calendar, both included.
+type rangeOf struct{ from, to time.Time }
+
+func (d rangeOf) days() int { return int(d.to.Sub(d.from)/day) + 1 }
+
+// parseRange reads the days of a form; a missing first day is a number of days before the last one.
+func (s *Console) parseRange(r *http.Request, days int) (out rangeOf, err error) {
+	out.to = s.Now().UTC().Truncate(day)
+	if text := r.FormValue("to"); text != "" {
+		if out.to, err = time.Parse(time.DateOnly, text); err != nil {
+			return out, &apiError{Status: http.StatusUnprocessableEntity, Message: "to: must be a date like 2026-01-31"}
+		}
+	}
+	out.from = out.to.AddDate(0, 0, 1-days)
+	if text := r.FormValue("from"); text != "" {
+		if out.from, err = time.Parse(time.DateOnly, text); err != nil {
+			return out, &apiError{Status: http.StatusUnprocessableEntity, Message: "from: must be a date like 2026-01-31"}
+		}
+	}
+	if out.from.After(out.to) || out.days() > 40*366 {
+		return out, &apiError{Status: http.StatusUnprocessableEntity, Message: "from: must be before to, by at most 40 years"}
+	}
+	return out, nil
+}
+
+// series reads a resource in steps: of each source, and of the merged sources.
+func (s *Console) series(r *http.Request, id string, res resource, days rangeOf, step bucket) (*series, error) {
+	all, err := s.steps(r, id, res, days, step, "all")
+	if err != nil {
+		return nil, err
+	}
+	out := &series{}
+	byName := map[string]*line{}
+	for i := range all["index"] {
+		at, err := time.Parse(floating, all.text("index", i))
+		if err != nil {
+			continue
+		}
+		source := sourceName(all, i)
+		if !slices.Contains(out.sources, source) {
+			out.sources = append(out.sources, source)
+		}
+		for _, f := range res.fields {
+			name := source
+			if len(res.fields) > 1 {
+				name += ", " + f.Name
+			}
+			l := byName[name]
+			if l == nil {
+				l = &line{name: name}
+				byName[name] = l
+			}
+			if n := len(l.points); n > 0 && at.Sub(l.points[n-1].at) > max(3*step.length, time.Hour) {
+				l.points = append(l.points, point{l.points[n-1].at.Add(step.length), math.NaN()})
+			}
+			l.points = append(l.points, point{at, all.number(valueColumn(res, f), i)})
+		}
+	}
+	for _, l := range byName {
+		out.lines = append(out.lines, *l)
+	}
+	slices.SortFunc(out.lines, func(a, b line) int { return cmp.Compare(a.name, b.name) })
+	slices.Sort(out.sources)
+	for i := range out.lines {
+		out.lines[i].colour = i
+		out.lines[i].dots = len(out.lines[i].points) <= 60
+	}
+	if len(out.sources) < 2 {
+		return out, nil
+	}
+	merged, err := s.steps(r, id, res, days, step, "merge")
+	if err != nil {
+		return nil, err
+	}
+	out.winners = winners(merged, res, step, func(name string) int {
+		return slices.IndexFunc(out.lines, func(l line) bool {
+			return l.name == name || len(res.fields) > 1 && l.name == name+", "+res.fields[0].Name
+		})
+	})
+	return out, nil
+}
+
+// steps asks for a resource by step and source.
+func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, step bucket, policy string) (table, error) {
+	selected := []any{map[string]any{"group_key": "*"}}
+	for _, f := range res.fields {
+		selected = append(selected, map[string]any{"func": res.function(), "arg": map[string]any{"timeseries": res.name, "field": f.Name}})
+	}
+	in := map[string]any{
+		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},
+		"config":    map[string]any{"overlap_policy": policy},
+		"queries": []any{map[string]any{"select": selected, "group_by": []any{
+			map[string]any{"date_trunc": map[string]any{"unit": step.Unit, "value": step.Value}, "arg": map[string]any{"index": "timeseries"}},
+			map[string]any{"source": "source_provider"}, map[string]any{"source": "source_type"},
+		}}},
+	}
+	var out struct {
+		Results []struct {
+			Table table `json:"table"`
+		} `json:"results"`
+	}
+	if err := s.post(r, "/aggregate/v1/user/"+id+"/query", in, &out); err != nil {
+		return nil, err
+	}
+	if len(out.Results) == 0 {
+		return table{}, nil
+	}
+	return out.Results[0].Table, nil
+}
+
+// function is the one that reduces the samples of a step.
+func (r *resource) function() string {
+	if r.sum {
+		return "sum"
+	}
+	return "mean"
+}
+
+func valueColumn(r resource, f queryColumn) string {
+	return r.function() + "." + r.name + "." + f.Name
+}
+
+func sourceName(t table, row int) string {
+	return t.text("group_key.1", row) + " · " + cmp.Or(t.text("group_key.2", row), "unknown")
+}
+
+// winners returns the stretches of steps that the merge took from one source. Of several
+// sources in a step the first is drawn.
+func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
+	for i := range t["index"] {
+		at, err := time.Parse(floating, t.text("index", i))
+		if err != nil || math.IsNaN(t.number(valueColumn(res, res.fields[0]), i)) {
+			continue
+		}
+		next := span{from: at, to: at.Add(step.length), colour: max(colour(sourceName(t, i)), 0)}
+		if n := len(list); n > 0 {
+			last := &list[n-1]
+			if at.Before(last.to) {
+				continue
+			}
+			if last.colour == next.colour && !at.After(last.to) {
+				last.to = next.to
+				continue
+			}
+		}
+		list = append(list, next)
+	}
+	return list
+}
+
+// userPath returns the id of the page's person as part of a path.
+func userPath(r *http.Request) string { return url.PathEscape(r.PathValue("id")) }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// BenchmarkConsolePages measures the time at the server of the pages of a person with a million
+// samples of heart rate, one every 30 seconds of a year. The bar is 100 ms a page.
+func BenchmarkConsolePages(b *testing.B) {
+	c, _, err := flags([]string{"-management-key", "manager"}, io.Discard)
+	require.NoError(b, err)
+	kept, err := openStorage(b.Context(), "", nil)
+	require.NoError(b, err)
+	t, err := newTelemetry(b.Context(), "")
+	require.NoError(b, err)
+	s, err := build(b.Context(), c, kept, t, "http://127.0.0.1")
+	require.NoError(b, err)
+	user := millionSamples(b, s)
+	page := func(r *http.Request) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		return w
+	}
+	in := httptest.NewRequest(http.MethodPost, consolePath+"/sign-in", strings.NewReader(url.Values{"key": {"manager"}}.Encode()))
+	in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	signedIn := page(in)
+	require.Equal(b, http.StatusSeeOther, signedIn.Code, signedIn.Body.String())
+	cookie := signedIn.Result().Cookies()[0]
+	now := time.Now().UTC()
+	year := "from=" + now.AddDate(-1, 0, 0).Format(time.DateOnly) + "&to=" + now.Format(time.DateOnly)
+	shows := map[string]string{"week": "1[4-6][0-9] values between", "year": "34[89] values between", "sleep": "heart rate .bpm.: 48[01] values", "labs": "34[89] values between"}
+	for name, path := range map[string]string{
+		"home": "/", "users": "/users", "week": "/users/" + user, "year": "/users/" + user + "?" + year, "sleep": "/users/" + user + "/sleep",
+		"workouts": "/users/" + user + "/workouts", "labs": "/users/" + user + "/labs", "orders": "/orders", "events": "/events", "team": "/team",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodGet, consolePath+path, nil)
+				r.AddCookie(cookie)
+				w := page(r)
+				require.Equal(b, http.StatusOK, w.Code)
+				require.Regexp(b, shows[name], w.Body.String())
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/page")
+		})
+	}
+}
+
+// millionSamples makes a user with a million samples and returns its id.
+func millionSamples(b *testing.B, s *host) string {
+	send := func(path, body string) string {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		r.Header.Set("x-service-api-key", s.apiKey)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		require.Equal(b, http.StatusOK, w.Code, w.Body.String())
+		return w.Body.String()
+	}
+	made := send("/v2/user/", `{"client_user_id":"million"}`)
+	_, rest, _ := strings.Cut(made, `"user_id":"`)
+	user := rest[:36]
+	send("/v2/link/provider/manual/manual", fmt.Sprintf(`{"user_id":%q}`, user))
+	const samples, batch = 1_000_000, 100_000
+	first := time.Now().UTC().Truncate(time.Minute).Add(-samples * 30 * time.Second)
+	for from := 0; from < samples; from += batch {
+		var body strings.Builder
+		body.WriteString(`{"provider":"manual","source":{"type":"watch"},"data":[`)
+		for i := from; i < from+batch; i++ {
+			if i > from {
+				body.WriteByte(',')
+			}
+			at := healthlab.At(first.Add(time.Duration(i) * 30 * time.Second))
+			fmt.Fprintf(&body, `{"timestamp":"%s","timezone_offset":0,"unit":"bpm","value":%d}`, at.Format(time.RFC3339), 60+i*7919%40)
+		}
+		body.WriteString(`]}`)
+		require.Contains(b, send("/v2/timeseries/"+user+"/heartrate", body.String()), fmt.Sprintf(`"new":%d`, batch))
+	}
+	wake := time.Now().UTC().Truncate(24 * time.Hour).Add(-17 * time.Hour)
+	send("/v2/summary/sleep/"+user, fmt.Sprintf(`{"provider":"manual","source":{"type":"watch"},"data":[{"bedtime_start":%q,"bedtime_stop":%q,"timezone_offset":0,
+		"duration":28800,"total":28800,"awake":0,"light":28800,"rem":0,"deep":0}]}`, wake.Add(-8*time.Hour).Format(time.RFC3339), wake.Format(time.RFC3339)))
+	return user
+}
