@@ -29,6 +29,9 @@ type Event struct {
 	Seq int64
 	// At is when it happened, in UTC.
 	At time.Time
+	// Trace is the traceparent (W3C Trace Context) of the request that caused it; empty
+	// for none. A Store sets it from the context of the write if it is empty; see [TraceOf].
+	Trace string
 	// Data is the published payload, fixed at the moment of the change.
 	Data json.RawMessage
 }

@@ -86,6 +86,7 @@ type Delivery struct {
 	Key      string
 	Seq      int64
 	At       time.Time // when the event happened
+	Trace    string    // of the event
 	Body     []byte    // the stored bytes; not to be changed
 	Trigger  Trigger
 

@@ -262,6 +262,7 @@ type Notification struct {
 	URL     string
 	Team    healthlab.TeamID
 	Type    string      // of the event
+	Trace   string      // of the event: a traceparent, or empty
 	Headers http.Header // custom ones
 	ID      string      // the message id
 	At      time.Time   // the timestamp to sign

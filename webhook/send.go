@@ -61,7 +61,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	}
 	began := clock.time()
 	result := d.notify(ctx, Notification{
-		URL: to.URL, Team: del.Team, Type: del.Type,
+		URL: to.URL, Team: del.Team, Type: del.Type, Trace: del.Trace,
 		Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
 	}, del)
 	if result.Class == ClassProxy {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ func (s *Store) emit(events []healthlab.Event) error {
 		case taken:
 			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
 		}
-		e.At = instant(e.At)
+		e.At, e.Trace = instant(e.At), cmp.Or(e.Trace, s.trace)
 		if e.Key != "" {
 			k := teamKey{e.Team, e.Key}
 			if drawn[k] == 0 {

@@ -164,6 +164,7 @@ func (r *row) out() webhook.Delivery {
 		Key:           r.event.Key,
 		Seq:           r.event.Seq,
 		At:            r.event.At,
+		Trace:         r.event.Trace,
 		Body:          r.event.body,
 		Trigger:       r.trigger,
 		Attempts:      r.attempts,

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Observe measures the answers of the API. Give it to httpapi's Config.
@@ -23,7 +25,8 @@ func (t *Telemetry) Observe(operation string) (answered func(status int)) {
 // Handler makes a span "api request" of each request to next, below the span of the header
 // traceparent (W3C Trace Context) if there is one. The span has the method, the status and the
 // id of the request, which the answer and the log lines of the request have, too; it has no
-// path and no query, which may name people. Statuses from 500 on are errors.
+// path and no query, which may name people. Statuses from 500 on are errors. The events that
+// the request causes carry its trace to their deliveries (healthlab.Event.Trace).
 func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -31,6 +34,11 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 			trace.WithAttributes(attribute.String("http.request.method", r.Method)))
 		defer span.End()
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		if span.SpanContext().IsSampled() {
+			header := propagation.MapCarrier{}
+			propagation.TraceContext{}.Inject(ctx, header)
+			ctx = healthlab.WithTrace(ctx, header.Get("traceparent"))
+		}
 		next.ServeHTTP(out, r.WithContext(ctx))
 		span.SetAttributes(attribute.Int("http.response.status_code", out.status), attribute.String("request.id", w.Header().Get("X-Request-Id")))
 		if out.status >= http.StatusInternalServerError {

@@ -29,9 +29,13 @@
 //
 // # Traces
 //
-// A span "webhook attempt" for each request, with the type of the event, the class of the
-// result and the status. It is an error if the message was not accepted. The request does
-// not carry the trace further: the receiver belongs to another party.
+// [Telemetry.Handler] makes a span "api request", and [Telemetry.Tracer] a span for each round
+// trip to PostgreSQL within one.
+//
+// A span "webhook attempt" for each request to a receiver, with the type of the event, the
+// class of the result and the status. It is an error if the message was not accepted. Its
+// parent is the span of the API request that caused the event, in any process. The request
+// does not carry the trace further: the receiver belongs to another party.
 //
 // A span "pull" for each request to a provider, with the provider, the resource, and how
 // many items came. The spans of one run are one trace, by the name that the run has in
@@ -46,6 +50,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -164,6 +169,7 @@ type traced struct {
 }
 
 func (n traced) Notify(ctx context.Context, m webhook.Notification) webhook.Result {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": m.Trace})
 	ctx, span := n.t.tracer.Start(ctx, "webhook attempt", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("event.type", m.Type)))
 	defer span.End()

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -141,10 +142,10 @@ set seq = k.seq + excluded.seq, user_id = case when k.user_id = excluded.user_id
 returning k.team_id, k.key_hash, k.seq`
 
 	insertEvents = `
-insert into healthlab.webhook_event (team_id, id, created_at, user_id, type, key, key_hash, seq, at, body)
-select x.team_id, x.id, healthlab.clock(), x.user_id, x.type, x.key, x.key_hash, coalesce(k.seq - x.later, 0), x.at, x.body
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::uuid[], $7::bigint[], $8::timestamptz[], $9::bytea[])
-	as x (team_id, id, user_id, type, key, key_hash, later, at, body)
+insert into healthlab.webhook_event (team_id, id, created_at, user_id, type, key, key_hash, seq, at, body, trace)
+select x.team_id, x.id, healthlab.clock(), x.user_id, x.type, x.key, x.key_hash, coalesce(k.seq - x.later, 0), x.at, x.body, x.trace
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::uuid[], $7::bigint[], $8::timestamptz[], $9::bytea[], $10::text[])
+	as x (team_id, id, user_id, type, key, key_hash, later, at, body, trace)
 left join healthlab.event_key k on k.team_id = x.team_id and k.key_hash = x.key_hash`
 
 	insertPending = `
@@ -182,11 +183,11 @@ func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event,
 			return err
 		}
 	}
-	rows, err := u.store.render(events, k, names)
+	rows, err := u.store.render(ctx, events, k, names)
 	if err != nil {
 		return answer{err}
 	}
-	b.Queue(insertEvents, rows.teams, rows.ids, rows.users, rows.types, rows.keys, rows.hashes, rows.later, rows.at, rows.bodies)
+	b.Queue(insertEvents, rows.teams, rows.ids, rows.users, rows.types, rows.keys, rows.hashes, rows.later, rows.at, rows.bodies, rows.traces)
 	b.Queue(insertPending, rows.teams, rows.ids, rows.users)
 	return nil
 }
@@ -268,10 +269,11 @@ type eventRows struct {
 	later      []int64
 	at         []time.Time
 	bodies     [][]byte
+	traces     []string
 }
 
 // render makes the rows of events.
-func (s *Store) render(events []healthlab.Event, k *keys, names names) (*eventRows, error) {
+func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, names names) (*eventRows, error) {
 	r := &eventRows{later: k.later}
 	seen := make(map[uuid.UUID]bool, len(events))
 	for i, e := range events {
@@ -304,7 +306,7 @@ func (s *Store) render(events []healthlab.Event, k *keys, names names) (*eventRo
 		r.types, r.keys = append(r.types, e.Type), append(r.keys, e.Key)
 		r.hashes = append(r.hashes, hash)
 		r.at = append(r.at, instant(e.At))
-		r.bodies = append(r.bodies, body)
+		r.bodies, r.traces = append(r.bodies, body), append(r.traces, cmp.Or(e.Trace, healthlab.TraceOf(ctx)))
 	}
 	return r, nil
 }

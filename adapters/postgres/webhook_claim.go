@@ -58,7 +58,7 @@ where v.team_id = coalesce(d.team_id, d.lane) and v.id = coalesce(d.event_id, d.
 	// What is locked and read here is not sorted here, for the bodies are a lot to move.
 	handOut = ` for update skip locked) x
 		where ` + isAwake + `))
-returning d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.body, d.cause, d.attempts, d.starts,
+returning d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.trace, v.body, d.cause, d.attempts, d.starts,
 	d.queued_at, d.first_failed_at, d.due_at,
 	d.key_hash is not null and exists (select from healthlab.webhook_delivery w
 		where w.lane = d.lane and w.key_hash = d.key_hash and not w.head and w.seq > d.seq),
@@ -178,7 +178,7 @@ func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
 		var due time.Time
 		var failed *time.Time
 		to := plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
-			&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)
+			&v.At, &v.Trace, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)
 		for rows.Next() {
 			if got.all == nil {
 				n := min(room, claimedAtOnce)

@@ -66,6 +66,21 @@ var claimCases = []webhookCase{
 		require.Equal(t, 1, d.Starts)
 		require.WithinRange(t, d.FirstFailedAt, before, b.now())
 	}},
+	{"Trace", func(t *testing.T, s WebhookStore) {
+		b := newBench(t, s)
+		const outer, own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		ctx := healthlab.WithTrace(t.Context(), outer)
+		events := []healthlab.Event{b.event(typeLatest, "a"), b.event(typeLatest, "b")}
+		events[1].Trace = own
+		require.NoError(t, s.Outbox.Append(ctx, events))
+		b.write(typeLatest, "c")
+		b.route()
+		got := map[string]string{}
+		for _, d := range b.claim() {
+			got[d.Key] = d.Trace
+		}
+		require.Equal(t, map[string]string{"a": outer, "b": own, "c": ""}, got)
+	}},
 	{"LeaseEnds", func(t *testing.T, s WebhookStore) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")

@@ -3,16 +3,25 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/healthlab-dev/healthlab"
@@ -23,40 +32,117 @@ import (
 // metricsPath is where metrics are in Prometheus' format.
 const metricsPath = "/metrics"
 
+// telemetry measures the program, and exports traces where the settings name a collector.
+type telemetry struct {
+	*otel.Telemetry
+	registry *prometheus.Registry
+	metrics  http.Handler
+	meters   *metric.MeterProvider
+	traces   *sdk.TracerProvider // nil for none
+}
+
+// newTelemetry starts the export of traces to endpoint, or to the collector that
+// OTEL_EXPORTER_OTLP_ENDPOINT names.
+func newTelemetry(ctx context.Context, endpoint string) (*telemetry, error) {
+	t := &telemetry{registry: prometheus.NewRegistry()}
+	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.metrics = promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{})
+	reader, err := exporter.New(exporter.WithRegisterer(t.registry), exporter.WithoutScopeInfo())
+	if err != nil {
+		return nil, err
+	}
+	t.meters = metric.NewMeterProvider(metric.WithReader(reader))
+	var traces trace.TracerProvider = noop.NewTracerProvider()
+	if endpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" {
+		if t.traces, err = exportTraces(ctx, endpoint); err != nil {
+			return nil, fmt.Errorf("-otlp-endpoint: %w", err)
+		}
+		traces = t.traces
+	}
+	t.Telemetry, err = otel.New(t.meters, traces)
+	return t, err
+}
+
+// exportTraces makes the exporter. The library reads the standard variables: endpoint,
+// headers, certificates, sampler, attributes of the resource.
+func exportTraces(ctx context.Context, endpoint string) (*sdk.TracerProvider, error) {
+	var options []otlptracehttp.Option
+	if endpoint != "" {
+		at, err := url.JoinPath(endpoint, "v1/traces")
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, otlptracehttp.WithEndpointURL(at))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "healthlab")), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	return sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), nil
+}
+
+// tracer sees the statements of the database; nil without traces.
+func (t *telemetry) tracer() pgx.QueryTracer {
+	if t.traces == nil {
+		return nil
+	}
+	return t.Tracer()
+}
+
+// close exports the spans that are left, and takes a few seconds at most.
+func (t *telemetry) close(ctx context.Context) error {
+	const grace = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	err := t.meters.Shutdown(ctx)
+	if t.traces != nil {
+		err = errors.Join(err, t.traces.Shutdown(ctx))
+	}
+	return err
+}
+
+// withTraces makes a span of each request, but for those of monitoring.
+func (s *host) withTraces(next http.Handler) http.Handler {
+	if s.traces == nil {
+		return next
+	}
+	traced := s.Telemetry.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case metricsPath, "/healthz", "/readyz":
+			next.ServeHTTP(w, r)
+		default:
+			traced.ServeHTTP(w, r)
+		}
+	})
+}
+
 // addMetrics measures the API, deliveries, pulls and the connections to the database.
 func (s *host) addMetrics(c *service.Config) error {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
-	if err != nil {
+	if err := s.Telemetry.Backlog(s.store.backlog); err != nil {
 		return err
 	}
-	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	telemetry, err := otel.New(meters, noop.NewTracerProvider())
-	if err != nil {
-		return err
-	}
-	if err := telemetry.Backlog(s.store.backlog); err != nil {
-		return err
-	}
-	c.HTTP.Observe, c.Webhooks.Hooks = telemetry.Observe, telemetry.Hooks()
+	c.HTTP.Observe, c.Webhooks.Hooks = s.Observe, s.Hooks()
+	c.Notifier = s.Notifier(c.Notifier)
 	c.Connectors = maps.Clone(c.Connectors)
 	for slug, connector := range c.Connectors {
 		if connector.Puller != nil {
-			connector.Puller = telemetry.Puller(slug, connector.Puller)
+			connector.Puller = s.Telemetry.Puller(slug, connector.Puller)
 			c.Connectors[slug] = connector
 		}
 	}
 	if pool := s.store.pool; pool != nil {
 		gauge := func(name, help string, value func() float64) {
-			registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+			s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 		}
 		gauge("healthlab_database_connections", "Connections to the database.", func() float64 { return float64(pool.Stat().TotalConns()) })
 		gauge("healthlab_database_connections_busy", "Connections to the database that are in use.", func() float64 { return float64(pool.Stat().AcquiredConns()) })
 		gauge("healthlab_database_connections_most", "The most connections that the pool makes.", func() float64 { return float64(pool.Stat().MaxConns()) })
 	}
-	s.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	s.closers = append(s.closers, func() error { return meters.Shutdown(context.Background()) })
 	return nil
 }
 

@@ -33,11 +33,14 @@ create table healthlab.webhook_event (
 	seq        bigint      not null,
 	at         timestamptz not null,
 	body       bytea       not null,
+	trace      text        not null,
 	constraint webhook_event_pkey primary key (team_id, id, created_at)
 ) partition by range (created_at);
 alter table healthlab.webhook_event alter column body set storage external;
 comment on table healthlab.webhook_event is
 	'Messages: what happened, with the bytes that are sent. Written in the commit of the change and never edited.';
+comment on column healthlab.webhook_event.trace is
+	'The traceparent (W3C Trace Context) of the request that caused it; empty for none.';
 comment on constraint webhook_event_pkey on healthlab.webhook_event is
 	'A message has one id; the day is part of the key because the table is cut by day.';
 create index webhook_event_user on healthlab.webhook_event (user_id) where user_id is not null;
