@@ -482,3 +482,22 @@ func TestTransactionStatus(t *testing.T) {
 		})
 	}
 }
+
+func TestPublishedLifecycles(t *testing.T) {
+	list := orders.Lifecycles()
+	require.Len(t, list, len(catalogue.CollectionMethods()))
+	for _, l := range list {
+		var statuses []orders.LowLevel
+		for _, s := range l.Statuses {
+			statuses = append(statuses, s.Status)
+			require.Equal(t, orders.StageOf(l.Method, s.Status), s.Stage)
+		}
+		require.Equal(t, orders.LowLevels(l.Method), statuses)
+		diagram := orders.Diagram(l.Method)
+		for _, x := range l.Transitions {
+			require.Contains(t, statuses, x.From)
+			require.Contains(t, statuses, x.To)
+			require.Contains(t, diagram, fmt.Sprintf("%s --> %s: %s", x.From, x.To, x.On))
+		}
+	}
+}

@@ -305,6 +305,16 @@ func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
+// CountByStatus returns the number of the team's orders in each latest status, without
+// statuses that no order has.
+func (s *Service) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[LowLevel]int, error) {
+	counts, err := s.store.CountByStatus(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("count orders: %w", err)
+	}
+	return counts, nil
+}
+
 // Transaction returns a testing journey with all its orders.
 func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
 	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}

@@ -152,6 +152,10 @@ type Store interface {
 	// ascending. A page past the end has no orders and the true total.
 	List(ctx context.Context, q Query) (Page, error)
 
+	// CountByStatus returns the number of a team's orders in each latest status; a status
+	// without orders is absent. It counts the orders that List returns without filters.
+	CountByStatus(ctx context.Context, team healthlab.TeamID) (map[LowLevel]int, error)
+
 	// OfUser returns the ids of all orders of a user, by id, deleted user or not.
 	OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]OrderID, error)
 

@@ -40,7 +40,7 @@ func newAsker(t *testing.T, opts *aggregate.Options) asker {
 	questions, err := aggregate.New(health, opts)
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 		Aggregate:    questions,
 		ServiceName:  "acme",
 	})

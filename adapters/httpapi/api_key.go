@@ -12,7 +12,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
 // Region is where a team's data stays.
@@ -38,6 +41,10 @@ type APIKey struct {
 	Team healthlab.TeamID
 	// Sum is the sum of the key.
 	Sum KeySum
+	// ID is the id of the key; zero if it has none.
+	ID uuid.UUID
+	// Scopes are what the key may do; empty means everything.
+	Scopes organisation.Scopes
 }
 
 // KeyFinder finds out whose a key is. Implementations must be safe for concurrent
@@ -78,7 +85,7 @@ type KeyOptions struct {
 // KeyAuth returns a function for Config.Authenticate that knows teams by their API
 // keys. A key of another environment or region is refused by its prefix. Its faults:
 // Unauthenticated, and what the finder fails with other than NotFound.
-func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *KeyOptions) (func(*http.Request) (healthlab.TeamID, error), error) {
+func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *KeyOptions) (func(*http.Request) (Caller, error), error) {
 	prefix, err := keyPrefix(env, region)
 	if err != nil {
 		return nil, fmt.Errorf("authenticate by key: %w", err)
@@ -90,22 +97,22 @@ func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *Key
 	if opts != nil && opts.Header != "" {
 		header = opts.Header
 	}
-	return func(r *http.Request) (healthlab.TeamID, error) {
+	return func(r *http.Request) (Caller, error) {
 		sent := r.Header.Values(header)
 		if len(sent) != 1 || !strings.HasPrefix(sent[0], prefix) || len(sent[0]) != len(prefix)+2*keyBytes {
-			return healthlab.TeamID{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
+			return Caller{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
 		}
 		sum := SumKey(sent[0])
 		key, err := find.FindKey(r.Context(), sum)
 		switch {
 		case errors.Is(err, healthlab.NotFound):
-			return healthlab.TeamID{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
+			return Caller{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
 		case err != nil:
-			return healthlab.TeamID{}, fmt.Errorf("find API key: %w", err)
+			return Caller{}, fmt.Errorf("find API key: %w", err)
 		case subtle.ConstantTimeCompare(key.Sum[:], sum[:]) != 1 || key.Team.IsZero():
-			return healthlab.TeamID{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
+			return Caller{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
 		}
-		return key.Team, nil
+		return Caller{Team: key.Team, Key: key.ID, Scopes: key.Scopes}, nil
 	}, nil
 }
 

@@ -96,7 +96,7 @@ func TestKeyAuth(t *testing.T) {
 			}
 			got, err := whose(r)
 			require.ErrorIs(t, err, tt.kind)
-			require.Equal(t, tt.want, got)
+			require.Equal(t, tt.want, got.Team)
 		})
 	}
 
@@ -106,7 +106,7 @@ func TestKeyAuth(t *testing.T) {
 	r.Header.Set("x-acme-key", good)
 	got, err := whose(r)
 	require.NoError(t, err)
-	require.Equal(t, team, got)
+	require.Equal(t, team, got.Team)
 
 	_, err = httpapi.KeyAuth(nil, healthlab.Sandbox, httpapi.EU, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -140,6 +140,7 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 // that of the path, or else the handler asks mine.
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
+	"read_user_access_log",
 }
 
 func isOwn(op *operation) bool {
@@ -150,22 +151,22 @@ func isOwn(op *operation) bool {
 
 // caller says who is calling: a team by its key or, where the operation is open to it, an
 // app for one user. Of two credentials the key counts.
-func (a api) caller(r *http.Request, op *operation) (healthlab.TeamID, *http.Request, error) {
+func (a api) caller(r *http.Request, op *operation) (Caller, *http.Request, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !op.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
-		team, err := a.Authenticate(r)
-		return team, r, err
+		c, err := a.Authenticate(r)
+		return c, r, err
 	}
 	team, user, err := a.Apps.Who(r.Context(), token)
 	if err != nil {
-		return healthlab.TeamID{}, r, err
+		return Caller{}, r, err
 	}
 	if text := r.PathValue("user_id"); text != "" {
 		if id, err := uuid.Parse(text); err == nil && id != user.UUID {
-			return healthlab.TeamID{}, r, healthlab.NotFound
+			return Caller{}, r, healthlab.NotFound
 		}
 	}
-	return team, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
+	return Caller{Team: team}, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
 }
 
 // ownKey is where a request carries the user whose app calls.

@@ -24,7 +24,7 @@ import (
 func TestLinkAPIFromOtherOrigins(t *testing.T) {
 	c := newClinic(t, nil)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
-	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
+	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox
 	_, err := c.config.Teams.Change(t.Context(), team, func(x *healthdata.TeamChoices) { x.LinkOrigins = []string{"https://app.example"} })
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	c := newClinic(t, nil)
 	c.config.AuthenticateManagement = nil
-	c.config.Authenticate = func(*http.Request) (team healthlab.TeamID, _ error) { return team, context.DeadlineExceeded }
+	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, context.DeadlineExceeded }
 	h := httpapi.Handler(c.config)
 	send := func(path, id string) string {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

@@ -78,14 +78,14 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 	questions, err := aggregate.New(c.health, &aggregate.Options{Priorities: preferences.Of})
 	require.NoError(t, err)
 	c.config = httpapi.Config{
-		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 			switch r.Header.Get("x-service-api-key") {
 			case goodKey:
-				return team, nil
+				return httpapi.Caller{Team: team}, nil
 			case "other":
-				return otherTeam, nil
+				return httpapi.Caller{Team: otherTeam}, nil
 			}
-			return healthlab.TeamID{}, healthlab.Unauthenticated
+			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
 		Health: c.health, Aggregate: questions, Priorities: preferences, OrderKeys: store.OrderKeys(),
 		Apps:    newApps(t, store, c.health),

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -28,11 +29,11 @@ import (
 // Config is what a mount consists of. Copy it as you like; it is read when the routes
 // are made and not written.
 type Config struct {
-	// Authenticate says which team is calling. It runs before anything of the
+	// Authenticate says which team is calling, and what its key may do. It runs before anything of the
 	// request is read, once per request, and must be safe for concurrent use.
 	// Faults: Unauthenticated (the reply is 401), Forbidden (403), Unavailable
 	// (503). Required. [KeyAuth] makes one for API keys.
-	Authenticate func(*http.Request) (healthlab.TeamID, error)
+	Authenticate func(*http.Request) (Caller, error)
 
 	// The services that stand behind the operations. An operation whose service is
 	// nil is not mounted.
@@ -88,11 +89,11 @@ type Config struct {
 	// AuthenticateManagement and Environment are required.
 	Webhooks *webhook.Service
 
-	// AuthenticateManagement says which teams the caller may manage, from a management
+	// AuthenticateManagement says which teams the caller may manage, and how, from a management
 	// key. It runs before anything of the request is read, and must be safe for
 	// concurrent use. It takes no team's API key, as Authenticate takes no management
 	// key. Faults as those of Authenticate. [ManagementAuth] makes one.
-	AuthenticateManagement func(*http.Request) (Mandate, error)
+	AuthenticateManagement func(*http.Request) (Manager, error)
 	// Environment is which of the two worlds this deployment serves. Paths of the
 	// management that name the other one lead nowhere.
 	Environment healthlab.Environment
@@ -104,6 +105,10 @@ type Config struct {
 	// management key opens. It must be safe for concurrent use. Nil: as Organisations says;
 	// without those, such questions have to name teams.
 	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
+
+	// Access records who reads and writes whose data, before an answer is sent; an answer whose
+	// access cannot be recorded is 503. Nil: nothing is recorded.
+	Access *accesslog.Service
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

@@ -40,6 +40,7 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 	if err := mine(r, body.UserID); err != nil {
 		return err
 	}
+	concerns(r.Context(), body.UserID)
 	_, err := a.Health.Connect(r.Context(), team, body.UserID, healthdata.NewConnection{
 		Provider: provider, ExternalUserID: body.ProviderID,
 	})

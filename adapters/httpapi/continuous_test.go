@@ -62,7 +62,7 @@ func newObservatory(t *testing.T) *observatory {
 	o.user, o.table = u.ID, "/aggregate/v1/user/"+u.ID.String()+"/continuous_query/"
 	o.service = newContinuous(t, o.store, health, clock)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 		Continuous:   o.service, Environment: healthlab.Sandbox,
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(managementKey),

@@ -52,6 +52,7 @@ func pairs() []contract.Pair {
 		httpapi.SettingsBodies(),
 		httpapi.CredentialBodies(),
 		httpapi.OrganisationBodies(),
+		httpapi.AccessBodies(),
 		reportPairs(),
 		pullPairs(),
 		bulkPairs(),
@@ -70,7 +71,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
-	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
+	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox
 	c.config.Organisations = newOrganisations(t, memory.New(nil))
 	c.config.TeamIdentity = func(context.Context, healthlab.TeamID) (httpapi.TeamIdentity, error) {
@@ -78,6 +79,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	}
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
+	c.config.Access = newAccess(t)
 	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, c.config.Pulls, nil, nil)
 	return c.config, c.user
 }

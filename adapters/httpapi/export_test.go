@@ -114,6 +114,19 @@ func UnmatchedBodies() []contract.Pair {
 	}
 }
 
+// ReportReviewBodies are the schemas of the reviews of lab reports whose Go types are not exported.
+func ReportReviewBodies() []contract.Pair {
+	reasons := []string{"invalid_input", "low_quality", "not_english", "too_many_pages", "processing_error"}
+	return []contract.Pair{
+		{Schema: "LabReportJobPage", Value: reportJobPage{}, Enums: map[string][]string{
+			"data.status": {"upload_pending", "started", "pending_review", "completed", "failed"}, "data.failure_reason": reasons}},
+		{Schema: "LabReportApproval", Value: reportApproval{}, Input: true, Enums: map[string][]string{
+			"corrections.action": {"change", "drop", "add"}, "corrections.row.interpretation": {"normal", "abnormal", "critical", "unknown"},
+			"corrections.row.sample_type": {"urine", "serum_plasma_blood", "capillary_blood", "stool", "saliva", "other", "unknown"}}},
+		{Schema: "LabReportRejection", Value: reportRejection{}, Input: true, Enums: map[string][]string{"failure_reason": reasons}},
+	}
+}
+
 // CompendiumBodies are the schemas of the compendium whose Go types nobody else sees.
 func CompendiumBodies() []contract.Pair {
 	return []contract.Pair{
@@ -175,8 +188,14 @@ func OrganisationBodies() []contract.Pair {
 		{Schema: "APIKeyList", Value: apiKeysOut{}},
 		{Schema: "APIKey", Value: apiKeyOut{}},
 		{Schema: "NewAPIKey", Value: newAPIKeyIn{}, Input: true},
+		{Schema: "APIKeyRotation", Value: rotateAPIKeyIn{}, Input: true},
 		{Schema: "APIKeysDeleted", Value: apiKeysGoneOut{}},
 	}
+}
+
+// AccessBodies are the schemas of the access log.
+func AccessBodies() []contract.Pair {
+	return []contract.Pair{{Schema: "AccessLog", Value: accessLogOut{}}, {Schema: "AccessLine", Value: accessLineOut{}}}
 }
 
 // Reshape is what Compat makes of the answer of an operation.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
@@ -108,9 +107,9 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 func TestDeadlineOfRequests(t *testing.T) {
 	c := newClinic(t, nil)
 	c.config.Limits = httpapi.Limits{Timeout: 20 * time.Millisecond}
-	c.config.Authenticate = func(r *http.Request) (healthlab.TeamID, error) {
+	c.config.Authenticate = func(r *http.Request) (httpapi.Caller, error) {
 		<-r.Context().Done()
-		return healthlab.TeamID{}, r.Context().Err()
+		return httpapi.Caller{}, r.Context().Err()
 	}
 	w := httptest.NewRecorder()
 	httpapi.Handler(c.config).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v2/user/"+c.user.String(), nil))

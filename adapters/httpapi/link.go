@@ -70,6 +70,7 @@ func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthl
 	if err := in.Err(); err != nil {
 		return err
 	}
+	concerns(r.Context(), user)
 	code, err := a.Linking.CreateCode(r.Context(), team, user, expires)
 	if err != nil {
 		return err
@@ -116,6 +117,7 @@ func (a api) createLinkToken(w http.ResponseWriter, r *http.Request, team health
 	if body.FilterOnProviders != nil {
 		n.FilterOnProviders = append([]string{}, *body.FilterOnProviders...)
 	}
+	concerns(r.Context(), body.UserID)
 	token, err := a.Linking.CreateToken(r.Context(), team, n)
 	if err != nil {
 		return err
@@ -351,6 +353,7 @@ func (a api) connectDemo(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := in.Err(); err != nil {
 		return err
 	}
+	concerns(r.Context(), body.UserID)
 	if err := a.Linking.ConnectDemo(r.Context(), team, body.UserID, body.Provider); err != nil {
 		return err
 	}

@@ -130,11 +130,11 @@ func newCounter(t *testing.T) *counter {
 	c.Client = contract.NewClient(t, httpapi.Handler(httpapi.Config{
 		Health: health, Linking: links,
 		// Whatever is sent as a key, an operation of the link token does not look at it.
-		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 			if r.Header.Get("x-service-api-key") == goodKey {
-				return team, nil
+				return httpapi.Caller{Team: team}, nil
 			}
-			return healthlab.TeamID{}, healthlab.Unauthenticated
+			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
 	}), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

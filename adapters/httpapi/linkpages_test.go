@@ -253,7 +253,7 @@ func TestLinkPagesWithoutSettings(t *testing.T) {
 
 func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
 	w := newTown(t, nil, nil)
-	whose := func(*http.Request) (healthlab.TeamID, error) { return team, nil }
+	whose := func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }
 	handler := func(c httpapi.Config) func() {
 		c.Authenticate = whose
 		return func() { httpapi.Handler(c) }

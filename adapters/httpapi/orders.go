@@ -23,6 +23,8 @@ func (a api) orderOperations() []operation {
 		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit, keyed: true},
 		{id: "resend_order_events", pattern: "POST /v3/order/resend_events", team: a.resendEvents},
 		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
+		{id: "count_orders", pattern: "GET /v3/orders/count", team: a.countOrders},
+		{id: "list_order_lifecycles", pattern: "GET /v3/orders/lifecycle", team: a.listOrderLifecycles},
 		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: readOne(orderID, a.Orders.Get)},
 		{id: "change_order", pattern: "PATCH /v3/order/{order_id}", team: a.setActivation},
 		{id: "read_order_result", pattern: "GET /v3/order/{order_id}/result", team: readOne(orderID, a.Orders.Results)},
@@ -91,6 +93,39 @@ func (a api) listOrders(w http.ResponseWriter, r *http.Request, team healthlab.T
 		out.Orders = []orders.Order{}
 	}
 	return wire.JSON(w, http.StatusOK, out)
+}
+
+// orderCounts is the number of a team's orders by their latest status.
+type orderCounts struct {
+	Total    int                     `json:"total"`
+	ByStatus map[orders.LowLevel]int `json:"by_status"`
+}
+
+func (a api) countOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	if err := wire.From(r).Err(); err != nil {
+		return err
+	}
+	counts, err := a.Orders.CountByStatus(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	out := orderCounts{ByStatus: counts}
+	for _, n := range counts {
+		out.Total += n
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// orderLifecycles are the lifecycles of all collection methods.
+type orderLifecycles struct {
+	Lifecycles []orders.Lifecycle `json:"lifecycles"`
+}
+
+func (a api) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+	if err := wire.From(r).Err(); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, orderLifecycles{orders.Lifecycles()})
 }
 
 // orderQuery reads the filters of the list of orders. A day alone is its beginning, but

@@ -572,3 +572,25 @@ func TestEveryProblemAtOnce(t *testing.T) {
 			"phone_number": "1", "address": object{"first_line": "1", "city": "D", "state": "MN", "zip": "55802"}}}), 422).Locs(t))
 	require.Len(t, c.post("/v3/order", `{"priority": 1, "billing_type": "barter"`, 422).Locs(t), 2, "what comes after is not read")
 }
+
+func TestOrderCountsByStatus(t *testing.T) {
+	c := newClinic(t, nil)
+	c.placed()
+	o := c.placed()
+	c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil)
+	var counts struct {
+		Total    int            `json:"total"`
+		ByStatus map[string]int `json:"by_status"`
+	}
+	c.get("/v3/orders/count", 200).JSON(t, &counts)
+	require.Equal(t, 2, counts.Total)
+	require.Equal(t, map[string]int{"ordered": 1, "cancelled": 1}, counts.ByStatus)
+}
+
+func TestOrderLifecycles(t *testing.T) {
+	var out struct {
+		Lifecycles []orders.Lifecycle `json:"lifecycles"`
+	}
+	newClinic(t, nil).get("/v3/orders/lifecycle", 200).JSON(t, &out)
+	require.Equal(t, orders.Lifecycles(), out.Lifecycles)
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -30,6 +31,7 @@ func (a api) organisationOperations() []operation {
 		{id: "delete_team", pattern: "DELETE " + one, handle: a.managingHere(a.deleteTeam)},
 		{id: "list_api_keys", pattern: "GET" + keys, handle: a.managingTeams(a.listAPIKeys)},
 		{id: "create_api_key", pattern: "POST" + keys, handle: a.managingTeams(a.createAPIKey)},
+		{id: "rotate_api_key", pattern: "POST" + keys + "/{key_id}/rotate", handle: a.managingTeams(a.rotateAPIKey)},
 		{id: "delete_api_keys", pattern: "DELETE" + keys, handle: a.managingTeams(a.deleteAPIKeys)},
 	}
 }
@@ -51,7 +53,7 @@ type orgKeys struct{ *organisation.Service }
 // FindKey returns the key with a sum.
 func (k orgKeys) FindKey(ctx context.Context, sum KeySum) (APIKey, error) {
 	found, err := k.Service.FindKey(ctx, sum)
-	return APIKey{Team: found.Team, Sum: found.Sum}, err
+	return APIKey{ID: found.ID, Team: found.Team, Sum: found.Sum, Scopes: found.Scopes}, err
 }
 
 // OrganisationMandate is the mandate of an organisation's key: all of its teams, and the
@@ -115,15 +117,12 @@ type managedOrg struct {
 // managingOrg makes a handler of one that is told who asks.
 func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		mandate, err := a.AuthenticateManagement(r)
-		if err == nil && mandate == nil {
-			err = fmt.Errorf("%w: management key", healthlab.Unauthenticated)
-		}
+		by, err := a.manager(r)
 		if err != nil {
 			return err
 		}
 		in := wire.From(r)
-		return do(w, r, &managedOrg{In: in, mandate: mandate, org: in.PathUUID("org_id")})
+		return do(w, r, &managedOrg{In: in, mandate: by.Mandate, org: in.PathUUID("org_id")})
 	}
 }
 
@@ -292,15 +291,35 @@ func (a api) deleteTeam(w http.ResponseWriter, r *http.Request, m *managed) erro
 
 // apiKeyOut is a key; the whole of it is in the answer alone that makes it.
 type apiKeyOut struct {
-	ID        uuid.UUID        `json:"id"`
-	Label     string           `json:"label"`
-	Value     string           `json:"value"`
-	Team      healthlab.TeamID `json:"team_id"`
-	CreatedAt healthlab.Time   `json:"created_at"`
+	ID    uuid.UUID        `json:"id"`
+	Label string           `json:"label"`
+	Value string           `json:"value"`
+	Team  healthlab.TeamID `json:"team_id"`
+	// Scopes is null for a key with every scope.
+	Scopes     *organisation.Scopes `json:"scopes"`
+	CreatedAt  healthlab.Time       `json:"created_at"`
+	ExpiresAt  *healthlab.Time      `json:"expires_at"`
+	LastUsedAt *healthlab.Time      `json:"last_used_at"`
 }
 
 func apiKeyFrom(k *organisation.Key, shown string) apiKeyOut {
-	return apiKeyOut{ID: k.ID, Label: k.Label, Value: shown, Team: k.Team, CreatedAt: healthlab.At(k.CreatedAt)}
+	var scopes *organisation.Scopes
+	if len(k.Scopes) > 0 {
+		scopes = &k.Scopes
+	}
+	return apiKeyOut{
+		ID: k.ID, Label: k.Label, Value: shown, Team: k.Team, Scopes: scopes,
+		CreatedAt: healthlab.At(k.CreatedAt), ExpiresAt: timeOrNull(k.ExpiresAt), LastUsedAt: timeOrNull(k.LastUsedAt),
+	}
+}
+
+// timeOrNull is nil for the zero time.
+func timeOrNull(t time.Time) *healthlab.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := healthlab.At(t)
+	return &at
 }
 
 // apiKeysOut is a page of keys.
@@ -329,23 +348,71 @@ func (a api) listAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams
 
 // newAPIKeyIn makes a key.
 type newAPIKeyIn struct {
-	Team  uuid.UUID `json:"team_id"`
-	Label string    `json:"label"`
+	Team      uuid.UUID            `json:"team_id"`
+	Label     string               `json:"label"`
+	Scopes    *organisation.Scopes `json:"scopes"`
+	ExpiresAt *healthlab.Time      `json:"expires_at"`
 }
 
 func (a api) createAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
 	var body newAPIKeyIn
 	m.Body(&body)
+	if body.Scopes != nil && len(*body.Scopes) == 0 {
+		m.Problem("empty", "must name scopes, or be null for every scope", "body", "scopes")
+	}
 	team, err := m.team(body.Team)
 	if err != nil {
 		return err
 	}
-	k, key, err := a.Organisations.CreateKey(r.Context(), m.org, team, body.Label)
+	n := organisation.NewKey{Label: body.Label, Scopes: value(body.Scopes), ExpiresAt: value(body.ExpiresAt).Time}
+	k, key, err := a.Organisations.CreateKey(r.Context(), m.org, team, n)
 	if err != nil {
 		return err
 	}
 	secretReply(w)
 	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
+}
+
+// rotateAPIKeyIn replaces a key.
+type rotateAPIKeyIn struct {
+	OverlapHours *int `json:"overlap_hours"`
+}
+
+// defaultOverlap is how long a rotated key works if the request does not say.
+const defaultOverlap = 24
+
+func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	id := m.PathUUID("key_id")
+	var body rotateAPIKeyIn
+	m.Body(&body)
+	hours := defaultOverlap
+	if body.OverlapHours != nil {
+		hours = *body.OverlapHours
+	}
+	if most := int(organisation.MaxOverlap / time.Hour); hours < 0 || hours > most {
+		m.Problem("range", "must be between 0 and 720", "body", "overlap_hours")
+	}
+	if _, err := m.allowed(nil); err != nil {
+		return err
+	}
+	if err := a.manages(r.Context(), m, id); err != nil {
+		return err
+	}
+	k, key, err := a.Organisations.RotateKey(r.Context(), m.org, id, time.Duration(hours)*time.Hour)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
+}
+
+// manages returns NotFound unless a key is of a team that the caller manages.
+func (a api) manages(ctx context.Context, m *managedTeams, id uuid.UUID) error {
+	k, err := a.Organisations.Key(ctx, m.org, id)
+	if err == nil && !m.mandate(m.org, k.Team) {
+		err = fmt.Errorf("%w: API key", healthlab.NotFound)
+	}
+	return err
 }
 
 // apiKeysGoneOut says what became of each key.

@@ -308,14 +308,14 @@ func TestAPIKeyThatIsNotDeletedIsTold(t *testing.T) {
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: byTeamID, Organisations: orgs, Environment: healthlab.Sandbox,
-		AuthenticateManagement: func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil },
+		AuthenticateManagement: func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil },
 	})
 	c := contract.NewClient(t, h, httpapi.OpenAPI())
 	team, err := orgs.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "A"})
 	require.NoError(t, err)
-	one, _, err := orgs.CreateKey(t.Context(), org, team.ID, "a")
+	one, _, err := orgs.CreateKey(t.Context(), org, team.ID, organisation.NewKey{Label: "a"})
 	require.NoError(t, err)
-	two, _, err := orgs.CreateKey(t.Context(), org, team.ID, "b")
+	two, _, err := orgs.CreateKey(t.Context(), org, team.ID, organisation.NewKey{Label: "b"})
 	require.NoError(t, err)
 	store.id = one.ID
 	r := c.Send(t, "DELETE", keysPath(org)+"?key_id="+one.ID.String()+"&key_id="+two.ID.String(), nil).Want(t, 200)

@@ -53,11 +53,11 @@ func TestFrameLeaksNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			logs := &contract.Logs{}
 			a := newAPI(Config{
-				Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+				Authenticate: func(r *http.Request) (Caller, error) {
 					if r.Header.Get("x-service-api-key") != "k" {
-						return healthlab.TeamID{}, healthlab.Unauthenticated
+						return Caller{}, healthlab.Unauthenticated
 					}
-					return someTeam, nil
+					return Caller{Team: someTeam}, nil
 				},
 				Log: logs.Logger(),
 			})

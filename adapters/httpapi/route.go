@@ -81,6 +81,8 @@ type operation struct {
 	ignoreUnknown bool
 	// browser operations may be called by web pages of other origins, with a link token.
 	browser bool
+	// needs is what the contract demands of the credential.
+	needs requirement
 	// replies are the faults that this operation words otherwise than all others.
 	replies []reply
 }
@@ -136,8 +138,9 @@ func (a api) operations() []operation {
 	ops = append(ops, a.reportOperations()...)
 	ops = append(ops, a.unmatchedOperations()...)
 	ops = append(ops, a.compendiumOperations()...)
+	ops = append(ops, a.accessOperations()...)
 	for i := range ops {
-		ops[i].own = isOwn(&ops[i])
+		ops[i].own, ops[i].needs = isOwn(&ops[i]), requirements()[ops[i].id]
 	}
 	return ops
 }

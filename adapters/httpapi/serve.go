@@ -52,10 +52,15 @@ func (a api) serve(op operation) http.Handler {
 		defer stop()
 		r = wire.With(identify(w, r.WithContext(ctx)), settings)
 		call := call{op: op, settings: settings}
+		if a.Access != nil {
+			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own
+			out.before = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
+		}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
 			a.fail(out, r, &call, err)
 		}
+		out.flush()
 	})
 }
 
@@ -64,6 +69,7 @@ type call struct {
 	op       operation
 	settings *wire.Settings
 	team     healthlab.TeamID
+	access   accessNote
 }
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
@@ -82,9 +88,9 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 		if err := refuseKey(r, &c.op); err != nil {
 			return err
 		}
-		return c.op.handle(w, r)
+		return c.op.handle(w, withRole(r, c.op.needs.role))
 	}
-	team, r, err := a.caller(r, &c.op)
+	caller, r, err := a.caller(r, &c.op)
 	if err != nil {
 		// The rest of the body is not read: it may come slowly.
 		if r.ContentLength != 0 {
@@ -95,8 +101,13 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 		}
 		return err
 	}
+	team := caller.Team
 	c.team = team
+	c.access.team, c.access.actor = team, actorOf(r, caller)
 	if err := a.gate.teams.allow(w, team.String()); err != nil {
+		return err
+	}
+	if err := c.op.admit(caller); err != nil {
 		return err
 	}
 	release, err := a.gate.share(r, c.settings.MaxBody)
@@ -232,9 +243,17 @@ type tracker struct {
 	http.ResponseWriter
 	started bool
 	status  int
+	// before is called once, before anything is sent. If it fails, 503 is sent instead.
+	before  func(status int, body []byte) error
+	waiting bool // the status is known and before has not run
+	refused bool // 503 was sent instead
 }
 
 func (t *tracker) WriteHeader(status int) {
+	if t.before != nil && status >= http.StatusOK && !t.started {
+		t.started, t.status, t.waiting = true, status, true
+		return
+	}
 	if !t.started {
 		t.started, t.status = status >= http.StatusOK, status
 	}
@@ -243,7 +262,41 @@ func (t *tracker) WriteHeader(status int) {
 
 func (t *tracker) Write(b []byte) (int, error) {
 	t.started = true
+	if t.before != nil {
+		t.waiting = true
+		t.release(b)
+	}
+	if t.refused {
+		return len(b), nil
+	}
 	return t.ResponseWriter.Write(b)
+}
+
+// release records the access and sends the status that waits for it.
+func (t *tracker) release(body []byte) {
+	before := t.before
+	t.before, t.waiting = nil, false
+	if err := before(t.status, body); err != nil {
+		t.refused, t.status = true, http.StatusServiceUnavailable
+		h := t.Header()
+		for name := range h {
+			if strings.HasPrefix(name, "Content-") {
+				h.Del(name)
+			}
+		}
+		f := kinds[healthlab.Unavailable]
+		f.Msg = "the access could not be recorded; try again later"
+		_ = wire.Refuse(t.ResponseWriter, &f)
+		return
+	}
+	t.ResponseWriter.WriteHeader(t.status)
+}
+
+// flush sends a status without a body.
+func (t *tracker) flush() {
+	if t.before != nil {
+		t.release(nil)
+	}
 }
 
 // Unwrap lets http.ResponseController through.

@@ -25,11 +25,11 @@ func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecord
 	t.Helper()
 	logs := &contract.Logs{}
 	a := newAPI(Config{
-		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+		Authenticate: func(r *http.Request) (Caller, error) {
 			if r.Header.Get("x-service-api-key") == "" {
-				return healthlab.TeamID{}, healthlab.Unauthenticated
+				return Caller{}, healthlab.Unauthenticated
 			}
-			return someTeam, nil
+			return Caller{Team: someTeam}, nil
 		},
 		Log: logs.Logger(),
 	})

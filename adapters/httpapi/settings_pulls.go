@@ -44,15 +44,12 @@ type managedTeams struct {
 // before it does anything.
 func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedTeams) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		mandate, err := a.AuthenticateManagement(r)
+		by, err := a.manager(r)
 		if err != nil {
 			return err
 		}
-		if mandate == nil {
-			return fmt.Errorf("%w: management key", healthlab.Unauthenticated)
-		}
 		in := wire.From(r)
-		m := &managedTeams{In: in, mandate: mandate, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id")}
+		m := &managedTeams{In: in, mandate: by.Mandate, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id")}
 		env, region := in.PathText("environment", maxPathText), in.PathText("region", maxPathText)
 		m.here = env == string(a.Environment) && region == string(a.Region)
 		return do(w, r, m)

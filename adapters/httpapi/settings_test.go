@@ -44,7 +44,7 @@ func newHeadOffice(t *testing.T) *headOffice {
 	service, err := healthdata.NewTeams(memory.New(nil).Teams(), providers, healthdata.TeamChoices{Minors: ptr(true)})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 		Teams:        service, Environment: healthlab.Sandbox, Region: httpapi.US,
 		TeamIdentity: func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
 			return httpapi.TeamIdentity{Org: org, Name: map[healthlab.TeamID]string{team: "Riverside"}[of]}, nil

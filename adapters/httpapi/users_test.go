@@ -59,12 +59,12 @@ func newOffice(t *testing.T) *office {
 }
 
 // byTeamID takes the id of a team for its key.
-func byTeamID(r *http.Request) (healthlab.TeamID, error) {
+func byTeamID(r *http.Request) (httpapi.Caller, error) {
 	id, err := uuid.Parse(r.Header.Get("x-service-api-key"))
 	if err != nil {
-		return healthlab.TeamID{}, healthlab.Unauthenticated
+		return httpapi.Caller{}, healthlab.Unauthenticated
 	}
-	return healthlab.TeamID{UUID: id}, nil
+	return httpapi.Caller{Team: healthlab.TeamID{UUID: id}}, nil
 }
 
 type object = map[string]any

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 
@@ -26,8 +28,12 @@ type ManagementKey struct {
 	// Sum is the sum of the key; see [SumKey]. The key itself is random, of 32 bytes
 	// or more.
 	Sum KeySum
-	// Mandate says what it is good for. Nil means nothing.
+	// Mandate says which teams it is for. Nil means none.
 	Mandate Mandate
+	// Role is what the key may do with them. Default [RoleAdmin].
+	Role Role
+	// Name names the key in the access log. It must not be a secret. Default: the first bytes of Sum.
+	Name string
 }
 
 // ManagementOptions adjusts [ManagementAuth]. The zero value, and nil, mean the
@@ -40,23 +46,23 @@ type ManagementOptions struct {
 // ManagementAuth returns a function for Config.AuthenticateManagement that knows a
 // fixed list of keys. Only that one header counts, so a team's API key opens nothing.
 // Its fault is Unauthenticated.
-func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Mandate, error) {
+func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {
 		header = opts.Header
 	}
-	return func(r *http.Request) (Mandate, error) {
-		var found Mandate
+	return func(r *http.Request) (Manager, error) {
+		var found Manager
 		if sent := r.Header.Values(header); len(sent) == 1 && sent[0] != "" {
 			sum := SumKey(sent[0])
 			for i := range keys { // all of them, in the same time whichever it is
 				if subtle.ConstantTimeCompare(keys[i].Sum[:], sum[:]) == 1 {
-					found = keys[i].Mandate
+					found = Manager{Name: cmp.Or(keys[i].Name, hex.EncodeToString(sum[:4])), Mandate: keys[i].Mandate, Role: cmp.Or(keys[i].Role, RoleAdmin)}
 				}
 			}
 		}
-		if found == nil {
-			return nil, fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+		if found.Mandate == nil {
+			return Manager{}, fmt.Errorf("%w: management key", healthlab.Unauthenticated)
 		}
 		return found, nil
 	}
@@ -72,6 +78,8 @@ type managed struct {
 	org  uuid.UUID
 	team uuid.UUID
 	asks string // the environment in the path
+	// access is the note of the request for the access log; nil without one.
+	access *accessNote
 }
 
 // managing makes a handler of one that is told who asks. It must call open before it
@@ -87,16 +95,17 @@ func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) erro
 // deployment.
 func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		mandate, err := a.AuthenticateManagement(r)
+		by, err := a.manager(r)
 		if err != nil {
 			return err
 		}
-		if mandate == nil {
-			return fmt.Errorf("%w: management key", healthlab.Unauthenticated)
-		}
 		in := wire.From(r)
+		note, _ := r.Context().Value(accessNoteKey{}).(*accessNote)
+		if note != nil {
+			note.actor = "management:" + by.Name
+		}
 		return do(w, r, &managed{
-			In: in, mandate: mandate, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
+			In: in, access: note, mandate: by.Mandate, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
 		})
 	}
 }
@@ -110,6 +119,9 @@ func (m *managed) open() (healthlab.TeamID, error) {
 	team := healthlab.TeamID{UUID: m.team}
 	if m.asks != string(m.env) || team.IsZero() || !m.mandate(m.org, team) {
 		return healthlab.TeamID{}, fmt.Errorf("%w: team", healthlab.NotFound)
+	}
+	if m.access != nil {
+		m.access.team = team
 	}
 	return team, m.belongs(m.org, team)
 }

@@ -25,12 +25,12 @@ func ExampleManagementAuth() {
 	for _, key := range []string{"the operator's key", "the partner's key", "somebody's key"} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("x-management-key", key)
-		mandate, err := authenticate(r)
+		manager, err := authenticate(r)
 		if err != nil {
 			fmt.Println(err)
 			continue
 		}
-		fmt.Println(mandate(uuid.Nil, clinic), mandate(uuid.Nil, other))
+		fmt.Println(manager.Mandate(uuid.Nil, clinic), manager.Mandate(uuid.Nil, other))
 	}
 	// Output:
 	// true true

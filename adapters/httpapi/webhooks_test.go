@@ -553,13 +553,15 @@ func TestManagementAuth(t *testing.T) {
 		{"good for nothing", http.Header{"X-Acme-Management": {"void"}}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mandate, err := auth(&http.Request{Header: tt.header})
+			by, err := auth(&http.Request{Header: tt.header})
 			if !tt.good {
 				require.ErrorIs(t, err, healthlab.Unauthenticated)
 				return
 			}
 			require.NoError(t, err)
-			require.True(t, mandate(org, team))
+			require.True(t, by.Mandate(org, team))
+			require.Equal(t, httpapi.RoleAdmin, by.Role)
+			require.Len(t, by.Name, 8)
 		})
 	}
 }
@@ -583,7 +585,7 @@ func TestWebhooksNeedAManagement(t *testing.T) {
 		less.Organisations = nil
 		require.NotPanics(t, func() { httpapi.Routes(less) })
 	}
-	c.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return nil, nil }
+	c.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{}, nil }
 	contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).
 		Send(t, "GET", "/v1/org/"+org.String()+"/team/"+team.String()+"/sandbox/webhook", nil).Want(t, 401)
 }

@@ -44,6 +44,7 @@ type Store struct {
 	// It is called with the lock held.
 	clientUserID func(healthlab.TeamID, healthlab.UserID) *string
 
+	trace   string // of the context with which the lock was taken
 	outbox  outbox
 	queue   queue
 	users   userTable
@@ -59,6 +60,7 @@ type Store struct {
 
 	continuous continuousTable
 	teams      map[healthlab.TeamID][]byte // JSON of their choices
+	access     map[healthlab.TeamID]*accessChain
 }
 
 // OnWritten has written called with each write of events, so that a webhook.Dispatcher can
@@ -90,6 +92,7 @@ func New(opts *Options) *Store {
 
 		continuous: newContinuousTable(),
 		teams:      map[healthlab.TeamID][]byte{},
+		access:     map[healthlab.TeamID]*accessChain{},
 	}
 	s.clientUserID = s.users.clientUserID
 	s.orders.deleted = s.users.isDeleted
@@ -115,5 +118,6 @@ func (s *Store) lock(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
+	s.trace = healthlab.TraceOf(ctx)
 	return nil
 }

@@ -175,6 +175,24 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 	return v.write(r, change)
 }
 
+func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error) {
+	q, err := orders.Query{Team: team}.Normal()
+	if err != nil {
+		return nil, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	counts := map[orders.LowLevel]int{}
+	for _, kept := range v.s.orders.byID {
+		if q.Match(&kept.read.Order) && !v.s.orders.hidden(&kept.read) {
+			counts[kept.read.LowLevel()]++
+		}
+	}
+	return counts, nil
+}
+
 func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, error) {
 	q, err := q.Normal()
 	if err != nil {

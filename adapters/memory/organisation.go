@@ -162,21 +162,30 @@ func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 }
 
 func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) error {
-	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
-		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
-	}
-	if err := checkText(k.Label, k.Hint); err != nil {
+	if err := checkKey(&k); err != nil {
 		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
 	defer v.s.mu.Unlock()
-	if t, ok := v.s.orgs.teams[k.Team]; !ok || t.deleted {
+	return v.s.orgs.insertKey(k, most)
+}
+
+// checkKey returns Invalid for a key that no store takes.
+func checkKey(k *organisation.Key) error {
+	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
+		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
+	}
+	return checkText(k.Label, k.Hint, k.Scopes.String())
+}
+
+func (t *orgTable) insertKey(k organisation.Key, most int) error {
+	if t, ok := t.teams[k.Team]; !ok || t.deleted {
 		return errNoTeam()
 	}
 	had := 0
-	for id, other := range v.s.orgs.keys {
+	for id, other := range t.keys {
 		if id == k.ID || other.Sum == k.Sum {
 			return fmt.Errorf("%w: the key is taken", healthlab.Conflict)
 		}
@@ -187,8 +196,44 @@ func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) e
 	if had >= most {
 		return &organisation.TooManyKeysError{Most: most}
 	}
-	k.CreatedAt = instant(k.CreatedAt)
-	v.s.orgs.keys[k.ID] = k
+	k.Scopes = append(organisation.Scopes(nil), k.Scopes...)
+	k.CreatedAt, k.ExpiresAt, k.LastUsedAt = instant(k.CreatedAt), instant(k.ExpiresAt), instant(k.LastUsedAt)
+	t.keys[k.ID] = k
+	return nil
+}
+
+func (v orgStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next organisation.Key, most int) error {
+	if err := checkKey(&next); err != nil {
+		return err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	old, ok := v.s.orgs.keys[id]
+	if !ok || old.Team != next.Team {
+		return fmt.Errorf("%w: no such key", healthlab.NotFound)
+	}
+	if err := v.s.orgs.insertKey(next, most); err != nil {
+		return err
+	}
+	if until = instant(until); old.ExpiresAt.IsZero() || until.Before(old.ExpiresAt) {
+		old.ExpiresAt = until
+	}
+	v.s.orgs.keys[id] = old
+	return nil
+}
+
+func (v orgStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	k, ok := v.s.orgs.keys[id]
+	if at = instant(at); ok && k.Team == team && at.After(k.LastUsedAt) {
+		k.LastUsedAt = at
+		v.s.orgs.keys[id] = k
+	}
 	return nil
 }
 
@@ -200,6 +245,7 @@ func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisati
 	var out []organisation.Key
 	for _, k := range v.s.orgs.keys {
 		if k.Team == team {
+			k.Scopes = append(organisation.Scopes(nil), k.Scopes...)
 			out = append(out, k)
 		}
 	}
@@ -227,6 +273,7 @@ func (v orgStore) find(ctx context.Context, is func(*organisation.Key) bool) (or
 	defer v.s.mu.Unlock()
 	for _, k := range v.s.orgs.keys {
 		if is(&k) {
+			k.Scopes = append(organisation.Scopes(nil), k.Scopes...)
 			return k, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
@@ -43,6 +44,9 @@ select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('ran
 
 	countOrders = `
 select count(*)` + orderFilters
+
+	countOrdersByStatus = `
+select o.last_status, count(*) from healthlab.order_search o where o.team_id = $1 group by o.last_status`
 
 	// sortedAtMost is how many matches are collected and sorted for a page. More matches are
 	// read in the order of the list, by an index, until the page is full.
@@ -101,6 +105,30 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		return orders.Page{}, err
 	}
 	return page, nil
+}
+
+func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (counts map[orders.LowLevel]int, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = v.s.do(ctx, team, looking, func(x *unit) error {
+		counts = map[orders.LowLevel]int{}
+		b := x.batch()
+		b.Queue(countOrdersByStatus, team.UUID).Query(func(rows pgx.Rows) error {
+			var status orders.Status // of any method
+			var n int
+			_, err := pgx.ForEachRow(rows, []any{&status, &n}, func() error {
+				counts[status.LowLevel()] += n
+				return nil
+			})
+			return err
+		})
+		return x.send(ctx, b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
 }
 
 // orderList is a list while it is read.

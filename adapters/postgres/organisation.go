@@ -51,12 +51,17 @@ where t.org_id = $1 and t.deleted_at is null and t.team_id > $2 and ($3 = '' or 
 	deleteChoices  = `delete from healthlab.team_settings where team_id = $1`
 	deleteClients  = `delete from healthlab.team_client where team_id = $1`
 
-	teamKeyColumns = `k.team_id, k.key_id, k.label, k.hint, k.sum, k.created_at`
+	teamKeyColumns = `k.team_id, k.key_id, k.label, k.hint, k.sum, k.scopes, k.created_at, k.expires_at, k.last_used_at`
 
 	countTeamKeys = `select count(*) from healthlab.team_key where team_id = $1`
 
 	insertTeamKey = `
-insert into healthlab.team_key (team_id, key_id, label, hint, sum, created_at) values ($1, $2, $3, $4, $5, $6) on conflict do nothing`
+insert into healthlab.team_key (team_id, key_id, label, hint, sum, scopes, created_at, expires_at, last_used_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`
+
+	expireTeamKey = `update healthlab.team_key set expires_at = least(expires_at, $3) where team_id = $1 and key_id = $2`
+	touchTeamKey  = `
+update healthlab.team_key set last_used_at = $3 where team_id = $1 and key_id = $2 and (last_used_at is null or last_used_at < $3)`
 
 	selectTeamKeys     = `select ` + teamKeyColumns + ` from healthlab.team_key k where k.team_id = $1 order by k.created_at, k.key_id`
 	selectTeamKey      = `select ` + teamKeyColumns + ` from healthlab.team_key k where k.key_id = $1`
@@ -226,19 +231,45 @@ func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 
 func scanTeamKey(row pgx.Row, k *organisation.Key) error {
 	var sum []byte
-	if err := row.Scan(&k.Team.UUID, &k.ID, &k.Label, &k.Hint, &sum, &k.CreatedAt); err != nil {
+	var scopes []string
+	var expires, used *time.Time
+	if err := row.Scan(&k.Team.UUID, &k.ID, &k.Label, &k.Hint, &sum, &scopes, &k.CreatedAt, &expires, &used); err != nil {
 		return err
 	}
 	copy(k.Sum[:], sum)
-	k.CreatedAt = k.CreatedAt.UTC()
+	k.Scopes = nil
+	for _, scope := range scopes {
+		k.Scopes = append(k.Scopes, organisation.Scope(scope))
+	}
+	k.CreatedAt, k.ExpiresAt, k.LastUsedAt = k.CreatedAt.UTC(), timeOrZero(expires), timeOrZero(used)
 	return nil
 }
 
 func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) error {
+	return v.addKey(ctx, k, most, nil)
+}
+
+func (v orgStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next organisation.Key, most int) error {
+	return v.addKey(ctx, next, most, func(u *unit) error {
+		var expired pgconn.CommandTag
+		b := u.batch()
+		count(b.Queue(expireTeamKey, next.Team.UUID, id, instant(until)), &expired)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if expired.RowsAffected() == 0 {
+			return answer{fmt.Errorf("%w: no such key", healthlab.NotFound)}
+		}
+		return nil
+	})
+}
+
+// addKey inserts a key after before, in one transaction.
+func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, before func(*unit) error) error {
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
 		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
 	}
-	if err := checkText(k.Label, k.Hint); err != nil {
+	if err := checkText(k.Label, k.Hint, k.Scopes.String()); err != nil {
 		return err
 	}
 	return noOrgTeam(v.s.do(ctx, k.Team, writing, func(u *unit) error {
@@ -250,9 +281,15 @@ func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) e
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
+		if before != nil {
+			if err := before(u); err != nil {
+				return err
+			}
+		}
 		var added pgconn.CommandTag
 		b = u.batch()
-		count(b.Queue(insertTeamKey, k.Team.UUID, k.ID, k.Label, k.Hint, k.Sum[:], instant(k.CreatedAt)), &added)
+		count(b.Queue(insertTeamKey, k.Team.UUID, k.ID, k.Label, k.Hint, k.Sum[:], append(organisation.Scopes{}, k.Scopes...),
+			instant(k.CreatedAt), nullable(k.ExpiresAt), nullable(k.LastUsedAt)), &added)
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
@@ -264,6 +301,12 @@ func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) e
 		}
 		return u.commit(ctx, u.batch())
 	}))
+}
+
+func (v orgStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
+	return v.s.do(ctx, team, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(touchTeamKey, team.UUID, id, instant(at)) })
+	})
 }
 
 func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisation.Key, error) {

@@ -72,6 +72,20 @@ var organisationWrites = map[string]prepare{
 			return s.Organisations().InsertKey(ctx, apiKeyOf(u), 10)
 		}
 	},
+	"Organisations.RotateKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		found(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			next := apiKeyOf(u)
+			next.ID, next.Sum[0] = uuid.NewSHA1(u.Team.UUID, []byte("next")), next.Sum[0]+1
+			return s.Organisations().RotateKey(ctx, apiKeyOf(u).ID, noon.Time, next, 10)
+		}
+	},
+	"Organisations.TouchKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		found(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.Organisations().TouchKey(ctx, u.Team, apiKeyOf(u).ID, noon.Time)
+		}
+	},
 	"Organisations.DeleteKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		found(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {

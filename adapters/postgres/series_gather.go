@@ -92,7 +92,7 @@ func (g *gathering) start(ctx context.Context, s *Store, tooLong bool) {
 		go func() {
 			defer g.ended(ctx, s, len(group))
 			defer runtime.Gosched() // who was answered may have more to write
-			s.mergeGroup(context.WithoutCancel(ctx), group)
+			s.mergeGroup(healthlab.WithTrace(context.WithoutCancel(ctx), ""), group)
 		}()
 	}
 }

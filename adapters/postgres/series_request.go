@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ const (
 type request struct {
 	userKey
 	parts  []part
+	trace  string
 	events func([]series.Outcome) ([]healthlab.Event, error)
 
 	// For requests that are gathered. mu guards what follows, and is held while
@@ -51,10 +53,10 @@ type part struct {
 	cells       []series.Range
 }
 
-func newRequest(team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
+func newRequest(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
 	events func([]series.Outcome) ([]healthlab.Event, error),
 ) *request {
-	r := &request{userKey: userKey{team, user}, events: events, parts: make([]part, len(batches))}
+	r := &request{userKey: userKey{team, user}, trace: healthlab.TraceOf(ctx), events: events, parts: make([]part, len(batches))}
 	for i, b := range batches {
 		n := b.Samples.Len()
 		r.parts[i] = part{SampleBatch: b, start: b.Samples.Time[0], stop: b.Samples.Time[n-1], n: n, cells: b.Span.Cells(b.Samples)}
@@ -77,6 +79,9 @@ func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
 	out, err := r.events(outcomes)
 	if err != nil {
 		return nil, answer{err}
+	}
+	for i := range out {
+		out[i].Trace = cmp.Or(out[i].Trace, r.trace)
 	}
 	return out, nil
 }
@@ -101,7 +106,7 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 	if err := checkBatches(batches); err != nil {
 		return err
 	}
-	r := newRequest(team, user, batches, events)
+	r := newRequest(ctx, team, user, batches, events)
 	if d.s.pool == nil || r.samples() > grouped {
 		return d.s.mergeOne(ctx, r)
 	}

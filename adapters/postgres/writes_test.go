@@ -41,7 +41,7 @@ var writes = map[string]prepare{}
 func init() {
 	for _, of := range []map[string]prepare{
 		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, bulkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
-		organisationWrites,
+		organisationWrites, accessWrites,
 	} {
 		maps.Copy(writes, of)
 	}
@@ -50,7 +50,7 @@ func init() {
 // looks are the methods that change nothing.
 var looks = []string{
 	"Users.Get", "Users.List", "Users.Metrics", "Data.View", "Data.Find",
-	"Orders.Get", "Orders.FindSample", "Orders.OfUser", "Orders.List", "LabTests.TeamTests",
+	"Orders.Get", "Orders.FindSample", "Orders.OfUser", "Orders.List", "Orders.CountByStatus", "LabTests.TeamTests",
 	"Persons.UserInfo", "Persons.Coverage", "Persons.CoverageAt", "Persons.Payors", "SlotCache.CachedSlots",
 	"Centers.CentersNear", "Centers.CentersAt", "Centers.NextCenters",
 	"Reviews.Result", "Reviews.Results", "MatchTestRuns.MatchTestRun",
@@ -58,6 +58,7 @@ var looks = []string{
 	"ParsingJobs.Get", "ParsingJobs.List",
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
+	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention

@@ -89,6 +89,18 @@ var ordersMutants = []mutant{
 			return page, err
 		}
 	}), "List/Filters"},
+	{"counts other teams' orders", spoiltOrders(func(b *brokenOrders) {
+		b.counts = func(ctx context.Context, team healthlab.TeamID, counts map[orders.LowLevel]int) {
+			for _, other := range b.owners {
+				if other != team {
+					more, _ := b.Store.CountByStatus(ctx, other)
+					for status, n := range more {
+						counts[status] += n
+					}
+				}
+			}
+		}
+	}), "List/CountByStatus"},
 	{"looks for names as they were at first", spoiltOrders(func(b *brokenOrders) {
 		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
 			page, err := b.Store.List(ctx, q)
@@ -346,6 +358,7 @@ type brokenOrders struct {
 	later  func(context.Context, int, time.Time, time.Time) ([]orders.Record, error)
 	feed   func(context.Context, string, time.Time, time.Time) (string, bool, error)
 	move   func(context.Context, string, time.Time, string) error
+	counts func(context.Context, healthlab.TeamID, map[orders.LowLevel]int)
 }
 
 // owner returns the team of an order; otherwise if nobody has it.
@@ -405,6 +418,14 @@ func (b *brokenOrders) List(ctx context.Context, q orders.Query) (orders.Page, e
 		return b.list(ctx, q)
 	}
 	return b.Store.List(ctx, q)
+}
+
+func (b *brokenOrders) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error) {
+	counts, err := b.Store.CountByStatus(ctx, team)
+	if b.counts != nil {
+		b.counts(ctx, team, counts)
+	}
+	return counts, err
 }
 
 func (b *brokenOrders) FindSample(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {

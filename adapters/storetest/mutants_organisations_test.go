@@ -23,6 +23,22 @@ type brokenOrganisations struct {
 	drop   func(context.Context, uuid.UUID, healthlab.TeamID, time.Time) error
 	add    func(context.Context, organisation.Key, int) error
 	remove func(context.Context, healthlab.TeamID, uuid.UUID) error
+	rotate func(context.Context, uuid.UUID, time.Time, organisation.Key, int) error
+	touch  func(context.Context, healthlab.TeamID, uuid.UUID, time.Time) error
+}
+
+func (b *brokenOrganisations) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next organisation.Key, most int) error {
+	if b.rotate != nil {
+		return b.rotate(ctx, id, until, next, most)
+	}
+	return b.Store.RotateKey(ctx, id, until, next, most)
+}
+
+func (b *brokenOrganisations) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
+	if b.touch != nil {
+		return b.touch(ctx, team, id, at)
+	}
+	return b.Store.TouchKey(ctx, team, id, at)
 }
 
 func (b *brokenOrganisations) InsertTeam(ctx context.Context, t organisation.Team) error {
@@ -149,6 +165,28 @@ var organisationMutants = []mutant{
 				team = k.Team
 			}
 			return b.Store.DeleteKey(ctx, team, id)
+		}
+	}),
+	organisationMutant("forgets the scopes of a key", "Keys", func(b *brokenOrganisations) {
+		b.add = func(ctx context.Context, k organisation.Key, most int) error {
+			k.Scopes = nil
+			return b.Store.InsertKey(ctx, k, most)
+		}
+	}),
+	organisationMutant("leaves a rotated key without expiry", "RotateKey", func(b *brokenOrganisations) {
+		b.rotate = func(ctx context.Context, id uuid.UUID, _ time.Time, next organisation.Key, most int) error {
+			if k, err := b.Store.Key(ctx, id); err != nil || k.Team != next.Team {
+				return healthlab.NotFound
+			}
+			return b.Store.InsertKey(ctx, next, most)
+		}
+	}),
+	organisationMutant("records uses of keys of other teams", "TouchKey", func(b *brokenOrganisations) {
+		b.touch = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
+			if k, err := b.Store.Key(ctx, id); err == nil {
+				team = k.Team
+			}
+			return b.Store.TouchKey(ctx, team, id, at)
 		}
 	}),
 }

@@ -53,6 +53,7 @@ var mutants = slices.Concat(
 	of("priorities", priorityMutants),
 	of("teams", teamMutants),
 	of("organisations", organisationMutants),
+	of("access log", accessMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

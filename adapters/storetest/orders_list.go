@@ -207,6 +207,20 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 		require.NotNil(t, page.Orders)
 		require.Empty(t, page.Orders)
 	},
+	"CountByStatus": func(t *testing.T, s *ordersT) {
+		shelf(t, s)
+		counts, err := s.CountByStatus(t.Context(), orderTeam("a"))
+		require.NoError(t, err)
+		require.Equal(t, map[orders.LowLevel]int{
+			orders.Ordered: 1, orders.RequisitionCreated: 1, orders.Cancelled: 1, orders.AwaitingRegistration: 1, orders.DrawCompleted: 1,
+		}, counts)
+		counts, err = s.CountByStatus(t.Context(), orderTeam("b"))
+		require.NoError(t, err)
+		require.Equal(t, map[orders.LowLevel]int{orders.Ordered: 1}, counts)
+		counts, err = s.CountByStatus(t.Context(), orderTeam("c"))
+		require.NoError(t, err)
+		require.Empty(t, counts)
+	},
 	"Pages": func(t *testing.T, s *ordersT) {
 		const all = 7
 		var want []orders.OrderID

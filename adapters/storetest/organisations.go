@@ -87,7 +87,10 @@ func orgKey(team organisation.Team, n byte) organisation.Key {
 	id := uuid.New()
 	sum := [32]byte{n, 31: 255}
 	copy(sum[1:], id[:])
-	return organisation.Key{ID: id, Team: team.ID, Label: "räv", Hint: "sk_us_…1234", Sum: sum, CreatedAt: linkNoon.Add(time.Duration(n) * time.Second)}
+	return organisation.Key{
+		ID: id, Team: team.ID, Label: "räv", Hint: "sk_us_…1234", Sum: sum, Scopes: organisation.Scopes{organisation.DataRead, organisation.LinkWrite},
+		CreatedAt: linkNoon.Add(time.Duration(n) * time.Second), ExpiresAt: linkNoon.Add(time.Hour), LastUsedAt: linkNoon.Add(time.Minute),
+	}
 }
 
 func (t orgT) addKey(k organisation.Key) organisation.Key {
@@ -276,6 +279,11 @@ var organisationCases = map[string]func(t orgT){
 		org := uuid.New()
 		team, other := t.add(orgTeamOf(org, "a")), t.add(orgTeamOf(org, "b"))
 		want := orgKey(team, 2)
+		bare := orgKey(other, 9)
+		bare.Scopes, bare.ExpiresAt, bare.LastUsedAt = nil, time.Time{}, time.Time{}
+		t.addKey(bare)
+		require.Equal(t, []organisation.Key{bare}, t.keys(other))
+		require.NoError(t, t.Organisations.DeleteKey(t.Context(), other.ID, bare.ID))
 		given := want
 		given.CreatedAt = want.CreatedAt.In(time.FixedZone("x", 3600)).Add(123 * time.Nanosecond)
 		t.addKey(given)
@@ -296,6 +304,45 @@ var organisationCases = map[string]func(t orgT){
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []organisation.Key{first}, t.keys(team))
 		require.Equal(t, []organisation.Key{foreign}, t.keys(other))
+	},
+	"TouchKey": func(t orgT) {
+		team, other := t.add(orgTeamOf(uuid.New(), "a")), t.add(orgTeamOf(uuid.New(), "b"))
+		k := t.addKey(orgKey(team, 1))
+		touch := func(of organisation.Team, at time.Time) {
+			require.NoError(t, t.Organisations.TouchKey(t.Context(), of.ID, k.ID, at))
+		}
+		touch(other, linkNoon.Add(2*time.Hour))
+		touch(team, linkNoon)
+		require.Equal(t, []organisation.Key{k}, t.keys(team), "another team's, or an earlier use")
+		touch(team, linkNoon.Add(time.Hour+time.Nanosecond))
+		k.LastUsedAt = linkNoon.Add(time.Hour)
+		require.Equal(t, []organisation.Key{k}, t.keys(team))
+		require.NoError(t, t.Organisations.TouchKey(t.Context(), team.ID, uuid.New(), linkNoon))
+	},
+	"RotateKey": func(t orgT) {
+		team, other := t.add(orgTeamOf(uuid.New(), "a")), t.add(orgTeamOf(uuid.New(), "b"))
+		old := orgKey(team, 1)
+		old.ExpiresAt = time.Time{}
+		t.addKey(old)
+		next := orgKey(team, 2)
+		rotate := func(id uuid.UUID, until time.Time, next organisation.Key, most int) error {
+			return t.Organisations.RotateKey(t.Context(), id, until, next, most)
+		}
+		require.ErrorIs(t, rotate(uuid.New(), linkNoon, next, 10), healthlab.NotFound)
+		require.ErrorIs(t, rotate(old.ID, linkNoon, orgKey(other, 2), 10), healthlab.NotFound, "another team's")
+		var full *organisation.TooManyKeysError
+		require.ErrorAs(t, rotate(old.ID, linkNoon, next, 1), &full)
+		same := next
+		same.Sum = old.Sum
+		require.ErrorIs(t, rotate(old.ID, linkNoon, same, 10), healthlab.Conflict)
+		require.Equal(t, []organisation.Key{old}, t.keys(team), "nothing is written")
+		require.NoError(t, rotate(old.ID, linkNoon.Add(2*time.Hour+time.Nanosecond), next, 10))
+		old.ExpiresAt = linkNoon.Add(2 * time.Hour)
+		require.Equal(t, []organisation.Key{old, next}, t.keys(team))
+		third := orgKey(team, 3)
+		require.NoError(t, rotate(old.ID, linkNoon.Add(3*time.Hour), third, 10))
+		require.Equal(t, []organisation.Key{old, next, third}, t.keys(team), "the earlier expiry stays")
+		require.Empty(t, t.keys(other))
 	},
 	"KeysRefused": func(t orgT) {
 		team, other := t.add(orgTeamOf(uuid.New(), "a")), t.add(orgTeamOf(uuid.New(), "b"))
@@ -337,6 +384,7 @@ var organisationCases = map[string]func(t orgT){
 			s.InsertTeam(ctx, orgTeamOf(team.Org, "b")), second(s.Team(ctx, team.ID)), second(s.Teams(ctx, organisation.Query{Org: team.Org, N: 1})),
 			second(s.UpdateTeam(ctx, team.Org, team.ID, func(*organisation.Team) error { panic("called") })), s.DeleteTeam(ctx, team.Org, team.ID, linkNoon),
 			s.InsertKey(ctx, orgKey(team, 2), 10), second(s.Keys(ctx, team.ID)), second(s.Key(ctx, k.ID)), second(s.FindKey(ctx, k.Sum)), s.DeleteKey(ctx, team.ID, k.ID),
+			s.TouchKey(ctx, team.ID, k.ID, linkNoon.Add(time.Hour)), s.RotateKey(ctx, k.ID, linkNoon, orgKey(team, 3), 10),
 		} {
 			require.ErrorIs(t, err, context.Canceled)
 		}

@@ -7,7 +7,7 @@
 //
 //	s, err := organisation.New(store, &organisation.Options{NewKey: newKey})
 //	team, err := s.CreateTeam(ctx, org, organisation.NewTeam{Name: "Riverside"})
-//	key, secret, err := s.CreateKey(ctx, org, team.ID, "backend")
+//	key, secret, err := s.CreateKey(ctx, org, team.ID, organisation.NewKey{Label: "backend"})
 //
 // A set of services is one environment, so a team that works in the sandbox and in
 // production is created in both; with the same [NewTeam].ID, it is known by the same id.

@@ -27,7 +27,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	_, key, err := s.CreateKey(ctx, org, team.ID, "backend")
+	_, key, err := s.CreateKey(ctx, org, team.ID, organisation.NewKey{Label: "backend"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -23,6 +23,8 @@ const (
 	RuleTeamNotEmpty = "TEAM_NOT_EMPTY"
 	// RuleTooManyKeys: the team has as many keys as it can have.
 	RuleTooManyKeys = "TOO_MANY_API_KEYS"
+	// RuleKeyExpired: an expired key is not rotated.
+	RuleKeyExpired = "API_KEY_EXPIRED"
 )
 
 // MaxKeys is how many keys a team has at most.
@@ -172,36 +174,96 @@ func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	return nil
 }
 
+// NewKey is a key that is to be created.
+type NewKey struct {
+	// Label is the name of the key.
+	Label string
+	// Scopes are what the key may do; empty means everything.
+	Scopes Scopes
+	// ExpiresAt is when the key stops working; zero means never.
+	ExpiresAt time.Time
+}
+
 // CreateKey makes a key of a team. The key itself is returned this once, and kept nowhere.
 //
 // Faults: Invalid, NotFound, a [*healthlab.RuleError] of type [RuleTooManyKeys].
-func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, label string) (k Key, key string, err error) {
-	if k, key, err = s.createKey(ctx, org, team, label); err != nil {
+func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, n NewKey) (k Key, key string, err error) {
+	now := s.now()
+	if err = n.check(now); err == nil {
+		_, err = s.Team(ctx, org, team)
+	}
+	if err == nil {
+		k, key, err = s.newKey(team, n, now)
+	}
+	if err == nil {
+		err = s.insertKey(ctx, k)
+	}
+	if err != nil {
 		return Key{}, "", fmt.Errorf("create API key: %w", err)
 	}
 	return k, key, nil
 }
 
-func (s *Service) createKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, label string) (k Key, key string, err error) {
-	if err := checkLabel(label); err != nil {
-		return Key{}, "", err
-	}
-	if _, err := s.Team(ctx, org, team); err != nil {
-		return Key{}, "", err
-	}
+// newKey makes a key, which is not stored yet.
+func (s *Service) newKey(team healthlab.TeamID, n NewKey, now time.Time) (Key, string, error) {
 	key, hint, err := s.opts.NewKey()
 	if err != nil {
 		return Key{}, "", err
 	}
-	k = Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sha256.Sum256([]byte(key)), CreatedAt: s.now()}
-	return k, key, s.insertKey(ctx, k)
+	return Key{
+		ID: s.opts.NewID(), Team: team, Label: n.Label, Hint: hint, Sum: sha256.Sum256([]byte(key)), Scopes: n.Scopes, CreatedAt: now, ExpiresAt: n.ExpiresAt,
+	}, key, nil
+}
+
+// MaxOverlap is the longest time that a rotated key keeps working.
+const MaxOverlap = 30 * 24 * time.Hour
+
+// RotateKey makes a key with the label, the scopes and the lifetime of the key id, which keeps
+// working for overlap, 0 to [MaxOverlap]. Returns the successor as [Service.CreateKey] does.
+//
+// Faults as of CreateKey; Invalid for an overlap outside the range or a key that has expired.
+func (s *Service) RotateKey(ctx context.Context, org uuid.UUID, id uuid.UUID, overlap time.Duration) (k Key, key string, err error) {
+	if k, key, err = s.rotateKey(ctx, org, id, overlap); err != nil {
+		return Key{}, "", fmt.Errorf("rotate API key: %w", err)
+	}
+	return k, key, nil
+}
+
+func (s *Service) rotateKey(ctx context.Context, org uuid.UUID, id uuid.UUID, overlap time.Duration) (Key, string, error) {
+	var p healthlab.Problems
+	if overlap < 0 || overlap > MaxOverlap {
+		p.Add("range", "must be between 0 and 720 hours", "overlap_hours")
+	}
+	if err := p.Err(); err != nil {
+		return Key{}, "", err
+	}
+	old, err := s.Key(ctx, org, id)
+	if err != nil {
+		return Key{}, "", err
+	}
+	now := s.now()
+	n := NewKey{Label: old.Label, Scopes: old.Scopes}
+	if !old.ExpiresAt.IsZero() {
+		if !now.Before(old.ExpiresAt) {
+			return Key{}, "", &healthlab.RuleError{Type: RuleKeyExpired, Msg: "the key has expired; create a new one"}
+		}
+		n.ExpiresAt = now.Add(old.ExpiresAt.Sub(old.CreatedAt))
+	}
+	k, key, err := s.newKey(old.Team, n, now)
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, key, tooManyKeys(s.store.RotateKey(ctx, id, now.Add(overlap), k, MaxKeys))
 }
 
 func (s *Service) insertKey(ctx context.Context, k Key) error {
-	err := s.store.InsertKey(ctx, k, MaxKeys)
+	return tooManyKeys(s.store.InsertKey(ctx, k, MaxKeys))
+}
+
+func tooManyKeys(err error) error {
 	var full *TooManyKeysError
 	if errors.As(err, &full) {
-		err = &healthlab.RuleError{Type: RuleTooManyKeys, Msg: full.Error() + "; delete one first"}
+		return &healthlab.RuleError{Type: RuleTooManyKeys, Msg: full.Error() + "; delete one first"}
 	}
 	return err
 }
@@ -210,7 +272,7 @@ func (s *Service) insertKey(ctx context.Context, k Key) error {
 // its identity, so it may be added again. Faults as of [Service.CreateKey]; Conflict if it
 // is another team's.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
-	err := checkLabel(label)
+	err := (&NewKey{Label: label}).check(s.now())
 	if err == nil {
 		sum := sha256.Sum256([]byte(key))
 		err = s.insertKey(ctx, Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sum, CreatedAt: s.now()})
@@ -247,10 +309,21 @@ func (s *Service) Key(ctx context.Context, org uuid.UUID, id uuid.UUID) (Key, er
 	return k, nil
 }
 
-// FindKey returns the key with a sum, which works from its creation until it is deleted.
-// NotFound if there is none.
+// UseInterval is how exact [Key.LastUsedAt] is.
+const UseInterval = 10 * time.Minute
+
+// FindKey returns the key with a sum, and records its use. A key works from its creation until
+// it expires or is deleted; NotFound otherwise.
 func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
 	k, err := s.store.FindKey(ctx, sum)
+	now := s.now()
+	if err == nil && !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) {
+		err = fmt.Errorf("%w: the key has expired", healthlab.NotFound)
+	}
+	if err == nil && now.Sub(k.LastUsedAt) >= UseInterval {
+		err = s.store.TouchKey(ctx, k.Team, k.ID, now)
+		k.LastUsedAt = now
+	}
 	if err != nil {
 		return Key{}, fmt.Errorf("find API key: %w", err)
 	}
@@ -292,10 +365,17 @@ func (t *Team) check() error {
 	return p.Err()
 }
 
-func checkLabel(label string) error {
+// check lists the problems of a new key and normalizes its scopes and expiry.
+func (n *NewKey) check(now time.Time) error {
 	var p healthlab.Problems
-	if strings.TrimSpace(label) == "" || !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel || strings.ContainsFunc(label, unicode.IsControl) {
+	if strings.TrimSpace(n.Label) == "" || !utf8.ValidString(n.Label) || utf8.RuneCountInString(n.Label) > maxLabel || strings.ContainsFunc(n.Label, unicode.IsControl) {
 		p.Add("label", "1 to 80 characters, and not only space or control characters", "label")
+	}
+	n.Scopes = n.Scopes.normalized(&p)
+	if !n.ExpiresAt.IsZero() {
+		if n.ExpiresAt = healthlab.At(n.ExpiresAt).Time; !n.ExpiresAt.After(now) {
+			p.Add("expires_at", "must be in the future", "expires_at")
+		}
 	}
 	return p.Err()
 }

@@ -70,7 +70,7 @@ func TestNoKeyIsMade(t *testing.T) {
 	require.NoError(t, err)
 	team, err := s.CreateTeam(t.Context(), uuid.New(), organisation.NewTeam{Name: "A"})
 	require.NoError(t, err)
-	_, _, err = s.CreateKey(t.Context(), team.Org, team.ID, "a")
+	_, _, err = s.CreateKey(t.Context(), team.Org, team.ID, organisation.NewKey{Label: "a"})
 	require.ErrorIs(t, err, own)
 	keys, err := s.Keys(t.Context(), team.ID)
 	require.NoError(t, err)

@@ -32,8 +32,12 @@ type Key struct {
 	// Hint is what may be shown of it: its prefix and its last characters.
 	Hint string
 	// Sum is the SHA-256 of the whole key.
-	Sum       [sha256.Size]byte
-	CreatedAt time.Time
+	Sum [sha256.Size]byte
+	// Scopes are what the key may do; empty means everything.
+	Scopes Scopes
+	// CreatedAt, ExpiresAt and LastUsedAt are in UTC. A zero ExpiresAt means never. LastUsedAt
+	// is exact to [UseInterval]; zero means never.
+	CreatedAt, ExpiresAt, LastUsedAt time.Time
 }
 
 // LogValue shows which one it is.
@@ -92,6 +96,14 @@ type Store interface {
 
 	// FindKey returns a key of any team, by its sum.
 	FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error)
+
+	// RotateKey inserts next and sets the ExpiresAt of the key id of the same team to until,
+	// unless that key expires earlier. Errors as of InsertKey; NotFound if the team has no key id.
+	RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next Key, most int) error
+
+	// TouchKey sets LastUsedAt of a key, unless it is later already. It does nothing if the
+	// team has no such key.
+	TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error
 
 	// DeleteKey deletes a key of a team. NotFound if there is none.
 	DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error

@@ -24,7 +24,10 @@ create table healthlab.team_key (
 	label      text        not null,
 	hint       text        not null,
 	sum        bytea       not null,
+	scopes     text[]      not null,
 	created_at timestamptz not null,
+	expires_at timestamptz,
+	last_used_at timestamptz,
 	constraint team_key_pkey primary key (team_id, key_id),
 	constraint team_key_sum unique (sum)
 );
@@ -34,6 +37,9 @@ comment on constraint team_key_sum on healthlab.team_key is
 	'Who calls names nothing but the key, so it is one team''s, over all teams.';
 comment on column healthlab.team_key.hint is 'What may be shown of it: its prefix and its last characters.';
 comment on column healthlab.team_key.sum is 'SHA-256 of the key, which has 256 random bits. The key itself is stored nowhere.';
+comment on column healthlab.team_key.scopes is 'What the key may do; empty is everything.';
+comment on column healthlab.team_key.expires_at is 'When the key stops working; null is never.';
+comment on column healthlab.team_key.last_used_at is 'Exact to ten minutes; null is never.';
 create unique index team_key_id on healthlab.team_key (key_id);
 
 -- Row-level security: the setting healthlab.team names the team of the transaction; 'all' is for

@@ -137,15 +137,20 @@ func (in *In) Int(name string, def, low, high int) int {
 	if !ok {
 		return def
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || v[0] == '+' {
-		in.add("wrong_type", "must be a whole number", "query", name, nil)
-		return def
-	}
-	if !inRange(in, name, n, low, high) {
+	n, ok := in.whole(v, "query", name)
+	if !ok || !inRange(in, name, n, low, high) {
 		return def
 	}
 	return n
+}
+
+func (in *In) whole(v, place, name string) (int, bool) {
+	n, err := strconv.Atoi(v)
+	if err != nil || v[0] == '+' {
+		in.add("wrong_type", "must be a whole number", place, name, nil)
+		return 0, false
+	}
+	return n, true
 }
 
 // OptInt is [In.Int] with nil when absent.
@@ -426,6 +431,13 @@ func (in *In) PathText(name string, most int) string {
 		in.short(v, most, "path", name)
 	}
 	return v
+}
+
+// PathInt reads a part of the path that is a whole number.
+func (in *In) PathInt(name string) int {
+	in.used("path", name)
+	n, _ := in.whole(in.r.PathValue(name), "path", name)
+	return n
 }
 
 // OptHeader reads a header of at most most characters; empty when absent.

@@ -43,12 +43,17 @@ func NoContent(w http.ResponseWriter) error {
 // still a clean reply; after that the wrapper cuts the connection, so that no caller
 // takes half an answer for a whole one.
 func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
-	p := &Pieces{w: w, status: status}
+	return StreamAs(w, status, "application/json", build)
+}
+
+// StreamAs is [Stream] with another media type.
+func StreamAs(w http.ResponseWriter, status int, contentType string, build func(*Pieces) error) error {
+	p := &Pieces{w: w, status: status, contentType: contentType}
 	if err := build(p); err != nil {
 		return err
 	}
 	if !p.started {
-		return Bytes(w, status, "application/json", p.B)
+		return Bytes(w, status, contentType, p.B)
 	}
 	_, err := w.Write(p.B)
 	if err != nil {
@@ -62,9 +67,10 @@ type Pieces struct {
 	// B is what was not sent yet. Append to it.
 	B []byte
 
-	w       http.ResponseWriter
-	status  int
-	started bool
+	w           http.ResponseWriter
+	status      int
+	contentType string
+	started     bool
 }
 
 // full is how much is gathered before it is sent.
@@ -78,7 +84,7 @@ func (p *Pieces) Next() error {
 	}
 	if !p.started {
 		p.started = true
-		p.w.Header().Set("Content-Type", "application/json")
+		p.w.Header().Set("Content-Type", p.contentType)
 		p.w.WriteHeader(p.status)
 	}
 	if _, err := p.w.Write(p.B); err != nil {

@@ -1,0 +1,133 @@
+package accesslog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Entry is one access.
+type Entry struct {
+	Team healthlab.TeamID
+	// At is when the access was answered.
+	At time.Time
+	// Actor is who: key:ID, app (a token of the person's own app), management:NAME, job:NAME.
+	Actor string
+	// Person is whose data; zero if the access failed before that was known.
+	Person healthlab.UserID
+	// Kind is the kind of data: data, orders, reports, link or admin.
+	Kind string
+	// Operation is the operationId of the contract, or the name of a job's operation.
+	Operation string
+	// Status is the HTTP status of the answer.
+	Status int
+	// Request is the request id.
+	Request string
+	// Address is the address of the client; empty for jobs.
+	Address string
+}
+
+// Hash is a SHA-256.
+type Hash [sha256.Size]byte
+
+// String returns the hash in hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Line is an entry in the chain of its team.
+type Line struct {
+	Entry
+	// Seq numbers the lines of a team from 1.
+	Seq int64
+	// Prev is the Hash of the line before; zero for the first.
+	Prev Hash
+	// Hash is the SHA-256 of the canonical form.
+	Hash Hash
+}
+
+// canonicalLine has the fields of the canonical form in their order.
+type canonicalLine struct {
+	Team      healthlab.TeamID  `json:"team_id"`
+	Seq       int64             `json:"seq"`
+	At        string            `json:"at"`
+	Actor     string            `json:"actor"`
+	Person    *healthlab.UserID `json:"user_id"`
+	Kind      string            `json:"kind"`
+	Operation string            `json:"operation"`
+	Status    int               `json:"status"`
+	Request   string            `json:"request_id"`
+	Address   string            `json:"address"`
+	Prev      string            `json:"prev"`
+}
+
+// TimeForm is the form of times in lines and anchors, in UTC.
+const TimeForm = "2006-01-02T15:04:05.000000Z"
+
+// Canonical returns the text that Hash is the hash of: a JSON object with the fields in a
+// fixed order, without spaces, times in UTC with microseconds.
+func (l *Line) Canonical() []byte {
+	c := canonicalLine{
+		Team: l.Team, Seq: l.Seq, At: l.At.UTC().Format(TimeForm), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status,
+		Request: l.Request, Address: l.Address, Prev: l.Prev.String(),
+	}
+	if !l.Person.IsZero() {
+		c.Person = &l.Person
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(c); err != nil {
+		panic("accesslog: " + err.Error()) // strings and numbers can be encoded
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// AppendNDJSON appends the line as it is exported: the canonical form with the hash as its
+// last field, and a line feed.
+func (l *Line) AppendNDJSON(b []byte) []byte {
+	c := l.Canonical()
+	b = append(b, c[:len(c)-1]...)
+	return append(append(append(b, `,"hash":"`...), l.Hash.String()...), "\"}\n"...)
+}
+
+// Head is the end of a chain. The zero Head is that of an empty chain.
+type Head struct {
+	Team healthlab.TeamID
+	Seq  int64
+	Hash Hash
+}
+
+// Chain makes lines of entries behind a head, and returns them with the new head. All entries
+// must be of the head's team.
+func Chain(head Head, entries []Entry) ([]Line, Head) {
+	out := make([]Line, len(entries))
+	for i, e := range entries {
+		e.At = e.At.UTC().Truncate(time.Microsecond)
+		l := Line{Entry: e, Seq: head.Seq + 1, Prev: head.Hash}
+		l.Hash = sha256.Sum256(l.Canonical())
+		out[i], head = l, Head{e.Team, l.Seq, l.Hash}
+	}
+	return out, head
+}
+
+// Verifier checks the lines of one chain in order. The zero Verifier expects a chain from its
+// first line; set Head to begin behind an anchor, where older lines have been pruned.
+type Verifier struct{ Head Head }
+
+// Check fails if a line does not follow the line before it, or was changed.
+func (v *Verifier) Check(l *Line) error {
+	switch {
+	case l.Seq != v.Head.Seq+1:
+		return fmt.Errorf("%w: access log: line %d follows line %d: lines were removed or moved", healthlab.Conflict, l.Seq, v.Head.Seq)
+	case l.Prev != v.Head.Hash:
+		return fmt.Errorf("%w: access log: line %d does not continue line %d", healthlab.Conflict, l.Seq, v.Head.Seq)
+	case Hash(sha256.Sum256(l.Canonical())) != l.Hash:
+		return fmt.Errorf("%w: access log: line %d was changed", healthlab.Conflict, l.Seq)
+	}
+	v.Head = Head{l.Team, l.Seq, l.Hash}
+	return nil
+}

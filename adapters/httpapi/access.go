@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+)
+
+// Caller is the team that a request acts for, and what it may do.
+type Caller struct {
+	Team healthlab.TeamID
+	// Key is the id of the API key; zero if the key has none.
+	Key uuid.UUID
+	// Scopes are those of the key; empty means every scope.
+	Scopes organisation.Scopes
+}
+
+// Role is what the holder of a management key may do with the teams of its mandate. The zero
+// value is [RoleAdmin].
+type Role string
+
+// The roles.
+const (
+	// RoleAdmin may do everything: API keys, teams and clients at providers included.
+	RoleAdmin Role = "admin"
+	// RoleDeveloper may do what RoleViewer may, read secrets of webhooks, and change webhooks,
+	// settings and continuous queries.
+	RoleDeveloper Role = "developer"
+	// RoleViewer reads settings. It reads no secrets and nothing of a person.
+	RoleViewer Role = "viewer"
+	// RoleReviewer works on lab reports in review.
+	RoleReviewer Role = "reviewer"
+	// RoleAuditor reads and exports the access log.
+	RoleAuditor Role = "auditor"
+)
+
+// CheckRole returns Invalid unless a role is known or empty.
+func CheckRole(r Role) error {
+	switch r {
+	case "", RoleAdmin, RoleDeveloper, RoleViewer, RoleReviewer, RoleAuditor:
+		return nil
+	}
+	return fmt.Errorf("%w: a role must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
+}
+
+// has reports whether a role includes another.
+func (r Role) has(needed Role) bool {
+	return needed == "" || r == "" || r == RoleAdmin || r == needed || r == RoleDeveloper && needed == RoleViewer
+}
+
+// Manager is the holder of a management key.
+type Manager struct {
+	// Name names the key in the access log. It must not be a secret.
+	Name string
+	// Mandate says which teams the key is for. Nil means none.
+	Mandate Mandate
+	// Role is what the key may do with them.
+	Role Role
+}
+
+// requirement is what the contract demands of the credential for an operation. Empty parts
+// demand nothing.
+type requirement struct {
+	scope organisation.Scope
+	role  Role
+}
+
+// requirements are those of the contract, by operation.
+var requirements = sync.OnceValue(func() map[string]requirement {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			ID       string                `json:"operationId"`
+			Security []map[string][]string `json:"security"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(document(), &doc); err != nil {
+		panic("httpapi: " + err.Error()) // it is part of the program
+	}
+	out := map[string]requirement{}
+	for _, methods := range doc.Paths {
+		for _, op := range methods {
+			var need requirement
+			for _, scheme := range op.Security {
+				for _, name := range scheme["TeamKey"] {
+					need.scope = organisation.Scope(name)
+				}
+				for _, name := range scheme["ManagementKey"] {
+					need.role = Role(name)
+				}
+			}
+			out[op.ID] = need
+		}
+	}
+	return out
+})
+
+// admit fails if the key of a caller lacks the scope of the operation.
+func (op *operation) admit(c Caller) error {
+	if op.needs.scope == "" || c.Scopes.Has(op.needs.scope) {
+		return nil
+	}
+	return &wire.Fault{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: fmt.Sprintf("this API key lacks the scope %s; use a key that has it", op.needs.scope)}
+}
+
+// manager authenticates a management key and checks its role for the operation.
+func (a api) manager(r *http.Request) (Manager, error) {
+	m, err := a.AuthenticateManagement(r)
+	if err == nil && m.Mandate == nil {
+		err = fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+	}
+	if err != nil {
+		return Manager{}, err
+	}
+	if needed, _ := r.Context().Value(roleKey{}).(Role); !m.Role.has(needed) {
+		return Manager{}, &wire.Fault{Status: http.StatusForbidden, Type: "ROLE_MISSING", Msg: fmt.Sprintf("this management key has the role %s; the operation needs %s", m.Role, needed)}
+	}
+	return m, nil
+}
+
+// roleKey is where a request carries the role that its operation needs.
+type roleKey struct{}
+
+func withRole(r *http.Request, needed Role) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), roleKey{}, needed))
+}

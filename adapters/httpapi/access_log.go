@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// accessOperations read the access log.
+func (a api) accessOperations() []operation {
+	if a.Access == nil {
+		return nil
+	}
+	ops := []operation{
+		{id: "read_access_log", pattern: "GET /v2/access_log", team: a.readAccessLog},
+		{id: "read_user_access_log", pattern: "GET /v2/user/{user_id}/access_log", team: a.readUserAccessLog},
+	}
+	if a.AuthenticateManagement != nil && a.Environment != "" {
+		ops = append(ops, operation{id: "export_access_log", pattern: "GET " + managementPath + "/access_log", handle: a.managing(a.exportAccessLog)})
+	}
+	return ops
+}
+
+// accessNote collects who acts on whose data while a request is handled.
+type accessNote struct {
+	team    healthlab.TeamID
+	actor   string
+	persons []healthlab.UserID
+}
+
+type accessNoteKey struct{}
+
+// concerns notes that a request is about a person whom its path does not name.
+func concerns(ctx context.Context, user healthlab.UserID) {
+	if note, ok := ctx.Value(accessNoteKey{}).(*accessNote); ok && !user.IsZero() {
+		note.persons = append(note.persons, user)
+	}
+}
+
+// actorOf names a caller in the access log.
+func actorOf(r *http.Request, c Caller) string {
+	if _, own := r.Context().Value(ownKey{}).(healthlab.UserID); own {
+		return "app"
+	}
+	if c.Key == uuid.Nil {
+		return "key"
+	}
+	return "key:" + c.Key.String()
+}
+
+// userInAnswer finds users in an answer.
+var userInAnswer = regexp.MustCompile(`"user_id":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"`)
+
+// personalIDs are the parameters of paths that lead to the data of one person.
+var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "workout_id", "sleep_id"}
+
+// recorder returns what is called with the status and the first bytes of an answer before they
+// are sent. It fails if the access cannot be recorded, and the answer must not be sent then.
+func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status int, body []byte) error {
+	return func(status int, body []byte) error {
+		if note.team.IsZero() {
+			return nil
+		}
+		persons := a.personsOf(r, c, note, status, body)
+		if len(persons) == 0 {
+			return nil
+		}
+		kind, _, _ := strings.Cut(string(c.op.needs.scope), ":")
+		if kind == "" {
+			kind = "admin"
+		}
+		entries := make([]accesslog.Entry, len(persons))
+		for i, person := range persons {
+			entries[i] = accesslog.Entry{
+				Team: note.team, Actor: note.actor, Person: person, Kind: kind, Operation: c.op.id, Status: status,
+				Request: RequestID(r.Context()), Address: a.ClientAddress(r),
+			}
+		}
+		err := a.Access.Record(r.Context(), entries...)
+		if err != nil {
+			a.logFailure(r, c, "access not recorded", err)
+		}
+		return err
+	}
+}
+
+// personsOf returns whose data a request concerns, each once; a zero id if that is unknown for
+// a request about one person; none if it concerns no person.
+func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, body []byte) []healthlab.UserID {
+	if id, err := uuid.Parse(r.PathValue("user_id")); err == nil {
+		return []healthlab.UserID{{UUID: id}}
+	}
+	seen := map[healthlab.UserID]bool{}
+	var out []healthlab.UserID
+	add := func(user healthlab.UserID) {
+		if !seen[user] {
+			seen[user] = true
+			out = append(out, user)
+		}
+	}
+	for _, user := range note.persons {
+		add(user)
+	}
+	for _, m := range userInAnswer.FindAllSubmatch(body, -1) {
+		if id, err := uuid.ParseBytes(m[1]); err == nil {
+			add(healthlab.UserID{UUID: id})
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if id, err := uuid.Parse(r.PathValue("order_id")); err == nil && a.Orders != nil && status < http.StatusBadRequest {
+		if o, err := a.Orders.Get(r.Context(), note.team, orders.OrderID{UUID: id}); err == nil {
+			return []healthlab.UserID{o.UserID}
+		}
+	}
+	for _, name := range personalIDs {
+		if strings.Contains(c.op.pattern, "{"+name+"}") {
+			return []healthlab.UserID{{}}
+		}
+	}
+	return nil
+}
+
+// accessLineOut is a line as it is answered.
+type accessLineOut struct {
+	Seq       int64             `json:"seq"`
+	At        healthlab.Time    `json:"at"`
+	Actor     string            `json:"actor"`
+	User      *healthlab.UserID `json:"user_id"`
+	Kind      string            `json:"kind"`
+	Operation string            `json:"operation"`
+	Status    int               `json:"status"`
+	Request   string            `json:"request_id"`
+	Address   string            `json:"address"`
+}
+
+// accessLogOut is a page of lines.
+type accessLogOut struct {
+	Lines []accessLineOut `json:"lines"`
+	// Next is the number to continue behind; null on the last page.
+	Next *int64 `json:"next_cursor"`
+}
+
+func (a api) readAccessLog(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	q := accesslog.Query{Team: team}
+	if id := in.OptUUID("user_id"); id != nil {
+		q.Person.UUID = *id
+	}
+	return a.answerAccessLog(w, r, in, q)
+}
+
+func (a api) readUserAccessLog(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	return a.answerAccessLog(w, r, in, accesslog.Query{Team: team, Person: userID(in)})
+}
+
+func (a api) answerAccessLog(w http.ResponseWriter, r *http.Request, in *wire.In, q accesslog.Query) error {
+	limit, after := in.Int("limit", 100, 1, 1000), in.Int("next_cursor", 0, 0, 1<<53)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	q.After, q.N = int64(after), limit+1
+	list, err := a.Access.Lines(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := accessLogOut{Lines: []accessLineOut{}}
+	if len(list) > limit {
+		list = list[:limit]
+		out.Next = &list[limit-1].Seq
+	}
+	for i := range list {
+		l := &list[i]
+		line := accessLineOut{
+			Seq: l.Seq, At: healthlab.At(l.At), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status, Request: l.Request, Address: l.Address,
+		}
+		if !l.Person.IsZero() {
+			line.User = &l.Person
+		}
+		out.Lines = append(out.Lines, line)
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// exportAccessLog answers with the chain of a team as NDJSON: its lines in their order, then
+// its anchors.
+func (a api) exportAccessLog(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	anchors, err := a.Access.Anchors(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	const page = 1000
+	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error { //nolint:contextcheck // the request's own
+		for q := (accesslog.Query{Team: team, N: page}); ; {
+			list, err := a.Access.Lines(r.Context(), q)
+			if err != nil {
+				return err
+			}
+			for i := range list {
+				q.After = list[i].Seq
+				p.B = list[i].AppendNDJSON(p.B)
+				if err := p.Next(); err != nil {
+					return err
+				}
+			}
+			if len(list) < page {
+				break
+			}
+		}
+		for i := range anchors {
+			x := &anchors[i]
+			p.B = fmt.Appendf(p.B, `{"anchor":{"team_id":%q,"seq":%d,"hash":%q,"at":%q,"key_id":%q,"signature":"%x"}}`+"\n",
+				x.Team, x.Seq, x.Hash, x.At.UTC().Format(accesslog.TimeForm), x.KeyID, x.Signature)
+			if err := p.Next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,125 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+)
+
+// AccessLog returns the chains of accesses as an [accesslog.Store].
+func (s *Store) AccessLog() accesslog.Store { return accessLog{s} }
+
+type accessLog struct{ s *Store }
+
+// accessChain is the log of one team.
+type accessChain struct {
+	head    accesslog.Head
+	lines   []accesslog.Line
+	anchors []accesslog.Anchor
+}
+
+func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error {
+	byTeam := map[healthlab.TeamID][]accesslog.Entry{}
+	for _, e := range entries {
+		if e.Team.IsZero() {
+			return fmt.Errorf("%w: an access has a team", healthlab.Invalid)
+		}
+		if err := checkText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
+			return err
+		}
+		byTeam[e.Team] = append(byTeam[e.Team], e)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	for team, list := range byTeam {
+		c := v.s.access[team]
+		if c == nil {
+			c = &accessChain{}
+			v.s.access[team] = c
+		}
+		lines, head := accesslog.Chain(c.head, list)
+		c.lines, c.head = append(c.lines, lines...), head
+	}
+	return nil
+}
+
+func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []accesslog.Line
+	if c := v.s.access[q.Team]; c != nil {
+		for _, l := range c.lines {
+			if len(out) < q.N && l.Seq > q.After && (q.Person.IsZero() || l.Person == q.Person) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []accesslog.Head
+	for _, c := range v.s.access {
+		if len(out) < n && (len(c.anchors) == 0 || c.anchors[len(c.anchors)-1].Seq < c.head.Seq) {
+			out = append(out, c.head)
+		}
+	}
+	return out, nil
+}
+
+func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	c := v.s.access[a.Team]
+	if c == nil {
+		return fmt.Errorf("%w: no access log of the team", healthlab.NotFound)
+	}
+	at, known := slices.BinarySearchFunc(c.anchors, a.Seq, func(x accesslog.Anchor, seq int64) int { return int(x.Seq - seq) })
+	if !known {
+		a.At, a.Signature = instant(a.At), slices.Clone(a.Signature)
+		c.anchors = slices.Insert(c.anchors, at, a)
+	}
+	return nil
+}
+
+func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	if c := v.s.access[team]; c != nil {
+		return slices.Clone(c.anchors), nil
+	}
+	return nil, nil
+}
+
+func (v accessLog) Prune(ctx context.Context, before time.Time) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	for _, c := range v.s.access {
+		for len(c.anchors) > 1 && c.anchors[1].At.Before(before) {
+			c.anchors = c.anchors[1:]
+		}
+		if len(c.anchors) > 0 && c.anchors[0].At.Before(before) {
+			end := c.anchors[0].Seq
+			c.lines = slices.DeleteFunc(c.lines, func(l accesslog.Line) bool { return l.Seq <= end })
+		}
+	}
+	return nil
+}
