@@ -1,0 +1,130 @@
+// Package reference renders the contract of a service as HTML pages: operations by subject,
+// events, and types. The pages are made on the server, without scripts and without files of
+// other hosts, so they work offline.
+//
+//	http.Handle("/docs/", reference.Handler(api))
+//
+// The contract is the OpenAPI 3.1 document that the API itself serves at /openapi.json, with
+// the names of headers that its host chose.
+package reference
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Path is where [Handler] expects its pages.
+const Path = "/docs/"
+
+//go:embed pages/*.html pages/style.css
+var files embed.FS
+
+// Handler returns the pages of the contract that api serves at /openapi.json. It reads the
+// contract at the first request. Mount it at [Path]. Safe for concurrent use.
+func Handler(api http.Handler) http.Handler {
+	var once sync.Once
+	var pages map[string][]byte
+	var failed error
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "use GET", http.StatusMethodNotAllowed)
+			return
+		}
+		once.Do(func() { pages, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // all requests share the pages, so the first one does not end it
+		if failed != nil {
+			http.Error(w, "the contract cannot be shown", http.StatusInternalServerError)
+			return
+		}
+		name := strings.TrimPrefix(r.URL.Path, Path)
+		page, ok := pages[name]
+		if !ok {
+			http.Error(w, "page not found; the list of pages is at "+Path, http.StatusNotFound)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		if name == "style.css" {
+			h.Set("Content-Type", "text/css; charset=utf-8")
+		}
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(page)
+	})
+}
+
+// render makes all pages, by name.
+func render(ctx context.Context, api http.Handler) (map[string][]byte, error) {
+	text, err := fetch(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	templates, err := template.ParseFS(files, "pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	style, err := files.ReadFile("pages/style.css")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{"style.css": style}
+	tags := d.tags()
+	var errs []error
+	add := func(name, kind, title string, data any) {
+		var b bytes.Buffer
+		errs = append(errs, templates.ExecuteTemplate(&b, kind, map[string]any{
+			"Name": name, "Title": title, "Service": d.Info.Title, "Tags": tags, "Data": data,
+		}))
+		out[name] = b.Bytes()
+	}
+	add("", "index.html", "Reference", d.Info)
+	for _, t := range tags {
+		add(t.Name, "operations.html", t.Name, t)
+	}
+	add("events", "events.html", "Events", d.events())
+	add("types", "types.html", "Types", d.types())
+	return out, errors.Join(errs...)
+}
+
+// fetch reads the contract as a client of api does.
+func fetch(ctx context.Context, api http.Handler) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/openapi.json", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.RemoteAddr = "127.0.0.1:0"
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	api.ServeHTTP(w, r)
+	if w.status != http.StatusOK {
+		return nil, fmt.Errorf("contract: status %d", w.status)
+	}
+	return w.body.Bytes(), nil
+}
+
+// answer keeps what a handler answers.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is that of the answer.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader keeps the status.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write keeps the body.
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
