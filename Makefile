@@ -4,11 +4,13 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: deps lint verify test prove fuzz bench help
+.PHONY: world deps lint verify test prove fuzz bench load help
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
 BENCH    ?= .
+RATE     ?= 500
+DURATION ?= 1m
 COUNT    ?= 1
 
 # The linter is pinned: what passes today passes tomorrow. It is kept apart from the
@@ -62,3 +64,9 @@ bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
 	@if [ -f internal/bench/go.mod ]; then cd internal/bench && \
 		go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi
+
+load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATION=1m; report in load.html
+	go run ./examples/load -rate $(RATE) -duration $(DURATION) -report load.html
+
+world: ## a population that lives for a year with the service on a fake clock: HEALTHLAB_SEED=1
+	HEALTHLAB_PROVE=1 go test -run '^TestWorld$$' -v -timeout 60m ./adapters/service

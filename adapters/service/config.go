@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -67,6 +69,9 @@ type Config struct {
 	// Linking adjusts linking. Environment, Region, BaseURL, Log and Clients are set, and
 	// Settings unless the host sets it.
 	Linking linking.Options
+	// Access adjusts the access log, which is always kept. Log is set. The key of its anchors is
+	// derived from Secret.
+	Access accesslog.Options
 	// Pulls adjusts linking/pull. Pause, Lease, Timeout and Log are set, and Settings
 	// unless the host sets it.
 	Pulls pull.Options
@@ -95,6 +100,13 @@ type Config struct {
 	// and Settings are set.
 	Webhooks webhook.Options
 
+	// Lake takes the data of the teams that LakeTeams lists, as Parquet files. Run it in one
+	// process. Default: there is no export. The pseudonyms are made with a key derived from
+	// Secret. Orders and Log of LakeOptions are set.
+	Lake        lake.Place
+	LakeTeams   func(context.Context) ([]healthlab.TeamID, error)
+	LakeOptions lake.Options
+
 	// HTTP adjusts the API. The services, OrderKeys, Environment, Region and Log are set,
 	// and Authenticate unless the host sets it: API keys of the teams of
 	// Service.Organisations. The management is there if AuthenticateManagement is set.
@@ -120,6 +132,7 @@ func (c *Config) check() error {
 	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
 	missing(c.Providers == nil, "Providers is required")
 	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
+	missing(c.Lake != nil && c.LakeTeams == nil, "Lake needs LakeTeams")
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: service: %s", healthlab.Invalid, strings.Join(wrong, "; "))
 	}
@@ -135,7 +148,7 @@ func (c *Config) check() error {
 	if c.Lease <= 0 {
 		c.Lease = time.Minute
 	}
-	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Webhooks.Log, &c.HTTP.Log} {
+	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
 		if *log == nil {
 			*log = c.Log
 		}

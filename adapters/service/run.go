@@ -12,13 +12,14 @@ import (
 
 // Run does all background work until ctx ends: it sends events, fetches data from
 // providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
-// operations, erases deleted users, and does the work of the store. Then it lets what is
+// operations, erases deleted users, exports to the lake, and does the work of the store. Then it lets what is
 // running finish, and returns nil. A part that fails ends the others, and Run returns its
 // error. Any number of processes may run it on one store. A service runs once: a further
 // call returns Precondition.
 func (s *Service) Run(ctx context.Context) error {
 	parts := []work.Part{
 		{Name: "deliveries", Run: s.Deliveries.Run},
+		{Name: "access log", Run: s.Access.Run},
 		{Name: "users", Run: s.Health.Run},
 		{Name: "continuous queries", Run: s.Continuous.Run},
 		{Name: "pulls", Run: s.Pulls.Run},
@@ -29,6 +30,9 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	if s.Reports != nil {
 		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})
+	}
+	if s.Lake != nil {
+		parts = append(parts, work.Part{Name: "lake", Run: s.Lake.Run})
 	}
 	if store, ok := s.config.Store.(runner); ok {
 		parts = append(parts, work.Part{Name: "store", Run: store.Run})

@@ -22,6 +22,7 @@ package service
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -32,7 +33,9 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
@@ -50,10 +53,11 @@ import (
 // Service is everything that runs. It is safe for concurrent use.
 type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
-	// extractors.
+	// extractors, Lake without a place for it.
 	Health        *healthdata.Service
 	Teams         *healthdata.Teams
 	Organisations *organisation.Service
+	Access        *accesslog.Service
 	Aggregate     *aggregate.Service
 	Priorities    *aggregate.Preferences
 	Continuous    *aggregate.ContinuousService
@@ -67,6 +71,7 @@ type Service struct {
 	Reports       *labreport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
+	Lake          *lake.Exporter
 
 	config  Config
 	handler http.Handler
@@ -94,7 +99,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 		}
 	}
 	for _, build := range []func(context.Context) error{
-		s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLinking, s.buildHandler,
+		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLake, s.buildLinking, s.buildHandler,
 	} {
 		if err := build(ctx); err != nil {
 			return nil, fmt.Errorf("assemble service: %w", err)
@@ -109,6 +114,17 @@ const sealingKey = "secret"
 // derive makes a key for one purpose from the secret.
 func (s *Service) derive(purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, s.config.Secret, nil, "healthlab: "+purpose, secretBytes)
+}
+
+func (s *Service) buildAccess(context.Context) error {
+	seed, err := s.derive("access log")
+	if err != nil {
+		return err
+	}
+	opts := s.config.Access
+	opts.Log = s.config.Log
+	s.Access, err = accesslog.New(s.config.Store.AccessLog(), ed25519.NewKeyFromSeed(seed), &opts)
+	return err
 }
 
 func (s *Service) buildTeams(context.Context) (err error) {
@@ -243,6 +259,22 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
+func (s *Service) buildLake(context.Context) error {
+	if s.config.Lake == nil {
+		return nil
+	}
+	key, err := s.derive("lake pseudonyms")
+	if err != nil {
+		return err
+	}
+	opts := s.config.LakeOptions
+	if s.Orders != nil {
+		opts.Orders = s.Orders
+	}
+	s.Lake, err = lake.New(s.config.Lake, s.Health, s.config.LakeTeams, key, &opts)
+	return err
+}
+
 func (s *Service) buildLinking(context.Context) error {
 	sign, err := s.derive("link tokens")
 	if err != nil {
@@ -288,6 +320,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
 	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
+	api.Access = s.Access
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	if s.Orders != nil {
 		api.OrderKeys = s.config.Store.OrderKeys()
@@ -317,8 +350,8 @@ func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user h
 	return httpapi.FirstImport(p), err
 }
 
-// Authenticate returns the team of a request's API key. Unauthenticated if it has none.
-func (s *Service) Authenticate(r *http.Request) (healthlab.TeamID, error) {
+// Authenticate returns the team and the scopes of a request's API key. Unauthenticated if it has none.
+func (s *Service) Authenticate(r *http.Request) (httpapi.Caller, error) {
 	return s.config.HTTP.Authenticate(r)
 }
 

@@ -189,7 +189,7 @@ func TestParts(t *testing.T) {
 	org := uuid.New()
 	team, err := s.Organisations.CreateTeam(ctx, org, organisation.NewTeam{Name: "Clinic"})
 	require.NoError(t, err)
-	_, key, err := s.Organisations.CreateKey(ctx, org, team.ID, "first")
+	_, key, err := s.Organisations.CreateKey(ctx, org, team.ID, organisation.NewKey{Label: "first"})
 	require.NoError(t, err)
 	_, err = s.Webhooks.Create(ctx, team.ID, webhook.NewEndpoint{URL: "https://events.example.com/in"})
 	require.NoError(t, err)

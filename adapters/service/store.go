@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
@@ -52,6 +53,7 @@ type Store interface {
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
 	WebhookLog() webhook.Log
+	AccessLog() accesslog.Store
 }
 
 type (

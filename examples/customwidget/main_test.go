@@ -43,11 +43,11 @@ func service(t *testing.T) string {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/sign-in", sandbox.SignInPage(base+"/v2/link/connect"))
-	mux.Handle("/", httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+	mux.Handle("/", httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 		if r.Header.Get("x-service-api-key") != key {
-			return healthlab.TeamID{}, healthlab.Unauthenticated
+			return httpapi.Caller{}, healthlab.Unauthenticated
 		}
-		return healthlab.TeamID{UUID: [16]byte{1}}, nil
+		return httpapi.Caller{Team: healthlab.TeamID{UUID: [16]byte{1}}}, nil
 	}}))
 	ours.Config.Handler = mux
 	ours.Start()

@@ -56,7 +56,7 @@ func BenchmarkMonthByDay(b *testing.B) {
 	questions, err := aggregate.New(health, nil)
 	require.NoError(b, err)
 	handler := httpapi.Handler(httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 		Health:       health, Aggregate: questions,
 	})
 	body := []byte(`{"timeframe":{"type":"relative","anchor":"2026-03-30","past":{"unit":"day","value":30}},"queries":[{"select":[

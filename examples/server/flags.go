@@ -27,6 +27,7 @@ type config struct {
 	printConfig   bool
 	addr          string
 	metricsAddr   string
+	otlpEndpoint  string
 	publicURL     string
 	tlsCert       string
 	tlsKey        string
@@ -56,6 +57,9 @@ type config struct {
 	importPath    string
 	importUser    string
 	filesPath     string
+	lake          string
+	lakeKey       string
+	lakeEvery     time.Duration
 	reportWorkers int
 	paper         orders.Paper
 	portalURL     string
@@ -119,6 +123,7 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 		c.proxies = append(c.proxies, prefix)
 		return nil
 	})
+	f.StringVar(&c.otlpEndpoint, "otlp-endpoint", "", "`URL` of an OpenTelemetry collector that takes traces over OTLP (HTTP), such as http://127.0.0.1:4318; the variables OTEL_… adjust the export (default: OTEL_EXPORTER_OTLP_ENDPOINT; without both, no traces)")
 	f.StringVar(&c.metricsAddr, "metrics-addr", "", "`address` for /metrics, /healthz and /readyz apart from the API (default: in a sandbox they are beside the API; in production there is no /metrics)")
 }
 
@@ -126,6 +131,9 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
+	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
+	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
+	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
@@ -134,7 +142,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 func (c *config) keyFlags(f *flag.FlagSet) {
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
 	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of the organisation: its teams, their API keys, settings, OAuth credentials, webhook endpoints and continuous queries (default: closed)")
-	f.Func("team-management-key", "`KEY=TEAM,TEAM`: a key that opens the management of these teams of the organisation alone; may be repeated", func(text string) error {
+	f.Func("team-management-key", "`KEY=TEAM,TEAM=ROLE`: a key that opens the management of these teams of the organisation alone, as admin (default), developer, viewer, reviewer or auditor; may be repeated", func(text string) error {
 		c.teamKeyTexts = append(c.teamKeyTexts, text)
 		return nil
 	})
@@ -294,6 +302,9 @@ func (c *config) checkNetwork() error {
 		return errors.New("-public-url is http:// or https:// and a host")
 	}
 	c.publicURL = strings.TrimRight(c.publicURL, "/")
+	if u, err := url.Parse(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("-otlp-endpoint must be a http:// or https:// URL") // err quotes it
+	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return errors.New("-tls-cert and -tls-key go together")
 	}

@@ -32,11 +32,14 @@ import (
 )
 
 // send uploads a file for a user, and returns the status and the body of the answer.
-func send(p *program, user string, name string, data []byte) (int, []byte) {
+func send(p *program, user string, name string, data []byte, fields ...string) (int, []byte) {
 	p.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	require.NoError(p, form.WriteField("user_id", user))
+	for _, field := range fields {
+		require.NoError(p, form.WriteField(field, "true"))
+	}
 	part, err := form.CreateFormFile("file", name)
 	require.NoError(p, err)
 	_, err = part.Write(data)

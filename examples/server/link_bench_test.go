@@ -46,8 +46,8 @@ func BenchmarkLinkToken(b *testing.B) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(b, err)
-	handler := httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(*http.Request) (healthlab.TeamID, error) {
-		return team, nil
+	handler := httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(*http.Request) (httpapi.Caller, error) {
+		return httpapi.Caller{Team: team}, nil
 	}})
 	body := fmt.Sprintf(`{"user_id":%q,"redirect_url":"https://app.example/done"}`, user.ID)
 	token := func() {

@@ -54,6 +54,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "export" {
 		return runExport(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "audit" {
+		return runAudit(ctx, args[1:], stdout, stderr)
+	}
 	c, settings, err := flags(args, stderr)
 	if err != nil {
 		return err
@@ -72,11 +75,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	kept, err := openStorage(ctx, c.databaseURL)
+	t, err := newTelemetry(ctx, c.otlpEndpoint)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s, err := build(ctx, c, kept, url)
+	kept, err := openStorage(ctx, c.databaseURL, t.tracer())
+	if err != nil {
+		return errors.Join(err, t.close(ctx), listener.Close())
+	}
+	s, err := build(ctx, c, kept, t, url)
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {
@@ -84,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storageGrace)
 	defer cancel()
-	return errors.Join(err, kept.close(closing))
+	return errors.Join(err, kept.close(closing), t.close(closing))
 }
 
 // baseURL is where the service is reached that listens at an address.

@@ -201,7 +201,7 @@ func TestFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"-env", "moon"}, {"-paper", "a5"}, {"-font", "/nowhere"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
 		{"-providers", "no-such-file.json"}, {"-api-key", "not-a-key", "-addr", "nowhere"},
-		{"-portal-url", "portal.example.com"}, {"-portal-url", "ftp://portal.example.com"}, {"-webhook-proxy", "proxy.example.com:3128"}, {"-webhook-proxy", "http://"},
+		{"-portal-url", "portal.example.com"}, {"-portal-url", "ftp://portal.example.com"}, {"-webhook-proxy", "proxy.example.com:3128"}, {"-webhook-proxy", "http://"}, {"-otlp-endpoint", "127.0.0.1:4318"},
 	} {
 		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), args)
 	}

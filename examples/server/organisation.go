@@ -18,6 +18,7 @@ import (
 type teamKey struct {
 	key   string
 	teams []healthlab.TeamID
+	role  httpapi.Role
 }
 
 // String shows no key.
@@ -36,6 +37,10 @@ func (c *config) readTeamKeys() error {
 
 func readTeamKey(text string) (k teamKey, err error) {
 	key, teams, _ := strings.Cut(text, "=")
+	teams, role, _ := strings.Cut(teams, "=")
+	if k.role = httpapi.Role(role); httpapi.CheckRole(k.role) != nil {
+		return teamKey{}, errors.New("-team-management-key is KEY=TEAM,TEAM=ROLE; the role is admin, developer, viewer, reviewer or auditor")
+	}
 	k.key = key
 	for _, one := range strings.Split(teams, ",") {
 		id, err := uuid.Parse(one)
@@ -80,7 +85,7 @@ func (s *host) addManagement(c *service.Config) error {
 		keys = append(keys, httpapi.ManagementKey{Sum: httpapi.SumKey(s.managementKey), Mandate: httpapi.OrganisationMandate(org)})
 	}
 	for _, k := range s.teamKeys {
-		keys = append(keys, httpapi.ManagementKey{Sum: httpapi.SumKey(k.key), Mandate: httpapi.TeamsMandate(org, k.teams...)})
+		keys = append(keys, httpapi.ManagementKey{Sum: httpapi.SumKey(k.key), Mandate: httpapi.TeamsMandate(org, k.teams...), Role: k.role})
 	}
 	if len(keys) > 0 {
 		c.HTTP.AuthenticateManagement = httpapi.ManagementAuth(keys, nil)

@@ -99,4 +99,6 @@ func TestOrganisation(t *testing.T) {
 		_, _, err := flags([]string{"-team-management-key", bad}, io.Discard)
 		require.EqualError(t, err, "-team-management-key is KEY=TEAM,TEAM")
 	}
+	_, _, err := flags([]string{"-team-management-key", "mk_secret=" + second + "=root"}, io.Discard)
+	require.ErrorContains(t, err, "the role is admin, developer,")
 }

@@ -14,12 +14,13 @@ import (
 // fail with a reason, and PDFs with text are read all the same.
 func (s *host) addReports(c *service.Config) error {
 	reader := labreport.NewReader(nil)
-	extractors := labreport.Extractors{}
+	extractors, renderers := labreport.Extractors{}, labreport.Renderers{}
 	pages := pdftext.Options{Workers: s.reportWorkers}
 	eyes, err := ocr.New(&ocr.Options{Judge: reader.Judge, Doubtful: reader.Doubtful, Language: reader.Language, Workers: s.reportWorkers})
 	switch {
 	case err == nil:
 		extractors["image/jpeg"], extractors["image/png"] = eyes, eyes
+		renderers["image/jpeg"], renderers["image/png"] = eyes, eyes
 		pages.OCR = eyes.Page
 	case errors.Is(err, healthlab.Unimplemented):
 		s.log.Info("tesseract is not installed: pictures of lab reports are not read")
@@ -30,8 +31,8 @@ func (s *host) addReports(c *service.Config) error {
 	if err != nil {
 		return err
 	}
-	extractors["application/pdf"] = pdfs
+	extractors["application/pdf"], renderers["application/pdf"] = pdfs, pdfs
 	s.closers = append(s.closers, pdfs.Close)
-	c.Extractors, c.Reader = extractors, reader
+	c.Extractors, c.Reader, c.Reports.Renderer = extractors, reader, renderers
 	return nil
 }

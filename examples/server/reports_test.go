@@ -91,9 +91,11 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, _, err := flags([]string{"-report-workers", "2"}, io.Discard)
 			require.NoError(b, err)
-			kept, err := openStorage(b.Context(), "")
+			kept, err := openStorage(b.Context(), "", nil)
 			require.NoError(b, err)
-			s, err := build(b.Context(), c, kept, "http://127.0.0.1")
+			t, err := newTelemetry(b.Context(), "")
+			require.NoError(b, err)
+			s, err := build(b.Context(), c, kept, t, "http://127.0.0.1")
 			require.NoError(b, err)
 			server := httptest.NewServer(s.handler)
 			defer server.Close()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/console"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
@@ -54,7 +56,8 @@ type host struct {
 	url     string
 	store   *storage
 	handler http.Handler
-	metrics http.Handler
+	console *console.Console // nil without a management key
+	*telemetry
 	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
 	receiveResults func(context.Context) error
 	closers        []func() error // at the end
@@ -62,8 +65,11 @@ type host struct {
 
 // build makes the service, which will answer at url, out of the parts. It starts
 // nothing.
-func build(ctx context.Context, c config, kept *storage, url string) (*host, error) {
-	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept}
+func build(ctx context.Context, c config, kept *storage, t *telemetry, url string) (*host, error) {
+	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept, telemetry: t}
+	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
+		s.managementKey = rand.Text() // only the link to the console uses it
+	}
 	push, err := c.master.derive("sandbox pushes")
 	if err != nil {
 		return nil, err
@@ -82,13 +88,11 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 		Reports: labreport.Options{Workers: c.reportWorkers},
 		HTTP:    c.api(),
 	}
-	if c.webhookProxy != nil {
-		parts.Notifier = webhook.NewHTTP(&webhook.HTTPOptions{Guard: parts.Guard, Timeout: min(15*time.Second, c.lease/2), Proxy: c.webhookProxy})
-	}
+	parts.Notifier = webhook.NewHTTP(&webhook.HTTPOptions{Guard: parts.Guard, Timeout: min(15*time.Second, c.lease/2), Proxy: c.webhookProxy})
 	if err := s.addOrders(ctx, &parts); err != nil {
 		return nil, err
 	}
-	for _, add := range []func(*service.Config) error{s.addFiles, s.addReports, s.addManagement, s.addMetrics} {
+	for _, add := range []func(*service.Config) error{s.addFiles, s.addLake, s.addReports, s.addManagement, s.addMetrics} {
 		if err := add(&parts); err != nil {
 			return nil, err
 		}
@@ -104,7 +108,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if err != nil {
 		return nil, err
 	}
-	s.handler = s.withTransportSecurity(s.withMetrics(s.withProviders(pages, s.Authenticate, from.connectors)))
+	s.handler = s.withTransportSecurity(s.withTraces(s.withMetrics(s.withProviders(withReference(pages, api), s.callingTeam, from.connectors))))
 	return s, nil
 }
 
@@ -193,6 +197,12 @@ const (
 	signInPath  = "/sandbox/sign-in"
 	controlPath = "/sandbox/provider"
 )
+
+// callingTeam returns the team of a request's API key.
+func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
+	c, err := s.Authenticate(r)
+	return c.Team, err
+}
 
 // withProviders puts the providers beside the service: in a sandbox they are one program.
 func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healthlab.TeamID, error), connectors map[string]linking.ProviderConnector) http.Handler {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
@@ -34,21 +35,21 @@ type storage struct {
 	close func(context.Context) error
 }
 
-// openStorage opens what -database-url names.
-func openStorage(ctx context.Context, address string) (*storage, error) {
+// openStorage opens what -database-url names. tracer sees its statements; nil for none.
+func openStorage(ctx context.Context, address string, tracer pgx.QueryTracer) (*storage, error) {
 	if address == "" {
 		store := memory.New(nil)
 		return &storage{Store: store, blobs: store.Blobs(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
-		return openPostgres(ctx, address)
+		return openPostgres(ctx, address, tracer)
 	}
 	server, err := embedded.Start(ctx, dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openPostgres(ctx, server.URL("postgres"))
+	s, err := openPostgres(ctx, server.URL("postgres"), tracer)
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(ctx))
 	}
@@ -64,7 +65,7 @@ const embeddedPrefix = "embedded:"
 // connections is how many connections a process has where the address does not say.
 const connections = 16
 
-func openPostgres(ctx context.Context, address string) (*storage, error) {
+func openPostgres(ctx context.Context, address string, tracer pgx.QueryTracer) (*storage, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
@@ -72,6 +73,7 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 	if !strings.Contains(address, "pool_max_conns") {
 		config.MaxConns = connections
 	}
+	config.ConnConfig.Tracer = tracer
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

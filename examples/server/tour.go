@@ -60,34 +60,30 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	t := &tour{out: stdout, url: s.url, key: s.apiKey, keyHeader: cmp.Or(s.keyHeader, "x-service-api-key"), seen: seen}
-	if err := t.play(ctx); err != nil {
+	user, err := t.play(ctx)
+	if err != nil {
 		return err
 	}
 	if err := s.Webhooks.Delete(ctx, s.team, e.ID); err != nil {
 		return err
 	}
+	s.printConsoleLink(stdout, "/users/"+user.String()+"/sleep")
 	fmt.Fprintln(stdout, "\ntour: ok")
 	return nil
 }
 
-func (t *tour) play(ctx context.Context) error {
+// play returns the user whose data it made.
+func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	user, err := t.createUser(ctx)
 	if err != nil {
-		return err
+		return user, err
 	}
-	if err := t.bringData(ctx, user); err != nil {
-		return err
+	for _, part := range []func(context.Context, healthlab.UserID) error{t.bringData, t.readBack, t.ask, t.connect, t.order} {
+		if err := part(ctx, user); err != nil {
+			return user, err
+		}
 	}
-	if err := t.readBack(ctx, user); err != nil {
-		return err
-	}
-	if err := t.ask(ctx, user); err != nil {
-		return err
-	}
-	if err := t.connect(ctx, user); err != nil {
-		return err
-	}
-	return t.order(ctx, user)
+	return user, nil
 }
 
 func (t *tour) step(format string, args ...any) {
@@ -139,6 +135,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	uploads := []upload{
 		{kind: "timeseries", resource: "heartrate"}, {kind: "timeseries", resource: "steps"},
 		{kind: "summary", resource: "activity"}, {kind: "summary", resource: "sleep"},
+		{kind: "summary", resource: "sleep_cycle"},
 	}
 	for i := range uploads {
 		up := &uploads[i]
@@ -194,7 +191,8 @@ func withoutHead(item any) (map[string]any, error) {
 	if err := json.Unmarshal(b, &out); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at", "date", "sleep_stream"} {
+	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at", "date", "sleep_stream",
+		"sleep_id", "source_provider", "source_type", "source_app_id", "source_device_id"} {
 		delete(out, name)
 	}
 	return out, nil

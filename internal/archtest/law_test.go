@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook", "accesslog",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"internal/pgtest":   {".", "adapters/postgres/embedded"},
 	"internal/browse":   {},
 
+	"accesslog":               {"."},
 	"webhook":                 {".", "internal/fsm", "internal/work"},
 	"healthdata/series":       {".", "internal/fsm", "internal/work"},
 	"healthdata":              {".", "internal/fsm", "internal/work", "healthdata/series"},
@@ -58,8 +59,8 @@ var mayImport = map[string][]string{
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
 	// Wahoo's recordings are FIT files.
 	"adapters/providers/wahoo": append([]string{".", "adapters/fileimport", "adapters/providers/rest"}, domain...),
-	// The assembly mounts the API.
-	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi"}, domain...),
+	// The assembly mounts the API, and exports to the lake.
+	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi", "adapters/lake"}, domain...),
 	// The suites read their counts from prove.
 	"adapters/storetest": append([]string{".", "webhook/receiver", "internal/prove"}, domain...),
 
@@ -74,6 +75,8 @@ var testsMayImport = map[string][]string{
 	"adapters/storetest": {"adapters/memory", "adapters/sandbox"},
 	// The tests read the printed documents with pdftext.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
+	// The export is tested with the assembly, in a folder.
+	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
 	// The assembly is tested with the sandbox's providers and laboratory.
 	"adapters/service": {"adapters/sandbox"},
 }
@@ -92,6 +95,7 @@ var modules = map[string][]string{
 	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
 	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
+	"accesslog":               {"github.com/google/uuid"},
 	"healthdata/series":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata/organisation": {"github.com/google/uuid"},
@@ -124,7 +128,7 @@ var modules = map[string][]string{
 		"golang.org/x/sync", "golang.org/x/time"},
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
-	"adapters/otel":      {"go.opentelemetry.io/otel"},
+	"adapters/otel":      {"go.opentelemetry.io/otel", "github.com/jackc/pgx/v5"},
 	"adapters/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	"adapters/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	// The double of Wahoo makes FIT files.
@@ -134,9 +138,10 @@ var modules = map[string][]string{
 		"golang.org/x/image", "golang.org/x/text"},
 	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
+	"adapters/lake": {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
-		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
+		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
 }
 
 // testModules lists the third-party modules that tests may import in addition.
@@ -144,7 +149,7 @@ var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
 	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
-	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "github.com/johannesboyne/gofakes3", "github.com/pressly/goose",
+	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", "github.com/johannesboyne/gofakes3", "github.com/pressly/goose",
 }
 
 // std restricts packages of the standard library, and the packages below them, to the

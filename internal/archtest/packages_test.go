@@ -51,11 +51,13 @@ var rootNames = []string{
 	"Sealer",
 	"TeamID",
 	"Time",
+	"TraceOf",
 	"Unauthenticated",
 	"Unavailable",
 	"Unimplemented",
 	"Unknown",
 	"UserID",
+	"WithTrace",
 }
 
 func TestRootNames(t *testing.T) {

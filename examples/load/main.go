@@ -1,0 +1,112 @@
+// Load sends a mix of requests to examples/server with PostgreSQL at a constant rate, receives
+// its events, and writes a report with plots.
+//
+//	go run ./examples/load -rate 500 -duration 1m -report load.html
+//
+// It builds and starts the server with a private PostgreSQL of its own. Each request has a due
+// time, and its latency counts from then, so a server that is slow has a long latency and not a
+// lower rate.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// config holds the flags.
+type config struct {
+	server   string
+	rate     float64
+	duration time.Duration
+	warmup   time.Duration
+	users    int
+	workers  int
+	report   string
+	note     string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	var c config
+	f := flag.NewFlagSet("load", flag.ContinueOnError)
+	f.StringVar(&c.server, "server", "", "`file` of the built server (default: it is built)")
+	f.Float64Var(&c.rate, "rate", 500, "requests a second")
+	f.DurationVar(&c.duration, "duration", time.Minute, "how long to measure")
+	f.DurationVar(&c.warmup, "warmup", 5*time.Second, "how long to send before that")
+	f.IntVar(&c.users, "users", 500, "`number` of users, each with a week of data")
+	f.IntVar(&c.workers, "workers", 64, "the most requests in flight")
+	f.StringVar(&c.report, "report", "load.html", "`file` of the report")
+	f.StringVar(&c.note, "note", "", "`text` for the report, such as what else the machine did")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if c.rate <= 0 || c.duration < time.Second || c.users < 1 || c.workers < 1 {
+		return errors.New("-rate must be above 0, -duration 1s or more, -users and -workers 1 or more")
+	}
+	hook, err := newReceiver()
+	if err != nil {
+		return err
+	}
+	defer hook.close()
+	s, err := startServer(ctx, c.server, hook.url)
+	if err != nil {
+		return err
+	}
+	result, err := measure(ctx, c, s, hook, out)
+	if err = errors.Join(err, s.stop()); err != nil {
+		return err
+	}
+	if err := result.write(c.report); err != nil {
+		return err
+	}
+	result.print(out)
+	fmt.Fprintln(out, "report:", c.report)
+	return nil
+}
+
+// measure seeds the server, sends the mix, and waits until the events have arrived.
+func measure(ctx context.Context, c config, s *server, hook *receiver, out io.Writer) (*result, error) {
+	m := newMix(s, c)
+	fmt.Fprintf(out, "%d users with a week of data …\n", c.users)
+	if err := m.seed(ctx); err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	fmt.Fprintf(out, "%.0f requests a second for %v after %v …\n", c.rate, c.duration, c.warmup)
+	if _, err := m.send(ctx, c.warmup); err != nil {
+		return nil, err
+	}
+	before, events := s.usage(), hook.count()
+	began := time.Now()
+	samples, err := m.send(ctx, c.duration)
+	if err != nil {
+		return nil, err
+	}
+	took, used := time.Since(began), s.usage().minus(before)
+	drained, err := s.drained(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &result{
+		config: c, samples: samples, took: took, used: used, drained: drained,
+		arrivals: hook.since(began), events: hook.count() - events,
+	}, nil
+}

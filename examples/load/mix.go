@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// labTest is a test kit of the sandbox's laboratory.
+const labTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
+
+// operation is one kind of request of the mix.
+type operation struct {
+	name   string
+	weight int // of 100
+	make   func(m *mix, user *person, n int) request
+}
+
+// request is what is sent.
+type request struct {
+	method, path string
+	body         any
+}
+
+// operations is the mix: apps upload and read most, and order seldom.
+var operations = []operation{
+	{"ingest heart rate", 30, func(_ *mix, u *person, n int) request { return u.heartRate(5, n) }},
+	{"read samples", 18, func(m *mix, u *person, _ int) request {
+		return request{"GET", fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, m.day(-1)), nil}
+	}},
+	{"read sleep", 14, func(m *mix, u *person, _ int) request {
+		return request{"GET", fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", u.id, m.day(-7)), nil}
+	}},
+	{"read user", 12, func(_ *mix, u *person, _ int) request { return request{"GET", "/v2/user/" + u.id, nil} }},
+	{"query week by day", 10, func(m *mix, u *person, _ int) request {
+		return request{"POST", "/aggregate/v1/user/" + u.id + "/query", m.question()}
+	}},
+	{"read order", 8, func(_ *mix, u *person, _ int) request { return request{"GET", "/v3/order/" + u.order, nil} }},
+	{"ingest sleep", 4, func(m *mix, u *person, n int) request { return u.sleep(m.day(-n % 300)) }},
+	{"list orders", 2, func(_ *mix, u *person, _ int) request { return request{"GET", "/v3/orders?user_id=" + u.id, nil} }},
+	{"place order", 2, func(_ *mix, u *person, _ int) request { return u.placeOrder() }},
+}
+
+// mix sends requests at a rate.
+type mix struct {
+	config
+	server *server
+	client *http.Client
+	start  time.Time
+	people []*person
+	n      int // requests made
+}
+
+// person is a user with data.
+type person struct {
+	id, order string
+	name      string
+	at        time.Time // of the next sample
+}
+
+func newMix(s *server, c config) *mix {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost, t.DisableCompression = c.workers, true
+	return &mix{config: c, server: s, client: &http.Client{Transport: t, Timeout: time.Minute}, start: time.Now()}
+}
+
+// day returns a local day, counted from today.
+func (m *mix) day(n int) string { return m.start.AddDate(0, 0, n).UTC().Format(time.DateOnly) }
+
+// heartRate uploads the next minutes.
+func (u *person) heartRate(minutes, n int) request {
+	data := make([]map[string]any, minutes)
+	for i := range data {
+		data[i] = map[string]any{"timestamp": u.at.Format(time.RFC3339), "unit": "bpm", "value": 60 + (i*7+n)%40}
+		u.at = u.at.Add(time.Minute)
+	}
+	return request{"POST", "/v2/timeseries/" + u.id + "/heartrate", map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": data}}
+}
+
+// sleep uploads the night of a day.
+func (u *person) sleep(day string) request {
+	end, _ := time.Parse(time.DateOnly, day) // day is made by mix.day
+	end = end.Add(6 * time.Hour)
+	night := map[string]any{
+		"bedtime_start": end.Add(-8 * time.Hour).Format(time.RFC3339), "bedtime_stop": end.Format(time.RFC3339),
+		"duration": 28800, "total": 27000, "awake": 1800, "light": 14400, "rem": 6300, "deep": 6300, "type": "long_sleep", "calendar_date": day,
+	}
+	return request{"POST", "/v2/summary/sleep/" + u.id, map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": []any{night}}}
+}
+
+// placeOrder orders a test kit.
+func (u *person) placeOrder() request {
+	return request{"POST", "/v3/order", map[string]any{
+		"user_id": u.id, "order_set": map[string]any{"lab_test_ids": []string{labTest}},
+		"patient_details": map[string]any{"first_name": "Kim", "last_name": "Load", "dob": "1984-05-09", "gender": "female", "phone_number": "+12175550100", "email": "load@example.org"},
+		"patient_address": map[string]any{
+			"receiver_name": "Kim Load", "first_line": "1 Example Street", "city": "Springfield", "state": "IL", "zip": "62701", "country": "US", "phone_number": "+12175550100",
+		},
+	}}
+}
+
+// question asks for the heart rate of a week by day.
+func (m *mix) question() map[string]any {
+	value := map[string]any{"timeseries": "heartrate", "field": "value"}
+	fn := func(name string) map[string]any { return map[string]any{"func": name, "arg": value} }
+	return map[string]any{
+		"timeframe": map[string]any{"type": "relative", "anchor": m.day(0), "past": map[string]any{"unit": "day", "value": 7}},
+		"queries": []any{map[string]any{
+			"select":   []any{fn("count"), fn("min"), fn("mean"), fn("max")},
+			"group_by": []any{map[string]any{"date_trunc": map[string]any{"unit": "day", "value": 1}, "arg": map[string]any{"index": "timeseries"}}},
+		}},
+	}
+}
+
+// seed makes the users, each with a week of heart rates, a night and an order.
+func (m *mix) seed(ctx context.Context) error {
+	m.people = make([]*person, m.users)
+	jobs := make(chan int)
+	failed := make(chan error, m.workers)
+	var group sync.WaitGroup
+	for range min(m.workers, 8) {
+		group.Go(func() {
+			for i := range jobs {
+				if err := m.seedOne(ctx, i); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	var err error
+	for i := range m.users {
+		select {
+		case jobs <- i:
+			continue
+		case err = <-failed:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		break
+	}
+	close(jobs)
+	group.Wait()
+	select {
+	case late := <-failed:
+		return late
+	default:
+		return err
+	}
+}
+
+func (m *mix) seedOne(ctx context.Context, i int) error {
+	u := &person{name: fmt.Sprintf("load-%d", i), at: m.start.UTC().AddDate(0, 0, -9).Truncate(time.Minute)}
+	m.people[i] = u
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	if err := m.call(ctx, request{"POST", "/v2/user/", map[string]any{"client_user_id": u.name, "fallback_time_zone": "America/Chicago"}}, &user); err != nil {
+		return err
+	}
+	u.id = user.ID
+	if err := m.call(ctx, request{"POST", "/v2/link/provider/manual/manual", map[string]any{"user_id": u.id}}, nil); err != nil {
+		return err
+	}
+	const week = 7 * 24 * 60
+	if err := m.call(ctx, u.heartRate(week, i), nil); err != nil {
+		return err
+	}
+	if err := m.call(ctx, u.sleep(m.day(-1)), nil); err != nil {
+		return err
+	}
+	var placed struct {
+		Order struct {
+			ID string `json:"id"`
+		} `json:"order"`
+	}
+	err := m.call(ctx, u.placeOrder(), &placed)
+	u.order = placed.Order.ID
+	return err
+}
+
+// due is a request with the instant at which it must be sent.
+type due struct {
+	op int
+	at time.Time
+	request
+}
+
+// sample is one measured request.
+type sample struct {
+	op      int
+	at      time.Duration // when it was due, from the start
+	latency time.Duration // from then to the last byte of the answer
+	failed  bool
+}
+
+// send sends the mix for as long as is given, and returns what it measured.
+func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
+	queue := make(chan due, int(m.rate*long.Seconds())+1)
+	found := make([][]sample, m.workers)
+	began := time.Now()
+	var group sync.WaitGroup
+	for w := range m.workers {
+		group.Go(func() {
+			for d := range queue {
+				err := m.call(ctx, d.request, nil)
+				found[w] = append(found[w], sample{op: d.op, at: d.at.Sub(began), latency: time.Since(d.at), failed: err != nil})
+			}
+		})
+	}
+	step := time.Duration(float64(time.Second) / m.rate)
+	for at := began; at.Sub(began) < long && ctx.Err() == nil; at = at.Add(step) {
+		time.Sleep(time.Until(at))
+		u := m.people[rand.N(len(m.people))]
+		op := pick()
+		m.n++
+		queue <- due{op, at, operations[op].make(m, u, m.n)}
+	}
+	close(queue)
+	group.Wait()
+	var all []sample
+	for _, some := range found {
+		all = append(all, some...)
+	}
+	return all, ctx.Err()
+}
+
+// pick draws an operation by its weight.
+func pick() int {
+	left := rand.N(100)
+	for i, op := range operations {
+		if left -= op.weight; left < 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// call makes one request as the team, reads the answer whole, and decodes it into out
+// unless out is nil.
+func (m *mix) call(ctx context.Context, r request, out any) error {
+	var body io.Reader = http.NoBody
+	if r.body != nil {
+		b, err := json.Marshal(r.body)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	in, err := http.NewRequestWithContext(ctx, r.method, m.server.url+r.path, body)
+	if err != nil {
+		return err
+	}
+	in.Header.Set("x-service-api-key", m.server.key)
+	if r.body != nil {
+		in.Header.Set("content-type", "application/json")
+	}
+	answer, err := m.client.Do(in)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s %s: %s: %s", r.method, r.path, answer.Status, strings.TrimSpace(string(b)))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// server is a running examples/server.
+type server struct {
+	url, key string
+	process  *exec.Cmd
+	dir      string
+}
+
+// startServer starts the server with a private PostgreSQL in a new folder.
+func startServer(ctx context.Context, binary, hook string) (*server, error) {
+	dir, err := os.MkdirTemp("", "load")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir}
+	if err := s.start(ctx, binary, hook); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *server) start(ctx context.Context, binary, hook string) error {
+	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // the user of PostgreSQL passes through it
+		return err
+	}
+	if binary == "" {
+		binary = filepath.Join(s.dir, "server")
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/healthlab-dev/healthlab/examples/server").CombinedOutput() //nolint:gosec // the folder is ours
+		if err != nil {
+			return fmt.Errorf("build the server: %w: %s", err, out)
+		}
+	}
+	s.process = exec.Command(binary, "-addr", "127.0.0.1:0", "-database-url", "embedded:"+filepath.Join(s.dir, "db"), //nolint:gosec,noctx // its stop is orderly
+		"-sandbox-users", "1000000", "-webhook-url", hook)
+	s.process.Stderr = os.Stderr
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.process.Start(); err != nil {
+		s.process = nil
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	for (s.url == "" || s.key == "") && lines.Scan() {
+		if at, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			s.url = at
+		}
+		if key, ok := strings.CutPrefix(lines.Text(), "api key: "); ok {
+			s.key = key
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if s.key == "" {
+		return errors.New("the server has ended")
+	}
+	return nil
+}
+
+// stop ends the server, and removes its folder.
+func (s *server) stop() error {
+	var err error
+	if s.process != nil {
+		err = errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// drained waits until every event is delivered, and returns how long that took.
+func (s *server) drained(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	for {
+		left, err := s.backlog(ctx)
+		if err != nil || left == 0 {
+			return time.Since(began), err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// backlog reads how many events and deliveries wait.
+func (s *server) backlog(ctx context.Context) (float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	var total float64
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "healthlab_webhook_backlog{") {
+			fields := strings.Fields(lines.Text())
+			n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			if err != nil {
+				return 0, err
+			}
+			total += n
+		}
+	}
+	return total, lines.Err()
+}
+
+// usage is processor time.
+type usage struct{ server, database, load time.Duration }
+
+func (u usage) minus(v usage) usage {
+	return usage{u.server - v.server, u.database - v.database, u.load - v.load}
+}
+
+// usage reads the processor time of the server, its PostgreSQL and this program from /proc;
+// zero where there is none.
+func (s *server) usage() (u usage) {
+	const hertz = 100 // of /proc
+	parents, ticks := map[int]int{}, map[int]time.Duration{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 15 {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		parents[pid], _ = strconv.Atoi(fields[1])
+		var sum int
+		for _, f := range fields[11:15] { // its own and that of children that have ended
+			n, _ := strconv.Atoi(f)
+			sum += n
+		}
+		ticks[pid] = time.Duration(sum) * time.Second / hertz
+	}
+	for pid, took := range ticks {
+		switch {
+		case pid == os.Getpid():
+			u.load += took
+		case pid == s.process.Process.Pid:
+			u.server += took
+		default:
+			for p := parents[pid]; p > 1; p = parents[p] {
+				if p == s.process.Process.Pid {
+					u.database += took
+				}
+			}
+		}
+	}
+	return u
+}
+
+// receiver receives events and notes when.
+type receiver struct {
+	url    string
+	server *http.Server
+	mu     sync.Mutex
+	at     []time.Time
+}
+
+func newReceiver() (*receiver, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with close
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{url: "http://" + listener.Addr().String()}
+	r.server = &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		_, _ = io.Copy(io.Discard, in.Body)
+		r.mu.Lock()
+		r.at = append(r.at, time.Now())
+		r.mu.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+	})}
+	go func() { _ = r.server.Serve(listener) }()
+	return r, nil
+}
+
+func (r *receiver) close() { _ = r.server.Close() }
+
+// count returns how many events have come.
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.at)
+}
+
+// since returns when events came, from an instant on.
+func (r *receiver) since(began time.Time) (out []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.at {
+		if d := at.Sub(began); d >= 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
