@@ -13,6 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/nightscout"
 	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
+	"github.com/healthlab-dev/healthlab/adapters/providers/registry"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -36,8 +38,8 @@ type sources struct {
 	connectors map[string]linking.ProviderConnector
 }
 
-// sources reads what the flags name: the list of providers and, with a folder, the
-// configured ones and Nightscout. In a sandbox, and there alone, all the others are
+// sources reads what the flags name: the list of providers, the configured ones and Nightscout
+// of a folder, doubles, and the providers of a file with clients. In a sandbox, and there alone, all the others are
 // connected to providers that do not exist, where any password is right.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
@@ -52,6 +54,11 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	}
 	if err := s.add(c.served); err != nil {
 		return nil, err
+	}
+	if c.clientsFile != "" {
+		if err := s.connect(c.clientsFile, c.guard()); err != nil {
+			return nil, fmt.Errorf("-providers-config: %w", err)
+		}
 	}
 	if c.environment == healthlab.Sandbox {
 		all := sandbox.Connectors(s.providers, invented)
@@ -81,6 +88,23 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 			return fmt.Errorf("%s: there is a connector with this slug", filepath.Base(file))
 		}
 		found = append(found, connected{config.Provider, connector.Flows()})
+	}
+	return s.add(found)
+}
+
+// connect adds the providers that a file has a client for.
+func (s *sources) connect(file string, guard *webhook.Guard) error {
+	clients, err := registry.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	all, err := clients.Connect(&rest.Options{Guard: guard})
+	if err != nil {
+		return err
+	}
+	var found []connected
+	for _, c := range all {
+		found = append(found, connected{c.Record, c.Connector.Flows()})
 	}
 	return s.add(found)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,4 +75,52 @@ func TestConnectorsThatCannotBe(t *testing.T) {
 	broken := strings.Replace(string(doc), `"bpm"}`, `"furlong"}`, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "again.json"), []byte(broken), 0o600))
 	require.Contains(t, try(dir), "again.json: read provider: invalid: resources[0].sample.unit: not a unit")
+}
+
+// The providers of a file with clients can be connected, in production, too.
+func TestProvidersConfig(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, doc string) string {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(doc), 0o600))
+		return filepath.Join(dir, name)
+	}
+	write("whoop.secret", "our secret\n")
+	file := write("clients.json", `{
+		"whoop": {"client_id": "our id", "client_secret": {"file": "whoop.secret"}},
+		"dexcom_jp": {"client_id": "our id", "client_secret": "our secret"}
+	}`)
+	real, err := (&config{environment: healthlab.Production, clientsFile: file}).sources(&sandbox.ConnectorOptions{})
+	require.NoError(t, err)
+	require.Len(t, real.connectors, 2)
+	for _, slug := range []string{"whoop", "dexcom_jp"} {
+		require.NotNil(t, real.connectors[slug].Puller)
+		require.NotNil(t, real.providers.Get(slug))
+	}
+	_, err = (&config{environment: healthlab.Production, clientsFile: write("wrong.json", `{"whoop": {"client_id": "our id"}}`)}).sources(&sandbox.ConnectorOptions{})
+	require.EqualError(t, err, "-providers-config: providers config: invalid: whoop.client_secret: is required")
+}
+
+// A person who links such a provider is sent to the provider's own page, as our client.
+func TestProvidersConfigServes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "clients.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"whoop": {"client_id": "our-id", "client_secret": {"env": "TEST_WHOOP_SECRET"}}}`), 0o600))
+	t.Setenv("TEST_WHOOP_SECRET", "our-secret")
+	p := start(t, "-providers-config", file)
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &user)
+	var token struct {
+		Token string `json:"link_token"`
+	}
+	ask(p, "POST", "/v2/link/token", fmt.Sprintf(`{"user_id":%q}`, user.ID), 200, &token)
+	var source struct {
+		URL string `json:"oauth_url"`
+	}
+	ask(p, "GET", "/v2/link/provider/oauth/whoop", "", 200, &source, "x-service-link-token", token.Token)
+	page, err := url.Parse(source.URL)
+	require.NoError(t, err)
+	require.Equal(t, "api.prod.whoop.com", page.Host)
+	require.Equal(t, "our-id", page.Query().Get("client_id"))
+	require.NotContains(t, source.URL, "our-secret")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/googlehealth"
 	"github.com/healthlab-dev/healthlab/adapters/providers/oura"
 	"github.com/healthlab-dev/healthlab/adapters/providers/polar"
+	"github.com/healthlab-dev/healthlab/adapters/providers/registry"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
 	"github.com/healthlab-dev/healthlab/adapters/providers/suunto"
@@ -37,19 +38,18 @@ const (
 
 // doubles are the providers that have a double.
 var doubles = []struct {
-	record  healthdata.Provider
-	connect func(rest.Client, *rest.Options) (*rest.Connector, error)
-	serve   func(double.Options) http.Handler
+	slug  string
+	serve func(double.Options) http.Handler
 }{
-	{dexcom.Record(dexcom.Europe), func(c rest.Client, o *rest.Options) (*rest.Connector, error) { return dexcom.New(dexcom.Europe, c, o) }, handlerOf(double.Dexcom)},
-	{googlehealth.Record(), googlehealth.New, handlerOf(double.GoogleHealth)},
-	{oura.Record(), oura.New, handlerOf(double.Oura)},
-	{polar.Record(), polar.New, handlerOf(double.Polar)},
-	{strava.Record(), strava.New, handlerOf(double.Strava)},
-	{suunto.Record(), suunto.New, handlerOf(double.Suunto)},
-	{wahoo.Record(), wahoo.New, handlerOf(double.Wahoo)},
-	{whoop.Record(), whoop.New, handlerOf(double.Whoop)},
-	{withings.Record(), withings.New, handlerOf(double.Withings)},
+	{dexcom.Europe.Slug(), handlerOf(double.Dexcom)},
+	{googlehealth.Slug, handlerOf(double.GoogleHealth)},
+	{oura.Slug, handlerOf(double.Oura)},
+	{polar.Slug, handlerOf(double.Polar)},
+	{strava.Slug, handlerOf(double.Strava)},
+	{suunto.Slug, handlerOf(double.Suunto)},
+	{wahoo.Slug, handlerOf(double.Wahoo)},
+	{whoop.Slug, handlerOf(double.Whoop)},
+	{withings.Slug, handlerOf(double.Withings)},
 }
 
 // handlerOf leaves out the truth of a double.
@@ -75,15 +75,15 @@ func (c *config) startDoubles(ctx context.Context, url string) error {
 		server := &http.Server{Handler: d.serve(double.Options{People: people}), ReadHeaderTimeout: requestTimeout}
 		go func() { _ = server.Serve(listener) }() // it ends with ctx
 		context.AfterFunc(ctx, func() { _ = server.Close() })
-		slug := d.record.Slug
-		connector, err := d.connect(rest.Client{ID: "id", Secret: "secret", Key: double.SuuntoKey}, &rest.Options{
+		provider := registry.Find(d.slug)
+		connector, err := provider.New(rest.Client{ID: "id", Secret: "secret", Key: double.SuuntoKey}, &rest.Options{
 			Guard: c.guard(), Origin: "http://" + listener.Addr().String(), VerifyToken: doubleWord,
-			MessageURL: url + "/v2/link/push/" + slug + "?token=" + doubleWord,
+			MessageURL: url + "/v2/link/push/" + d.slug + "?token=" + doubleWord,
 		})
 		if err != nil {
-			return fmt.Errorf("-doubles: %s: %w", slug, err)
+			return fmt.Errorf("-doubles: %s: %w", d.slug, err)
 		}
-		record := d.record
+		record := provider.Record()
 		record.Name += " (double)"
 		c.served = append(c.served, connected{record, connector.Flows()})
 	}
