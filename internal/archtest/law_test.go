@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook", "accesslog",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook", "accesslog", "personkey",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/browse":   {},
 
 	"accesslog":               {"."},
+	"personkey":               {"."},
 	"webhook":                 {".", "internal/fsm", "internal/work"},
 	"healthdata/series":       {".", "internal/fsm", "internal/work"},
 	"healthdata":              {".", "internal/fsm", "internal/work", "healthdata/series"},
@@ -96,6 +97,7 @@ var modules = map[string][]string{
 	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
 	"accesslog":               {"github.com/google/uuid"},
+	"personkey":               {},
 	"healthdata/series":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata/organisation": {"github.com/google/uuid"},

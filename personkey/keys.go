@@ -1,0 +1,344 @@
+// Package personkey encrypts personal data with a key of its own for each person. Who deletes
+// the key erases the person from backups, logs and copies as well.
+//
+//	keys := personkey.New(store, sealer, nil)
+//	box, err := keys.Seal(ctx, personkey.Ref{Team: team, User: user}, "order/"+id, doc)
+//	doc, err := keys.Open(ctx, personkey.Ref{Team: team, User: user}, "order/"+id, box)
+//	err = keys.Delete(ctx, personkey.Ref{Team: team, User: user}) // no box of the person opens
+//
+// The names to know: [Keys] seals and opens; [Store] keeps the sealed keys, which a host
+// backs up apart from the data; [Ref] names whose key it is; [Keys.Tokens] makes what is
+// searched by equality; [Keys.Rotate] seals the keys under a newer key of the host.
+//
+// It does not encrypt secrets of the host (see [healthlab.Sealer]) and no files (each has a
+// key of its own).
+package personkey
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Ref names whose key it is: a user's, or with a zero User the team's own, for data that is
+// about no one user.
+type Ref struct {
+	Team healthlab.TeamID
+	User healthlab.UserID
+}
+
+// ErrErased is a [healthlab.NotFound]: the key was deleted, or never was in this store.
+var ErrErased = fmt.Errorf("%w: the key of the person was deleted", healthlab.NotFound)
+
+// Options adjusts Keys. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Cached is how many opened keys are kept in memory. Default 10,000.
+	Cached int
+	// Lifetime is how long an opened key is kept in memory. After a deletion in another
+	// process, data opens here for at most so long. Default 5 minutes.
+	Lifetime time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Keys encrypts with the keys of persons. A nil *Keys leaves everything in clear: what it
+// seals is the plaintext. Safe for concurrent use.
+type Keys struct {
+	store  Store
+	sealer healthlab.Sealer
+	opts   Options
+
+	mu     sync.Mutex // guards opened
+	opened map[Ref]cached
+}
+
+type cached struct {
+	key   *key
+	until time.Time
+}
+
+// key is an opened key: AES-256-GCM for boxes, HMAC-SHA-256 for digests and tokens, each
+// under a key derived from it.
+type key struct {
+	aead cipher.AEAD
+	mac  []byte
+}
+
+// keyBytes is the length of a key.
+const keyBytes = 32
+
+// New returns Keys over a store. sealer encrypts each key.
+func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
+	k := &Keys{store: store, sealer: sealer, opened: map[Ref]cached{}}
+	if opts != nil {
+		k.opts = *opts
+	}
+	if k.opts.Cached <= 0 {
+		k.opts.Cached = 10_000
+	}
+	if k.opts.Lifetime <= 0 {
+		k.opts.Lifetime = 5 * time.Minute
+	}
+	if k.opts.Now == nil {
+		k.opts.Now = time.Now
+	}
+	return k
+}
+
+// format is the first byte of a box. No plaintext of a store begins with it.
+const format = 1
+
+// Seal encrypts plain with the key of a person, and makes the key if there is none. bound
+// names the row: a box that is copied to another row does not open. ErrErased if the key was
+// deleted.
+func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([]byte, error) {
+	if k == nil {
+		return plain, nil
+	}
+	key, err := k.ensure(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	box := make([]byte, 1+key.aead.NonceSize(), 1+key.aead.NonceSize()+len(plain)+key.aead.Overhead())
+	box[0] = format
+	if _, err := rand.Read(box[1:]); err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return key.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil
+}
+
+// Sealed reports whether data of a store is a box.
+func Sealed(data []byte) bool { return len(data) > 0 && data[0] == format }
+
+// Open decrypts a box; what was stored without encryption is returned as it is. ErrErased if
+// the key was deleted, Invalid if the box is another row's or damaged.
+func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
+	if !Sealed(box) {
+		return box, nil
+	}
+	if k == nil {
+		return nil, fmt.Errorf("open: %w: the data is encrypted, and the store has no keys", healthlab.Unavailable)
+	}
+	key, err := k.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	nonce := key.aead.NonceSize()
+	if len(box) < 1+nonce {
+		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
+	}
+	plain, err := key.aead.Open(nil, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
+	if err != nil {
+		return nil, fmt.Errorf("open: %w: the box does not open with the key of its person", healthlab.Invalid)
+	}
+	return plain, nil
+}
+
+// extra is what a box is bound to.
+func extra(ref Ref, bound string) []byte {
+	b := make([]byte, 0, 32+len(bound))
+	b = append(append(b, ref.Team.UUID[:]...), ref.User.UUID[:]...)
+	return append(b, bound...)
+}
+
+// Digest returns 32 bytes that are equal for equal data of one person, and tell nothing
+// without the key. With a nil *Keys it is the SHA-256.
+func (k *Keys) Digest(ctx context.Context, ref Ref, data []byte) ([]byte, error) {
+	if k == nil {
+		sum := sha256.Sum256(data)
+		return sum[:], nil
+	}
+	key, err := k.ensure(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return key.sum(data), nil
+}
+
+func (k *key) sum(data []byte) []byte {
+	h := hmac.New(sha256.New, k.mac)
+	h.Write(data)
+	return h.Sum(nil)
+}
+
+// Tokens returns a number for each term: the same for the same term within a team, so that a
+// store finds rows by equality. It is the HMAC of the term under the team's own key, cut to
+// 64 bits. With a nil *Keys it is a hash that anyone can compute.
+func (k *Keys) Tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
+	out := make([]int64, 0, len(terms))
+	if len(terms) == 0 {
+		return out, nil
+	}
+	sum := func(data []byte) []byte { s := sha256.Sum256(data); return s[:] }
+	if k != nil {
+		key, err := k.ensure(ctx, Ref{Team: team})
+		if err != nil {
+			return nil, err
+		}
+		sum = key.sum
+	}
+	for _, t := range terms {
+		out = append(out, int64(binary.BigEndian.Uint64(sum([]byte("term "+t))))) //nolint:gosec // all 64 bits are meant
+	}
+	return out, nil
+}
+
+// Load opens the keys of many persons with one call of the Store, so that the calls of Open
+// that follow need none. Keys that were deleted are passed over.
+func (k *Keys) Load(ctx context.Context, refs []Ref) error {
+	if k == nil {
+		return nil
+	}
+	var missing []Ref
+	seen := make(map[Ref]bool, len(refs))
+	for _, ref := range refs {
+		if !seen[ref] && k.remembered(ref) == nil {
+			missing = append(missing, ref)
+		}
+		seen[ref] = true
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found, err := k.store.Find(ctx, missing)
+	if err != nil {
+		return fmt.Errorf("find the keys of persons: %w", err)
+	}
+	for _, e := range found {
+		if _, err := k.open(ctx, e); err != nil && !errors.Is(err, ErrErased) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete removes the key of a person for good: nothing that was encrypted with it opens, and
+// no key is made for the person again. Deleting twice is no error.
+func (k *Keys) Delete(ctx context.Context, ref Ref) error {
+	if k == nil {
+		return nil
+	}
+	if err := k.store.Delete(ctx, ref); err != nil {
+		return fmt.Errorf("delete the key of a person: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.opened, ref)
+	return nil
+}
+
+// find returns the key of a person. ErrErased if there is none.
+func (k *Keys) find(ctx context.Context, ref Ref) (*key, error) {
+	if key := k.remembered(ref); key != nil {
+		return key, nil
+	}
+	found, err := k.store.Find(ctx, []Ref{ref})
+	if err != nil {
+		return nil, fmt.Errorf("find the key of a person: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, ErrErased
+	}
+	return k.open(ctx, found[0])
+}
+
+// ensure returns the key of a person, and makes one for a person who has had none.
+func (k *Keys) ensure(ctx context.Context, ref Ref) (*key, error) {
+	if key := k.remembered(ref); key != nil {
+		return key, nil
+	}
+	found, err := k.store.Find(ctx, []Ref{ref})
+	if err != nil {
+		return nil, fmt.Errorf("find the key of a person: %w", err)
+	}
+	if len(found) > 0 {
+		return k.open(ctx, found[0])
+	}
+	secret := make([]byte, keyBytes)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, fmt.Errorf("make the key of a person: %w", err)
+	}
+	sealed, err := k.sealer.Seal(ctx, secret, extra(ref, ofKey))
+	if err != nil {
+		return nil, fmt.Errorf("seal the key of a person: %w", err)
+	}
+	kept, err := k.store.Insert(ctx, Entry{ref, sealed})
+	if err != nil {
+		return nil, fmt.Errorf("keep the key of a person: %w", err)
+	}
+	return k.open(ctx, kept)
+}
+
+// ofKey is what sealed keys are bound to, besides their person.
+const ofKey = "person key"
+
+// open unseals a key and remembers it.
+func (k *Keys) open(ctx context.Context, e Entry) (*key, error) {
+	if e.Key.KeyID == "" {
+		return nil, ErrErased
+	}
+	secret, err := k.sealer.Open(ctx, e.Key, extra(e.Ref, ofKey))
+	if err != nil {
+		return nil, fmt.Errorf("open the key of a person: %w", err)
+	}
+	key, err := derive(secret)
+	if err != nil {
+		return nil, err
+	}
+	now := k.opts.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for old, c := range k.opened { // any one makes room; an ended one does no harm
+		if len(k.opened) < k.opts.Cached && now.Before(c.until) {
+			break
+		}
+		delete(k.opened, old)
+	}
+	k.opened[e.Ref] = cached{key, now.Add(k.opts.Lifetime)}
+	return key, nil
+}
+
+func derive(secret []byte) (*key, error) {
+	boxes, err := hkdf.Key(sha256.New, secret, nil, "healthlab person: boxes", keyBytes)
+	if err != nil {
+		return nil, fmt.Errorf("derive from the key of a person: %w", err)
+	}
+	mac, err := hkdf.Key(sha256.New, secret, nil, "healthlab person: digests", keyBytes)
+	if err != nil {
+		return nil, fmt.Errorf("derive from the key of a person: %w", err)
+	}
+	block, err := aes.NewCipher(boxes)
+	if err != nil {
+		return nil, fmt.Errorf("derive from the key of a person: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	return &key{aead, mac}, err
+}
+
+// remembered returns an opened key from memory; nil if it is not there.
+func (k *Keys) remembered(ref Ref) *key {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, ok := k.opened[ref]
+	if !ok || !k.opts.Now().Before(c.until) {
+		return nil
+	}
+	return c.key
+}
+
+// String names no key.
+func (k *Keys) String() string { return "keys of persons" }
+
+// GoString is String.
+func (k *Keys) GoString() string { return k.String() }

@@ -1,0 +1,73 @@
+package personkey
+
+import (
+	"context"
+	"fmt"
+)
+
+// Progress says how far a rotation is.
+type Progress struct {
+	// Done keys were sealed under the newer key by this call, of Total that needed it when the
+	// call began.
+	Done, Total int
+}
+
+// rotatePage is how many keys a rotation reads at a time.
+const rotatePage = 500
+
+// Rotate seals every key under the current key of the Sealer, which still has the older ones.
+// Readers and writers go on meanwhile. A rotation that was stopped goes on where it was when
+// it is called again: what is done is not done twice. progress is called after each page; nil
+// for no reports.
+func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
+	probe, err := k.sealer.Seal(ctx, nil, []byte(ofKey))
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	current := probe.KeyID
+	counts, err := k.store.Count(ctx)
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	var p Progress
+	for id, n := range counts {
+		if id != current {
+			p.Total += n
+		}
+	}
+	for after := (Ref{}); ; {
+		page, err := k.store.Others(ctx, current, after, rotatePage)
+		if err != nil {
+			return fmt.Errorf("rotate: %w", err)
+		}
+		for _, e := range page {
+			next, err := k.reseal(ctx, e)
+			if err != nil {
+				return fmt.Errorf("rotate: %w", err)
+			}
+			if err := k.store.Replace(ctx, e, next); err != nil {
+				return fmt.Errorf("rotate: %w", err)
+			}
+			after = e.Ref
+			p.Done++
+		}
+		if progress != nil {
+			progress(p)
+		}
+		if len(page) < rotatePage {
+			return nil
+		}
+	}
+}
+
+// reseal seals a key under the current key of the sealer.
+func (k *Keys) reseal(ctx context.Context, e Entry) (Entry, error) {
+	bound := extra(e.Ref, ofKey)
+	secret, err := k.sealer.Open(ctx, e.Key, bound)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer clear(secret)
+	e.Key, err = k.sealer.Seal(ctx, secret, bound)
+	return e, err
+}
