@@ -106,29 +106,43 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 		r.Zone = time.UTC
 	}
 	w := c.window(r, &at, kinds[at.Kind])
-	req, err := c.request(ctx, w, secret.Access)
+	body, rates, err := c.ask(ctx, w, secret.Access)
 	if err != nil {
 		return page, err
+	}
+	page.Rates = rates
+	data, n, err := c.read(w, body)
+	if err != nil {
+		return page, err
+	}
+	page.Items = data[r.Resource]
+	page.Next, err = c.next(w, body, n, len(kinds))
+	return page, err
+}
+
+// ask makes one request, and returns the answer's body and what it says of limits. The body is
+// nil if there is no data.
+func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, []linking.Rate, error) {
+	req, err := c.request(ctx, w, token)
+	if err != nil {
+		return nil, nil, err
 	}
 	a, err := c.HTTP.Do(req)
 	if err != nil {
-		return page, err
+		return nil, nil, err
 	}
 	empty, err := c.verdict(w.kind, a)
 	if err != nil {
-		return page, err
+		return nil, nil, err
 	}
+	var rates []linking.Rate
 	if c.def.Rates != nil {
-		page.Rates = c.def.Rates(a.Header, c.HTTP.now())
+		rates = c.def.Rates(a.Header, c.HTTP.now())
 	}
-	n := 0
-	if !empty {
-		if page.Items, n, err = c.read(w, a.Body); err != nil {
-			return page, err
-		}
+	if empty {
+		return nil, rates, nil
 	}
-	page.Next, err = c.next(w, a.Body, n, len(kinds))
-	return page, err
+	return a.Body, rates, nil
 }
 
 // window returns what the next request is about.
@@ -281,8 +295,12 @@ func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
 	return false, Unavailable("fails", wait)
 }
 
-// read reads an answer: the items of the own kind, or what is kept of a joined one.
-func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) {
+// read reads an answer: the items of the own kind, or what is kept of a joined one. A nil body
+// has none.
+func (c *Connector) read(w *window, body []byte) (Data, int, error) {
+	if body == nil {
+		return nil, 0, nil
+	}
 	if w.kind == w.own {
 		all, err := w.own.items(body)
 		if err != nil {
@@ -299,7 +317,7 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 			b.id = w.Queue[0]
 		}
 		b.read(body, items)
-		return b.data[w.r.Resource], len(all), nil
+		return b.data, len(all), nil
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}

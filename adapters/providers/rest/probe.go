@@ -1,0 +1,87 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Probe is the first page of a kind that has data.
+type Probe struct {
+	// Kind is the kind's name, and Scopes and Resources are what it needs and makes.
+	Kind              string
+	Scopes, Resources []string
+	// Requests counts the requests that were made, with those for joined kinds and lists.
+	Requests int
+	// Items is how many items the page had. 0: there is no data in the range, or in the first
+	// requests that the range takes.
+	Items int
+	Data  Data
+	// Cursor goes on where an error ended the probe.
+	Cursor string
+}
+
+// maxProbe bounds the requests of one probe.
+const maxProbe = 10
+
+// Kinds returns the names of the kinds that make resources, in the order of the table.
+func (c *Connector) Kinds() (out []string) {
+	for i := range c.def.Kinds {
+		if len(c.def.Kinds[i].Resources) > 0 {
+			out = append(out, c.def.Kinds[i].Name)
+		}
+	}
+	return out
+}
+
+// Probe asks for a kind as Pull does until a page has items, with at most ten requests, to
+// check a connector against its provider. The request's Resource is set; its Cursor is that of a
+// probe that failed, or empty. Errors are those of Pull; the probe then has a Cursor and its
+// Requests. Invalid if no kind of this name makes a resource.
+func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullRequest) (Probe, error) {
+	own := c.def.kind(kind)
+	if own == nil || len(own.Resources) == 0 {
+		return Probe{}, fmt.Errorf("probe: %w: kind: must be one of %v", healthlab.Invalid, c.Kinds())
+	}
+	out := Probe{Kind: kind, Scopes: slices.Clone(own.Scopes), Resources: slices.Clone(own.Resources)}
+	secret, err := readTokens(r.Secret)
+	if err != nil {
+		return out, fmt.Errorf("probe: %w", err)
+	}
+	if r.Zone == nil {
+		r.Zone = time.UTC
+	}
+	if r.Resource = own.Resources[0]; own.JoinFor != nil {
+		r.Resource = own.JoinFor[0]
+	}
+	for more := true; more && out.Requests < maxProbe; more = r.Cursor != "" {
+		out.Cursor = r.Cursor
+		at, err := readCursor(r.Cursor)
+		if err != nil {
+			return out, fmt.Errorf("probe: %w", err)
+		}
+		w := c.window(&r, &at, own)
+		out.Requests++
+		body, _, err := c.ask(ctx, w, secret.Access)
+		if err != nil {
+			return out, fmt.Errorf("probe: %w", err)
+		}
+		data, n, err := c.read(w, body)
+		if err != nil {
+			return out, fmt.Errorf("probe: %w", err)
+		}
+		if w.kind == own && len(data) > 0 {
+			out.Items, out.Data, out.Cursor = n, data, ""
+			return out, nil
+		}
+		if r.Cursor, err = c.next(w, body, n, 1); err != nil {
+			return out, fmt.Errorf("probe: %w", err)
+		}
+	}
+	out.Cursor = ""
+	return out, nil
+}

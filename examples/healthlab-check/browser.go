@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// signInTime is how long a person may take to sign in.
+const signInTime = 10 * time.Minute
+
+// browser signs a person in: it prints an address, and waits for the callback.
+func (k *check) browser(ctx context.Context) (linking.Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, signInTime)
+	defer cancel()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", k.config.addr)
+	if err != nil {
+		return linking.Grant{}, fmt.Errorf("-addr: %w", err)
+	}
+	back := k.config.callback
+	if back == "" {
+		back = "http://" + listener.Addr().String() + "/callback"
+	}
+	state, verifier := word(), word()
+	sum := sha256.Sum256([]byte(verifier))
+	page, err := k.connector.Authorize(ctx, linking.AuthorizeRequest{
+		State: state, RedirectURL: back, Scopes: k.wanted(), Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
+	})
+	if err != nil {
+		return linking.Grant{}, errors.Join(err, listener.Close())
+	}
+	codes := make(chan string, 1)
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("state") != state {
+			http.Error(w, "this is not the sign-in that was begun", http.StatusBadRequest)
+			return
+		}
+		select {
+		case codes <- q.Get("code"): // empty if the person said no
+		default:
+		}
+		fmt.Fprintln(w, "Thank you. You can close this window.")
+	})}
+	go func() { _ = server.Serve(listener) }() // it ends with the server
+	defer server.Close()                       //nolint:errcheck // there is nothing to lose
+	fmt.Fprintf(k.out, "Register this callback at the provider: %s\nOpen this address and sign in:\n\n    %s\n\n", back, page)
+	var code string
+	select {
+	case <-ctx.Done():
+		return linking.Grant{}, errors.New("sign-in: no answer came to the callback")
+	case code = <-codes:
+	}
+	if code == "" {
+		return linking.Grant{}, errors.New("sign-in: the provider sent no code: the person said no, or the client, its callback or its scopes are not registered")
+	}
+	g, err := k.connector.Exchange(ctx, linking.ExchangeRequest{Code: code, RedirectURL: back, Verifier: verifier, Scopes: k.wanted()})
+	var refused *linking.Error
+	switch {
+	case errors.As(err, &refused):
+		return g, errors.New("sign-in: the provider does not take the code: the callback must be the registered one")
+	case err != nil:
+		return g, fmt.Errorf("sign-in: the code gives no token; the client id or secret may be wrong: %w", err)
+	}
+	return g, nil
+}
+
+// word is a random text of 43 characters.
+func word() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}

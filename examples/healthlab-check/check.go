@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// check is one run of the program.
+type check struct {
+	config    config
+	connector *rest.Connector
+	record    healthdata.Provider
+	out       io.Writer
+	now       func() time.Time
+	sleep     func(context.Context, time.Duration) error
+
+	grant  linking.Grant
+	failed int
+}
+
+// Words at the beginning of lines.
+const (
+	right   = "ok"
+	notice  = "note"
+	failure = "FAIL"
+)
+
+// say prints one line about a part.
+func (k *check) say(word, part, format string, args ...any) {
+	if word == failure {
+		k.failed++
+	}
+	fmt.Fprintf(k.out, "%-5s %-22s %s\n", word, part, fmt.Sprintf(format, args...))
+}
+
+func (k *check) run(ctx context.Context) error {
+	fmt.Fprintf(k.out, "%s (%s)\n", k.record.Name, k.record.Slug)
+	if err := k.signIn(ctx); err != nil {
+		return err
+	}
+	k.scopes()
+	k.renewal(ctx)
+	keep, err := newStorage(ctx, k.record, k.grant.ExternalUserID, k.now)
+	if err != nil {
+		return err
+	}
+	for _, kind := range k.connector.Kinds() {
+		if err := k.kind(ctx, kind, keep); err != nil {
+			return err
+		}
+	}
+	if k.config.revoke {
+		k.revocation(ctx)
+	}
+	if k.failed > 0 {
+		return errFailed
+	}
+	return nil
+}
+
+// signIn gets tokens: those of the file, or those of a sign-in in a browser.
+func (k *check) signIn(ctx context.Context) (err error) {
+	if k.config.token != "" {
+		t, err := readToken(k.config.token)
+		if err != nil {
+			return err
+		}
+		if k.grant.Secret, err = k.connector.Pack(t); err != nil {
+			return err
+		}
+		k.grant.ExternalUserID = k.config.account
+		k.say(right, "token", "read from the file")
+		return nil
+	}
+	if k.grant, err = k.browser(ctx); err != nil {
+		return err
+	}
+	k.say(right, "sign-in", "%s", lasts(k.grant.ExpiresAt, k.now()))
+	if k.grant.ExternalUserID == "" {
+		k.say(notice, "account", "the provider does not name the person")
+	} else {
+		k.say(right, "account", "the provider names the person")
+	}
+	return nil
+}
+
+// lasts says how long a token works.
+func lasts(until, now time.Time) string {
+	if until.IsZero() {
+		return "a token came; the provider does not say how long it works"
+	}
+	return "a token came, which works for " + until.Sub(now).Round(time.Minute).String()
+}
+
+// wanted are the scopes of all kinds.
+func (k *check) wanted() []string {
+	out := slices.Clone(k.connector.OAuth.Minimum)
+	for _, s := range k.record.Scopes {
+		out = append(out, s.Required...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (k *check) scopes() {
+	wanted := k.wanted()
+	missing := slices.DeleteFunc(slices.Clone(wanted), func(s string) bool { return slices.Contains(k.grant.Scopes, s) })
+	switch {
+	case len(wanted) == 0:
+		k.say(right, "scopes", "the provider has none")
+	case k.grant.Scopes == nil:
+		k.say(notice, "scopes", "the provider does not say which were granted")
+	case len(missing) == 0:
+		k.say(right, "scopes", "all %d are granted", len(wanted))
+	case slices.ContainsFunc(k.connector.OAuth.Minimum, func(s string) bool { return slices.Contains(missing, s) }):
+		k.say(failure, "scopes", "not granted, and needed by all kinds: %s", strings.Join(missing, ", "))
+	default:
+		k.say(notice, "scopes", "not granted: %s", strings.Join(missing, ", "))
+	}
+}
+
+// renewal exchanges the refresh token.
+func (k *check) renewal(ctx context.Context) {
+	before, err := k.connector.Unpack(k.grant.Secret)
+	if err != nil || before.Refresh == "" || k.config.clients == "" {
+		k.say(notice, "renewal", "there is no refresh token, or no client to use it")
+		return
+	}
+	if err := k.renew(ctx); err != nil {
+		k.say(failure, "renewal", "%v", err)
+		return
+	}
+	after, err := k.connector.Unpack(k.grant.Secret)
+	what := "the refresh token stays"
+	if err != nil || after.Refresh != before.Refresh {
+		what = "the refresh token rotates"
+	}
+	k.say(right, "renewal", "%s; %s", lasts(k.grant.ExpiresAt, k.now()), what)
+}
+
+func (k *check) renew(ctx context.Context) error {
+	return k.patiently(ctx, func() error {
+		fresh, err := k.connector.Refresh(ctx, k.grant.Secret)
+		if err == nil {
+			k.grant.Secret, k.grant.ExpiresAt = fresh.Secret, fresh.ExpiresAt
+		}
+		return err
+	})
+}
+
+func (k *check) revocation(ctx context.Context) {
+	revoker := k.connector.Flows().Revoker
+	if revoker == nil {
+		k.say(notice, "revocation", "the provider has no way")
+		return
+	}
+	if err := k.patiently(ctx, func() error { return revoker.Revoke(ctx, k.grant.Secret) }); err != nil {
+		k.say(failure, "revocation", "%v", err)
+		return
+	}
+	k.say(right, "revocation", "the grant has ended")
+}
+
+const (
+	// tries bounds how often a request is made.
+	tries = 4
+	// pause is the wait after an answer that says nothing of one.
+	pause = 2 * time.Second
+)
+
+// patiently calls do until the provider is there and takes the request.
+func (k *check) patiently(ctx context.Context, do func() error) (err error) {
+	for range tries {
+		err = do()
+		var said interface{ RetryAfter() time.Duration }
+		if err == nil || !errors.As(err, &said) {
+			return err
+		}
+		wait := said.RetryAfter()
+		if wait <= 0 {
+			wait = pause
+		}
+		if wait > k.config.wait {
+			return fmt.Errorf("%w; the provider asks to wait for %s, which is longer than -wait", err, wait.Round(time.Second))
+		}
+		if slept := k.sleep(ctx, wait); slept != nil {
+			return slept
+		}
+	}
+	return err
+}
+
+// kind asks for one page of a kind. Its error ends the program.
+func (k *check) kind(ctx context.Context, name string, keep *storage) error {
+	now := k.now()
+	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}
+	if id := k.grant.ExternalUserID; id != "" {
+		request.ExternalUserID = &id
+	}
+	var probe rest.Probe
+	requests, renewed := 0, false
+	try := func() (err error) {
+		request.Secret = k.grant.Secret
+		probe, err = k.connector.Probe(ctx, name, request)
+		request.Cursor = probe.Cursor
+		requests += probe.Requests
+		return err
+	}
+	err := k.patiently(ctx, func() error {
+		err := try()
+		if errors.Is(err, healthlab.Unauthenticated) && !renewed && k.config.clients != "" {
+			if renewed = true; k.renew(ctx) == nil {
+				err = try()
+			}
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	missing := slices.DeleteFunc(slices.Clone(probe.Scopes), func(s string) bool {
+		return k.grant.Scopes == nil || slices.Contains(k.grant.Scopes, s)
+	})
+	switch {
+	case err != nil && len(missing) > 0:
+		k.say(notice, name, "not granted: %s", strings.Join(missing, ", "))
+		return nil
+	case err != nil:
+		k.say(failure, name, "%v", err)
+		return nil
+	case len(probe.Data) == 0:
+		k.say(notice, name, "no data in %d days (requests: %d)", k.config.days, requests)
+		return nil
+	}
+	problems, err := keep.take(ctx, probe.Data)
+	if err != nil {
+		return err
+	}
+	word := right
+	if len(problems) > 0 {
+		word = failure
+	}
+	k.say(word, name, "%s (requests: %d)", gave(&probe), requests)
+	for _, text := range slices.Sorted(maps.Keys(problems)) {
+		fmt.Fprintf(k.out, "%29s%d times: %s\n", "", problems[text], text)
+	}
+	return nil
+}
+
+// gave says what a page gave, and which resources of the kind it did not give.
+func gave(p *rest.Probe) string {
+	var parts, none []string
+	for _, resource := range p.Resources {
+		n := 0
+		for i := range p.Data[resource] {
+			x := &p.Data[resource][i]
+			n += len(x.Samples) + len(x.Summaries)
+			if resource == "device" && x.Device != nil {
+				n++
+			}
+		}
+		if n == 0 {
+			none = append(none, resource)
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, resource))
+	}
+	text := fmt.Sprintf("%d items: %s", p.Items, strings.Join(parts, ", "))
+	if len(none) > 0 {
+		text += "; no " + strings.Join(none, ", ")
+	}
+	return text
+}
