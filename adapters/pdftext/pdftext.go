@@ -134,7 +134,15 @@ func (x *Extractor) Extract(ctx context.Context, file labreport.File, page func(
 		return fmt.Errorf("read pdf: %w", err)
 	}
 	defer s.close(ctx)
-	if err := s.extract(ctx, page); err != nil {
+	var stopped error // by the caller
+	err = s.extract(ctx, func(p labreport.Page) error {
+		stopped = page(p)
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		return stopped
+	case err != nil:
 		return fmt.Errorf("read pdf: %w", err)
 	}
 	return nil

@@ -46,6 +46,9 @@ func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
 // Pull returns some days of a resource, or lets the person's fate happen.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	if ctx.Err() != nil {
+		return linking.PullPage{}, ctx.Err()
+	}
 	t, times, err := c.admit(r.Secret, r.User, r.Resource)
 	if err != nil {
 		return linking.PullPage{}, err

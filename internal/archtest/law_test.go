@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"internal/archtest": {},
 	"internal/pgtest":   {".", "adapters/postgres/embedded"},
 	"internal/browse":   {},
+	"internal/mutant":   {},
 
 	"accesslog":               {"."},
 	"personkey":               {"."},
@@ -46,6 +47,11 @@ var mayImport = map[string][]string{
 	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"orders/documents":        {".", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"labreport":               {".", "internal/fsm", "internal/work"},
+
+	// Conformance suites stand beside the interfaces that they test.
+	"webhook/webhooktest":     {".", "webhook"},
+	"labreport/labreporttest": {".", "labreport"},
+	"linking/linkingtest":     {".", "linking", "healthdata"},
 
 	"webhook/webhookmock":     {"webhook"},
 	"labreport/labreportmock": {"labreport"},
@@ -84,7 +90,8 @@ var testsMayImport = map[string][]string{
 
 // everyTest lists the packages that any test may import in addition.
 var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse",
-	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock"}
+	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock",
+	"webhook/webhooktest", "labreport/labreporttest", "linking/linkingtest", "internal/mutant"}
 
 // modules lists the third-party modules that a package may import.
 var modules = map[string][]string{
@@ -93,6 +100,7 @@ var modules = map[string][]string{
 	"internal/work":     {},
 	"internal/prove":    {},
 	"internal/archtest": {},
+	"internal/mutant":   testModules,
 	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
 	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
@@ -116,6 +124,9 @@ var modules = map[string][]string{
 	"aggregate/parquet":       {"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
 	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"webhook/webhooktest":     testModules,
+	"labreport/labreporttest": testModules,
+	"linking/linkingtest":     testModules,
 	"webhook/webhookmock":     {"go.uber.org/mock/gomock"},
 	"labreport/labreportmock": {"go.uber.org/mock/gomock"},
 	"linking/linkingmock":     {"go.uber.org/mock/gomock"},
@@ -158,7 +169,7 @@ var testModules = []string{
 // importers for which the function returns true.
 var std = map[string]func(pkg string) bool{
 	"testing": func(pkg string) bool {
-		return pkg == "adapters/storetest" || pkg == "internal/pgtest" || pkg == "internal/browse"
+		return isSuite(pkg) || pkg == "internal/pgtest" || pkg == "internal/browse" || pkg == "internal/mutant"
 	},
 	"net/http":       func(pkg string) bool { return !inDomain(pkg) || within(pkg, "webhook") },
 	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
@@ -175,6 +186,12 @@ func row(table map[string][]string, pkg string) (allowed []string, ok bool) {
 			return allowed, ok && (p != "." || pkg == ".")
 		}
 	}
+}
+
+// isSuite reports whether pkg holds conformance suites: adapters/storetest, or webhooktest
+// beside the interfaces of webhook.
+func isSuite(pkg string) bool {
+	return pkg == "adapters/storetest" || inDomain(pkg) && path.Base(pkg) == path.Base(path.Dir(pkg))+"test"
 }
 
 // within reports whether pkg is folder or below it.
