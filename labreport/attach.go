@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // stacked reads results whose parts stand under each other: the name above the
@@ -212,7 +216,7 @@ func (d *document) continuesName(i, lastRow int) bool {
 	tokens := l.tokens
 	text := textOf(tokens)
 	last := tokens[len(tokens)-1]
-	unit, isUnit := ParseUnit(last.text)
+	unit, isUnit := ucum.Parse(last.text)
 	isUnit = isUnit && strings.HasPrefix(last.text, "(") && strings.HasSuffix(last.text, ")")
 	takeUnit := func() {
 		if isUnit && r.unitText == "" {
@@ -232,9 +236,9 @@ func (d *document) continuesName(i, lastRow int) bool {
 	}
 	joined := cleanName(textOf(name) + " " + text)
 	k := d.g.known(joined)
-	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1
-	have := termKey(r.name)
-	if words := termKey(text); len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) }) {
+	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, fold.IsDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1
+	have := loinc.Key(r.name)
+	if words := loinc.Key(text); len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) }) {
 		return false // it adds nothing to the name
 	}
 	if !(remark || k > 0.8 && k >= r.known-0.05 && (k >= 0.95 || d.g.known(text) < 0.8)) {
@@ -285,7 +289,7 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 	l := &d.lines[i]
 	cells := l.cells()
 	text := cleanName(textOf(cells[0]))
-	words := foldWords(text)
+	words := fold.Words(text)
 	if len(words) == 0 || len(words) > 9 || len(text) < 3 || sentence(l) || len(cells) > 2 {
 		return "", false
 	}
@@ -328,12 +332,12 @@ var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sampl
 // of the section after it. A title that names a specimen counts as such a line only before
 // the first row. It returns true if the line states nothing else.
 func (d *document) statesSpecimen(l *line, in *section) bool {
-	state := func(of Specimen) {
+	state := func(of loinc.Specimen) {
 		switch {
 		case len(d.rows) > 0:
 			in.specimen = of
-		case d.mixed || d.specimen != NoSpecimen && d.specimen != of && d.specimen != Blood:
-			d.mixed, d.specimen = true, NoSpecimen // the sections decide
+		case d.mixed || d.specimen != loinc.NoSpecimen && d.specimen != of && d.specimen != loinc.Blood:
+			d.mixed, d.specimen = true, loinc.NoSpecimen // the sections decide
 		default:
 			d.specimen = of
 		}
@@ -342,20 +346,20 @@ func (d *document) statesSpecimen(l *line, in *section) bool {
 	for i, c := range cells {
 		text := textOf(c)
 		if m := reSpecimen.FindStringSubmatch(text); m != nil {
-			if of := onlySpecimen(m[1]); of != NoSpecimen {
+			if of := loinc.StatedSpecimen(m[1]); of != loinc.NoSpecimen {
 				state(of)
 				return true
 			}
 		}
 		if i+1 < len(cells) && reSpecimen.MatchString(strings.TrimRight(text, ":")+": x") {
-			if of := onlySpecimen(textOf(cells[i+1])); of != NoSpecimen {
+			if of := loinc.StatedSpecimen(textOf(cells[i+1])); of != loinc.NoSpecimen {
 				state(of)
 				return true
 			}
 		}
 	}
 	if len(d.rows) == 0 && len(cells) == 1 && len(l.tokens) <= 6 && !sentence(l) {
-		if of := onlySpecimen(l.text()); of != NoSpecimen && of != OtherSpecimen && of != Blood {
+		if of := loinc.StatedSpecimen(l.text()); of != loinc.NoSpecimen && of != loinc.OtherSpecimen && of != loinc.Blood {
 			state(of)
 		}
 	}
@@ -364,16 +368,16 @@ func (d *document) statesSpecimen(l *line, in *section) bool {
 
 // specimenFor returns the specimen that the row, its section or the report states, in this
 // order.
-func (d *document) specimenFor(p *parsed, in section) Specimen {
+func (d *document) specimenFor(p *parsed, in section) loinc.Specimen {
 	for _, s := range p.pieces {
 		if s.role == rNote {
-			if of := specimenOf(textOf(p.line.tokens[s.from:s.to])); of != NoSpecimen {
+			if of := loinc.SpecimenOf(textOf(p.line.tokens[s.from:s.to])); of != loinc.NoSpecimen {
 				return of
 			}
 		}
 	}
-	weak := slices.ContainsFunc(termKey(in.name), func(w string) bool { return departments[w] })
-	if in.specimen != NoSpecimen && !(weak && d.specimen != NoSpecimen) {
+	weak := slices.ContainsFunc(loinc.Key(in.name), func(w string) bool { return departments[w] })
+	if in.specimen != loinc.NoSpecimen && !(weak && d.specimen != loinc.NoSpecimen) {
 		return in.specimen
 	}
 	return d.specimen

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // Bounds are the two ends of a reference range. A nil end is open.
@@ -36,7 +39,7 @@ var groupWords = words("group")
 
 // byGroups reports whether a range is one of several, by sex, age or state.
 func byGroups(s string) bool {
-	return slices.ContainsFunc(foldWords(s), func(w string) bool { return groupWords[w] })
+	return slices.ContainsFunc(fold.Words(s), func(w string) bool { return groupWords[w] })
 }
 
 // categoryWords begin the categories that reCategory takes the bounds of.
@@ -67,7 +70,7 @@ func parseBounds(s string) (Bounds, bool) {
 	if b, ok := oneRange(s); ok {
 		return b, true
 	}
-	if strings.IndexFunc(s, isDigit) < 0 {
+	if strings.IndexFunc(s, fold.IsDigit) < 0 {
 		return Bounds{}, false
 	}
 	if byGroups(s) {
@@ -97,7 +100,7 @@ func oneRange(s string) (Bounds, bool) {
 	if strings.ContainsAny(s, "<>=") {
 		s = turned.Replace(reOrEqual.ReplaceAllString(s, "$1="))
 	}
-	if !isDigit(rune(s[0])) {
+	if !fold.IsDigit(rune(s[0])) {
 		s = withoutWords(s)
 	}
 	if b, ok := bareRange(s); ok {
@@ -119,7 +122,7 @@ func oneRange(s string) (Bounds, bool) {
 		if i < 0 {
 			break
 		}
-		if _, ok := ParseUnit(s[i+1:]); ok {
+		if _, ok := ucum.Parse(s[i+1:]); ok {
 			if b, ok := bareRange(strings.TrimSpace(s[:i])); ok {
 				return b, true
 			}
@@ -127,7 +130,7 @@ func oneRange(s string) (Bounds, bool) {
 		cut = i
 	}
 	if m := reAfterNum.FindStringSubmatch(s); m != nil {
-		if _, ok := ParseUnit(m[2]); ok {
+		if _, ok := ucum.Parse(m[2]); ok {
 			return bareRange(m[1])
 		}
 	}
@@ -173,7 +176,7 @@ func withoutWords(s string) string {
 func withoutUnit(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexByte(s, ' '); i > 0 {
-		if _, ok := ParseUnit(s[i+1:]); ok {
+		if _, ok := ucum.Parse(s[i+1:]); ok {
 			return s[:i], true
 		}
 		return s, false
@@ -307,7 +310,7 @@ var flagWords = lists(map[Interpretation]string{
 
 // flagMeaning returns what a printed flag means.
 func flagMeaning(s string) (Interpretation, bool) {
-	key := strings.ToLower(plain(strings.TrimSpace(s)))
+	key := strings.ToLower(fold.Plain(strings.TrimSpace(s)))
 	if m, ok := flagWords[key]; ok {
 		return m, true
 	}
@@ -349,7 +352,7 @@ func inWords(value, expected string) Interpretation {
 	if !okV || !okE || v == "none" || e == "none" {
 		return Unclear
 	}
-	if v == e || fold(value) == fold(expected) {
+	if v == e || fold.String(value) == fold.String(expected) {
 		return Normal
 	}
 	if strings.HasPrefix(v, "titer") && strings.HasPrefix(e, "titer") {

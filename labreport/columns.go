@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // role is what a stretch of a line is.
@@ -38,7 +40,7 @@ var headWords = wordsBy("heading", headingRoles)
 var headShapes = func() map[string]role {
 	out := map[string]role{}
 	for _, phrase := range slices.Sorted(maps.Keys(headWords)) {
-		shape := alike.Replace(phrase)
+		shape := fold.Shape(phrase)
 		if _, taken := out[shape]; !taken {
 			out[shape] = headWords[phrase]
 		}
@@ -59,7 +61,7 @@ func heading(l line) []column {
 	for _, cell := range l.cells() {
 		var words []token
 		for _, t := range cell {
-			if len(foldWords(t.text)) > 0 || strings.ContainsAny(t.text, "+-") && len(t.text) <= 3 {
+			if len(fold.Words(t.text)) > 0 || strings.ContainsAny(t.text, "+-") && len(t.text) <= 3 {
 				words = append(words, t)
 			}
 		}
@@ -174,7 +176,7 @@ func headPhrase(words []token) (role, int) {
 	for n := min(4, len(words)); n > 0; n-- {
 		var parts []string
 		for _, w := range words[:n] {
-			f := foldWords(w.text)
+			f := fold.Words(w.text)
 			if len(f) == 0 {
 				f = []string{w.text}
 			}
@@ -184,7 +186,7 @@ func headPhrase(words []token) (role, int) {
 		if r, ok := headWords[phrase]; ok {
 			return r, n
 		}
-		if r, ok := headShapes[alike.Replace(phrase)]; ok && len(phrase) >= 5 {
+		if r, ok := headShapes[fold.Shape(phrase)]; ok && len(phrase) >= 5 {
 			return r, n
 		}
 	}

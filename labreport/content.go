@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // wordUnits are units that are words of names too: "ANA Titer", "INR".
@@ -45,7 +48,7 @@ func (s *search) byColumn(r role, tokens []token, text string) float64 {
 		return impossible
 	}
 	if r == rRange {
-		if n > 6 || looksLikeDate(strings.Trim(text, "()[]")) || strings.IndexFunc(text, isDigit) >= 0 && strings.Count(text, "(") != strings.Count(text, ")") {
+		if n > 6 || looksLikeDate(strings.Trim(text, "()[]")) || strings.IndexFunc(text, fold.IsDigit) >= 0 && strings.Count(text, "(") != strings.Count(text, ")") {
 			return impossible
 		}
 		return -0.6
@@ -54,7 +57,7 @@ func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	if n > 4 || strings.IndexFunc(t, unicode.IsLetter) < 0 || strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") || looksLikeDate(t) {
 		return impossible
 	}
-	if _, unit := ParseUnit(t); unit {
+	if _, unit := ucum.Parse(t); unit {
 		return impossible
 	}
 	if _, flag := flagMeaning(t); flag {
@@ -124,7 +127,7 @@ func (s *search) fit(r role, tokens []token, text string) float64 {
 
 func (s *search) unitContent(text string, n int) float64 {
 	t := strings.TrimSpace(strings.TrimRight(text, ",;:"))
-	if _, ok := ParseUnit(t); ok {
+	if _, ok := ucum.Parse(t); ok {
 		if wordUnits[strings.ToLower(t)] {
 			return 2
 		}
@@ -140,7 +143,7 @@ func (s *search) unitContent(text string, n int) float64 {
 		return 1.2
 	}
 	if s.g.image && n == 1 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
-		if _, _, ok := units().repair(t); ok || readsAsShort(t) || rePower.MatchString(strings.ToLower(strings.Trim(t, "()"))) || reFiltration.MatchString(strings.ToLower(t)) {
+		if ucum.Misread(t) {
 			return 2
 		}
 	}
@@ -216,7 +219,7 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 		if letters < 2 {
 			return impossible
 		}
-		if _, unit := ParseUnit(name); unit {
+		if _, unit := ucum.Parse(name); unit {
 			return impossible
 		}
 		v = 1 - 0.2*float64(max(0, len(tokens)-4))
@@ -226,7 +229,7 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 				if reNum.MatchString(toPoint(c, s.g.decimals)) {
 					v -= 0.9
 				}
-				if _, ok := ParseUnit(c); ok && len(c) > 1 {
+				if _, ok := ucum.Parse(c); ok && len(c) > 1 {
 					v -= 2.5
 				}
 			}
@@ -294,7 +297,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 	if looksLikeDate(strings.Trim(text, "()[]")) {
 		return impossible
 	}
-	if strings.IndexFunc(t, isDigit) >= 0 {
+	if strings.IndexFunc(t, fold.IsDigit) >= 0 {
 		if bracket := strings.Count(t, "(") != strings.Count(t, ")"); bracket {
 			return impossible
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // CorrectionAction is what a correction does to the draft.
@@ -50,7 +52,7 @@ type AddedRow struct {
 	Units           string         `json:"units,omitempty"`
 	ReferenceRange  string         `json:"reference_range,omitempty"`
 	SourcePanelName string         `json:"source_panel_name,omitempty"`
-	SampleType      Specimen       `json:"sample_type,omitempty"`
+	SampleType      loinc.Specimen `json:"sample_type,omitempty"`
 	Interpretation  Interpretation `json:"interpretation,omitempty"`
 	LoincCode       string         `json:"loinc_code,omitempty"`
 }
@@ -71,7 +73,7 @@ var (
 	resultFields = []string{fieldName, fieldValue, fieldUnits, fieldRange, fieldPanel, fieldSpecimen, fieldMeans, fieldCode}
 	// setFields cannot be cleared.
 	setFields       = []string{fieldName, fieldValue, fieldSpecimen, fieldMeans, "gender"}
-	specimenValues  = []Specimen{Urine, Blood, CapillaryBlood, Stool, Saliva, OtherSpecimen, NoSpecimen}
+	specimenValues  = []loinc.Specimen{loinc.Urine, loinc.Blood, loinc.CapillaryBlood, loinc.Stool, loinc.Saliva, loinc.OtherSpecimen, loinc.NoSpecimen}
 	interpretations = []Interpretation{Normal, Abnormal, Critical, Unclear}
 	genders         = []string{"male", "female", "other"}
 )
@@ -211,13 +213,13 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", maxCorrectedText), path...)
 	case field == fieldValue && reCommaDecimals.MatchString(v):
 		p.Add("number", "must be written with a decimal point and without group marks", path...)
-	case field == fieldSpecimen && !slices.Contains(specimenValues, Specimen(v)):
+	case field == fieldSpecimen && !slices.Contains(specimenValues, loinc.Specimen(v)):
 		p.Add("enum", fmt.Sprintf("must be one of %v", specimenValues), path...)
 	case field == fieldMeans && !slices.Contains(interpretations, Interpretation(v)):
 		p.Add("enum", fmt.Sprintf("must be one of %v", interpretations), path...)
 	case field == "gender" && !slices.Contains(genders, v):
 		p.Add("enum", fmt.Sprintf("must be one of %v", genders), path...)
-	case field == fieldCode && !ValidCode(v):
+	case field == fieldCode && !loinc.ValidCode(v):
 		p.Add("loinc_code", "must be a LOINC code with its check digit, as 2345-7", path...)
 	}
 }
@@ -307,7 +309,7 @@ func (r *Reader) corrected(res Result, changes []Correction, decimals Decimals) 
 		case fieldPanel:
 			row.SourcePanelName = v
 		case fieldSpecimen:
-			row.SampleType = Specimen(v)
+			row.SampleType = loinc.Specimen(v)
 		case fieldMeans:
 			row.Interpretation = Interpretation(v)
 		case fieldCode:
@@ -353,7 +355,7 @@ func (r *Reader) addedResult(row *AddedRow, decimals Decimals) Result {
 func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 	raw := RawRow{Name: row.TestName, Value: row.Value, Unit: row.Units, Range: toPointAll(row.ReferenceRange, decimals), Panel: row.SourcePanelName,
 		Flag: flag, Specimen: row.SampleType}
-	unit, _ := ParseUnit(row.Units)
+	unit, _ := ucum.Parse(row.Units)
 	out, _, _ := finish(r.catalogue, raw, raw.bounds(Point), unit, Point)
 	if row.ReferenceRange != "" {
 		out.ReferenceRange = ptr(row.ReferenceRange)
@@ -380,7 +382,7 @@ func (r *Reader) chosen(code string, candidates []Match) Match {
 		}
 	}
 	if t, err := r.catalogue.Term(code); err == nil {
-		return t.match(1)
+		return matchOf(t, 1)
 	}
 	return Match{LoincCode: code, Aliases: []string{}, ConfidenceScore: 1}
 }

@@ -1,6 +1,10 @@
 package labreport
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+)
 
 // Data is what a report says.
 type Data struct {
@@ -87,8 +91,8 @@ type Result struct {
 	MinReferenceRange *json.Number `json:"min_reference_range"`
 	MaxReferenceRange *json.Number `json:"max_reference_range"`
 	// SourcePanelName is the heading that the marker is printed under.
-	SourcePanelName *string  `json:"source_panel_name"`
-	SampleType      Specimen `json:"sample_type"`
+	SourcePanelName *string        `json:"source_panel_name"`
+	SampleType      loinc.Specimen `json:"sample_type"`
 	// MeasurementKind is direct, calculated, ratio or unknown.
 	MeasurementKind string `json:"measurement_kind"`
 	// Sensitivity is the class of the assay: sensitive, insensitive or unknown.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 var (
@@ -49,7 +51,7 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 		return m[0], m[0], false
 	}
 	if m := reDayMon.FindStringSubmatch(s); m != nil {
-		if mon, ok := months[fold(m[2])]; ok {
+		if mon, ok := months[fold.String(m[2])]; ok {
 			if d, ok := ymd(year(m[3]), strconv.Itoa(int(mon)), m[1]); ok {
 				return d, m[0], true
 			}
@@ -57,7 +59,7 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 		}
 	}
 	if m := reMonDay.FindStringSubmatch(s); m != nil {
-		if mon, ok := months[fold(m[1])]; ok {
+		if mon, ok := months[fold.String(m[1])]; ok {
 			if d, ok := ymd(m[3], strconv.Itoa(int(mon)), m[2]); ok {
 				return d, m[0], true
 			}

@@ -3,6 +3,8 @@ package labreport
 import (
 	"regexp"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 var (
@@ -18,7 +20,7 @@ var (
 func withPoint(value string, b Bounds, reference string) (string, bool) {
 	digits := strings.TrimLeft(value, "<>= ")
 	mark := value[:len(value)-len(digits)]
-	if digits == "" || len(digits) > 8 || strings.IndexFunc(digits, func(r rune) bool { return !isDigit(r) }) >= 0 {
+	if digits == "" || len(digits) > 8 || strings.IndexFunc(digits, func(r rune) bool { return !fold.IsDigit(r) }) >= 0 {
 		return "", false
 	}
 	if reLeadingZero.MatchString(digits) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // design is a layout of a report as parameters.
@@ -434,8 +435,8 @@ func (s *score) match(r report, d labreport.Data) {
 
 // meansSame reports whether two printed units are the same amount of the same.
 func meansSame(a, b string) bool {
-	u, ok1 := labreport.ParseUnit(a)
-	v, ok2 := labreport.ParseUnit(b)
+	u, ok1 := ucum.Parse(a)
+	v, ok2 := ucum.Parse(b)
 	n, ok := u.Factor(v)
 	return a == b || ok1 && ok2 && (u == v || ok && n > 0.999 && n < 1.001)
 }

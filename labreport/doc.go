@@ -11,14 +11,9 @@
 //     no model and no network, and it never guesses a digit: what it cannot read it
 //     leaves out or marks with a low confidence.
 //   - [TextExtractor] is where words come from: a PDF's text, an OCR engine.
-//   - [Catalogue] is where codes come from. [Embedded] holds about 750 common
-//     laboratory terms; [LoadLOINC] reads the published table instead.
+//   - [loinc.Catalogue] is where codes come from. [loinc.Embedded] holds about 750 common
+//     laboratory terms; [loinc.Load] reads the published table instead.
 //   - [Job] is one report on its way through the [Service]: staged, read, perhaps
 //     reviewed by a person, completed or failed.
 //   - [Evidence] is the receipt: page, box and confidence of every field.
-//
-// The embedded terms are content from LOINC (http://loinc.org), copyright Regenstrief
-// Institute, Inc. and the LOINC Committee, available at no cost under the license at
-// http://loinc.org/license; the units are UCUM codes. The folder data holds the
-// licence and the notices that must travel with them.
 package labreport

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 //go:embed data/given_names.txt
@@ -19,7 +21,7 @@ var givenNames = sync.OnceValue(func() map[string]bool {
 			continue
 		}
 		for _, w := range strings.Fields(l) {
-			m[fold(w)] = true
+			m[fold.String(w)] = true
 		}
 	}
 	return m

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 // piece is a stretch of a line with its role.
@@ -39,7 +42,7 @@ func (p *parsed) text(r role) string { return textOf(p.find(r)) }
 
 // grammar reads lines. It belongs to one document.
 type grammar struct {
-	catalogue Catalogue
+	catalogue loinc.Catalogue
 	decimals  Decimals
 	names     map[string]float64
 	ranges    map[string]ranged
@@ -47,7 +50,7 @@ type grammar struct {
 	image     bool
 }
 
-func newGrammar(c Catalogue) grammar {
+func newGrammar(c loinc.Catalogue) grammar {
 	return grammar{catalogue: c, names: map[string]float64{}, ranges: map[string]ranged{}, fits: map[stretch]float64{}}
 }
 
@@ -77,7 +80,7 @@ func (g *grammar) known(name string) float64 {
 	k := 0.0
 	if t, ok := g.catalogue.(interface{ exactly(string) float64 }); ok {
 		k = t.exactly(name)
-		if bare, inside := parentheses(name); k < 0.8 && inside != "" {
+		if bare, inside := fold.Parentheses(name); k < 0.8 && inside != "" {
 			k = max(k, 0.97*t.exactly(bare), 0.9*t.exactly(inside))
 		}
 	} else if found := g.find(name); len(found) > 0 && found[0].Likeness >= 0.85 {
@@ -90,7 +93,7 @@ func (g *grammar) known(name string) float64 {
 // bounds is parseBounds with a memory: the same stretches are asked of again and
 // again.
 func (g *grammar) bounds(text string) (Bounds, bool) {
-	if strings.IndexFunc(text, isDigit) < 0 {
+	if strings.IndexFunc(text, fold.IsDigit) < 0 {
 		return Bounds{}, false
 	}
 	if b, ok := g.ranges[text]; ok {
@@ -120,10 +123,10 @@ func (g *grammar) nearly(name string) float64 {
 
 // find asks the catalogue whether a name is an analyte's. One that cannot be asked
 // costs the codes, not the reading: the embedded names stand in for it.
-func (g *grammar) find(name string) []Found {
+func (g *grammar) find(name string) []loinc.Found {
 	found, err := g.catalogue.Find(name)
 	if err != nil {
-		found, _ = Embedded().Find(name)
+		found, _ = loinc.Embedded().Find(name)
 	}
 	return found
 }
@@ -140,7 +143,7 @@ func cleanName(s string) string {
 		s = reBullet.ReplaceAllString(s, "")
 	}
 	s = strings.TrimRight(s, " :;.,-=|")
-	if last, _ := utf8.DecodeLastRuneInString(s); !unicode.IsLetter(last) && !isDigit(last) {
+	if last, _ := utf8.DecodeLastRuneInString(s); !unicode.IsLetter(last) && !fold.IsDigit(last) {
 		s = reFootnote.ReplaceAllString(s, "")
 	}
 	s = strings.TrimLeft(s, " :;.,|*•-")

@@ -1,5 +1,9 @@
 package labreport
 
+import (
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+)
+
 // metaField is what a label of the frame of a report announces.
 type metaField uint8
 
@@ -33,7 +37,7 @@ func languageOf(lines []line) string {
 	votes := map[string]int{}
 	for i := range lines {
 		for _, t := range lines[i].tokens {
-			for _, w := range foldWords(t.text) {
+			for _, w := range fold.Words(t.text) {
 				if l := languageWords[w]; l != "" {
 					votes[l]++
 				}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 var (
@@ -53,7 +55,7 @@ func labName(lines []line, labelled []found, isRow func(int) bool) (found, bool)
 	}
 	for _, c := range labelled {
 		text := strings.Trim(reDash.Split(c.text, 2)[0], " .,;:")
-		if s := labScore(text) + 0.8; s > bestScore && len(foldWords(text)) >= 2 {
+		if s := labScore(text) + 0.8; s > bestScore && len(fold.Words(text)) >= 2 {
 			bestScore, best = s, found{text: text, tokens: c.tokens, page: c.page, conf: c.conf, weight: 0.9}
 		}
 	}
@@ -62,7 +64,7 @@ func labName(lines []line, labelled []found, isRow func(int) bool) (found, bool)
 
 // labScore says how much a text looks like the name of a laboratory.
 func labScore(s string) float64 {
-	words := foldWords(s)
+	words := fold.Words(s)
 	if len(words) == 0 || len(words) > 8 || len(s) < 4 {
 		return 0
 	}
@@ -71,7 +73,7 @@ func labScore(s string) float64 {
 		if titleWords[w] {
 			titles++
 		}
-		if strings.IndexFunc(w, isDigit) >= 0 {
+		if strings.IndexFunc(w, fold.IsDigit) >= 0 {
 			digits++
 		}
 	}

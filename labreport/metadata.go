@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // found is one field with its receipt.
@@ -52,7 +54,7 @@ func label(tokens []token, i int) (f metaField, n int) {
 }
 
 func labelKey(t string) []string {
-	return strings.FieldsFunc(strings.ToLower(plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(fold.Plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // readMeta looks for the labels of the frame in all lines. Lines that are results
@@ -246,7 +248,7 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 	case fName, fFirst, fLast:
 		ok = personName(text) != ""
 	case fLab:
-		ok = len(foldWords(text)) >= 2 && strings.IndexFunc(text, unicode.IsLetter) >= 0
+		ok = len(fold.Words(text)) >= 2 && strings.IndexFunc(text, unicode.IsLetter) >= 0
 	}
 	if ok {
 		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight})

@@ -3,12 +3,14 @@ package labreport
 import (
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // notAnalyte reports whether a name belongs to the frame of a document: labels,
 // addresses, counters.
 func notAnalyte(name string) bool {
-	words := foldWords(name)
+	words := fold.Words(name)
 	if len(words) == 0 {
 		return true
 	}
@@ -28,7 +30,7 @@ var guidanceWords = words("guidance")
 
 // guidance reports whether a name that the catalogue does not have is of such a list.
 func guidance(name string) bool {
-	return slices.ContainsFunc(foldWords(name), func(w string) bool { return guidanceWords[w] })
+	return slices.ContainsFunc(fold.Words(name), func(w string) bool { return guidanceWords[w] })
 }
 
 // olderResult reports whether a line gives an older result of the row above it:
@@ -54,12 +56,12 @@ var stopWords = words("stop")
 func sentence(l *line) bool {
 	words, stops, digits := 0, 0, 0
 	for _, t := range l.tokens {
-		for _, w := range foldWords(t.text) {
+		for _, w := range fold.Words(t.text) {
 			words++
 			if stopWords[w] {
 				stops++
 			}
-			if strings.IndexFunc(w, isDigit) >= 0 {
+			if strings.IndexFunc(w, fold.IsDigit) >= 0 {
 				digits++
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // Box is a place on a page, as fractions of the page's width and height, from the
@@ -311,7 +313,7 @@ func splitWord(w token) []token {
 	default:
 		if m := reGlued.FindStringSubmatch(text); m != nil {
 			rest := strings.TrimRight(m[3], ",;")
-			_, unit := ParseUnit(rest)
+			_, unit := ucum.Parse(rest)
 			_, flag := flagMeaning(rest)
 			if (unit && !strings.HasPrefix(rest, "/") || unit && len(rest) > 2 || flag) && !looksLikeDate(text) && !reExponent.MatchString(text) {
 				parts = []string{m[1] + m[2], m[3]}

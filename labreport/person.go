@@ -4,11 +4,13 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // genderOf reads a sex as printed.
 func genderOf(s string) string {
-	f := foldWords(s)
+	f := fold.Words(s)
 	if len(f) == 0 {
 		return ""
 	}
@@ -42,11 +44,11 @@ func personName(s string) string {
 		}) >= 0 {
 			return ""
 		}
-		if _, ok := labelWords[fold(w)]; ok || headingWords[fold(w)] {
+		if _, ok := labelWords[fold.String(w)]; ok || headingWords[fold.String(w)] {
 			return ""
 		}
 	}
-	if titleWords[fold(words[0])] {
+	if titleWords[fold.String(words[0])] {
 		return ""
 	}
 	if r := []rune(words[0])[0]; !unicode.IsUpper(r) && !nameParticles[words[0]] {
@@ -121,7 +123,7 @@ func splitName(s string) (first, last string, conf float64) {
 		}
 		return dropInitial(strings.Join(f, " ")), strings.Join(l, " "), 0.95
 	}
-	given := func(w string) bool { return givenNames()[fold(w)] }
+	given := func(w string) bool { return givenNames()[fold.String(w)] }
 	k := len(words)
 	switch {
 	case given(words[0]) && !given(words[k-1]), given(words[0]) && k == 2:

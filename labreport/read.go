@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // FailureReason says why a report has no results, as published.
@@ -27,13 +30,13 @@ const (
 // Reader turns words into results. It is pure, immutable and safe for concurrent
 // use.
 type Reader struct {
-	catalogue Catalogue
+	catalogue loinc.Catalogue
 }
 
 // NewReader returns a Reader that matches with the catalogue; nil means [Embedded].
-func NewReader(c Catalogue) *Reader {
+func NewReader(c loinc.Catalogue) *Reader {
 	if c == nil {
-		c = Embedded()
+		c = loinc.Embedded()
 	}
 	return &Reader{catalogue: c}
 }
@@ -99,9 +102,9 @@ type document struct {
 	foreign   int
 	words     int
 	wordConf  float64
-	specimen  Specimen // of the whole report
-	mixed     bool     // the report states several specimens
-	catalogue Catalogue
+	specimen  loinc.Specimen // of the whole report
+	mixed     bool           // the report states several specimens
+	catalogue loinc.Catalogue
 }
 
 // row is one result before it is published.
@@ -114,7 +117,7 @@ type row struct {
 	value    string
 	unitText string
 	unitToks []token
-	unit     Unit
+	unit     ucum.Unit
 	repaired bool
 	// foreignUnit says that the unit is none that the analyte is given in.
 	foreignUnit bool
@@ -124,13 +127,13 @@ type row struct {
 	flag        string
 	panel       string
 	panelLine   int
-	specimen    Specimen
+	specimen    loinc.Specimen
 	inTable     bool
 	doubt       float64 // taken from the confidence of the value
 }
 
 func (r *Reader) document(pages []Page) *document {
-	d := &document{pages: pages, specimen: NoSpecimen, isRow: map[int]bool{}, catalogue: r.catalogue,
+	d := &document{pages: pages, specimen: loinc.NoSpecimen, isRow: map[int]bool{}, catalogue: r.catalogue,
 		g: newGrammar(r.catalogue)}
 	var texts []string
 	for _, p := range pages {
@@ -170,7 +173,7 @@ func (r *Reader) document(pages []Page) *document {
 // read goes through the lines.
 func (d *document) read() {
 	var cols []column
-	in := section{line: -1, specimen: NoSpecimen}
+	in := section{line: -1, specimen: loinc.NoSpecimen}
 	lastRow := -1
 	claimed := map[int]bool{}
 	for i := 0; i < len(d.lines); i++ {
@@ -316,9 +319,9 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	}
 	value := strings.TrimSpace(p.text(rValue))
 	sh := valueShape(value, d.g.decimals)
-	_, unit := ParseUnit(strings.TrimRight(p.text(rUnit), ",;:"))
+	_, unit := ucum.Parse(strings.TrimRight(p.text(rUnit), ",;:"))
 	if !unit && d.g.image {
-		_, _, unit = units().repair(p.text(rUnit))
+		_, _, unit = ucum.Repair(p.text(rUnit))
 	}
 	bounds, isRange := parseBounds(toPointAll(p.text(rRange), d.g.decimals))
 	_ = bounds
@@ -380,7 +383,7 @@ func (d *document) unitless(name string) bool {
 		if i > 3 {
 			break
 		}
-		switch propertyKind(f.Term) {
+		switch f.Term.Kind() {
 		case "ratio", "ph", "gravity", "titer":
 			return true
 		}

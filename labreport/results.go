@@ -5,6 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // add makes a row of a reading.
@@ -34,7 +38,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.unitText = r.unitText[1 : n-1]
 		}
 	}
-	r.unit, _ = ParseUnit(r.unitText)
+	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)
 	if d.g.image && valueShape(r.value, d.g.decimals) == noValue {
 		if v, ok := repairNumber(r.value, d.g.decimals); ok {
@@ -79,29 +83,29 @@ func (d *document) settleUnit(r *row) {
 		return
 	}
 	terms := d.termsOf(r)
-	fits := func() bool { return r.unit.UCUM != "" && (len(terms) == 0 || belongs(terms, r.unit)) }
-	take := func(form string) {
-		r.unitText, r.repaired = units().pretty(form), true
-		r.unit, _ = ParseUnit(form)
+	fits := func() bool { return r.unit.UCUM != "" && (len(terms) == 0 || loinc.Belong(terms, r.unit)) }
+	take := func(better string) {
+		r.unitText, r.repaired = better, true
+		r.unit, _ = ucum.Parse(better)
 	}
 	if d.g.image {
 		// The letters of mcg are often read so; mEq has a q.
 		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
-		if !fits() || !ownUnit(terms, r.unit.UCUM) && (readsAsShort(r.unitText) || reMisreadMicro.MatchString(strings.ToLower(r.unitText))) {
-			if better, ok := units().repairFor(r.unitText, terms); ok {
+		if !fits() || !ucum.IsAmong(r.unit.UCUM, loinc.UnitsOf(terms)) && ucum.Ambiguous(r.unitText) {
+			if better, ok := ucum.RepairAmong(r.unitText, loinc.UnitsOf(terms)); ok {
 				take(better)
 			}
 		}
 		if r.unit.UCUM == "" {
-			ucum, better, ok := units().repair(r.unitText)
-			if ok && (len(terms) == 0 || belongs(terms, Unit{UCUM: ucum, kind: unitKind(ucum)})) {
+			unit, better, ok := ucum.Repair(r.unitText)
+			if ok && (len(terms) == 0 || loinc.Belong(terms, unit)) {
 				take(better)
 			}
 		}
 	}
 	r.foreignUnit = !fits() && r.known > 0.8
-	if _, inside := parentheses(r.name); inside != "" && r.unit.UCUM != "" {
-		if u, ok := ParseUnit(inside); ok && !sameUnit(u.UCUM, r.unit.UCUM) {
+	if _, inside := fold.Parentheses(r.name); inside != "" && r.unit.UCUM != "" {
+		if u, ok := ucum.Parse(inside); ok && !ucum.Same(u.UCUM, r.unit.UCUM) {
 			r.doubt += 0.3 // the name has another unit: part of the row is of its neighbour
 		}
 	}
@@ -120,11 +124,11 @@ func (d *document) unitInName(r *row) {
 	}
 	bare := cleanName(textOf(r.nameToks[:last]))
 	inside := strings.Trim(text, "()")
-	var terms []*Term
+	var terms []*loinc.Term
 	for _, f := range d.g.find(bare) {
 		terms = append(terms, f.Term)
 	}
-	if _, ok := units().repairFor(inside, terms); !ok {
+	if _, ok := ucum.RepairAmong(inside, loinc.UnitsOf(terms)); !ok {
 		return
 	}
 	r.name, r.known, r.unitText = bare, max(r.known, d.g.known(bare)), inside
@@ -132,15 +136,15 @@ func (d *document) unitInName(r *row) {
 }
 
 // termsOf returns the terms that a row may mean, those of its specimen if there are any.
-func (d *document) termsOf(r *row) []*Term {
-	specimen := specimenOf(r.name)
-	if specimen == NoSpecimen {
+func (d *document) termsOf(r *row) []*loinc.Term {
+	specimen := loinc.SpecimenOf(r.name)
+	if specimen == loinc.NoSpecimen {
 		specimen = r.specimen
 	}
-	var all, own []*Term
+	var all, own []*loinc.Term
 	for _, f := range d.g.find(r.name) {
 		all = append(all, f.Term)
-		if specimen.compatible(systemOf(f.Term.System)) {
+		if specimen.Compatible(f.Term.Specimen()) {
 			own = append(own, f.Term)
 		}
 	}
@@ -180,15 +184,6 @@ func (d *document) limits(r *row) {
 	case b.High != nil:
 		r.reference = "<= " + textOf(high)
 	}
-}
-
-// pretty returns a folded unit as it is usually printed.
-func (t *unitTable) pretty(folded string) string {
-	if as, ok := t.cased[folded]; ok {
-		return as
-	}
-	r := strings.NewReplacer("/dl", "/dL", "/ml", "/mL", "/l", "/L", "/ul", "/uL", "iu/", "IU/", "fl", "fL", "u/l", "U/L")
-	return r.Replace(folded)
 }
 
 var (
@@ -249,9 +244,8 @@ func (d *document) refuse() FailureReason {
 // in. The price of copper changes by percents; copper in blood has none.
 func (d *document) measuredIn(r *row) bool {
 	found := d.g.find(r.name)
-	return slices.ContainsFunc(found[:min(len(found), 12)], func(f Found) bool {
-		score, _ := unitScore(f.Term, question{unit: r.unit, unitText: r.unitText})
-		return score >= 0.1
+	return slices.ContainsFunc(found[:min(len(found), 12)], func(f loinc.Found) bool {
+		return loinc.MeasuredIn(f.Term, r.unit)
 	})
 }
 
@@ -421,7 +415,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 		value = 0.92
 	case spanShape:
 		value = 0.88
-		if r.unit.UCUM != "" && r.unit.kind == "field" {
+		if r.unit.UCUM != "" && r.unit.Kind() == "field" {
 			value = 0.93
 		}
 	default:

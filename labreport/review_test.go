@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 // change corrects a field of a result; value "" says that the report prints none.
@@ -146,7 +147,7 @@ func TestCorrectedFields(t *testing.T) {
 	require.Equal(t, "2075-0", got[1].LoincMatches[0].LoincCode)
 	require.Equal(t, labreport.Normal, *got[1].Interpretation)
 	got = fix(change(0, "sample_type", "urine"))
-	require.Equal(t, labreport.Urine, got[0].SampleType)
+	require.Equal(t, loinc.Urine, got[0].SampleType)
 	require.NotEqual(t, draft.Results[0].LoincMatches[0].LoincCode, got[0].LoincMatches[0].LoincCode)
 	got = fix(change(0, "units", "mmol/L"), change(0, "value", "6.2"), change(0, "reference_range", "3.9 - 5.5"))
 	require.Equal(t, "mmol/L", *got[0].Units)

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host
@@ -39,7 +42,7 @@ type RawRow struct {
 	// printed in one piece. Range goes before them.
 	Low, High *json.Number
 	// Specimen is what was examined; empty if the row does not say.
-	Specimen Specimen
+	Specimen loinc.Specimen
 	// Evidence is where the fields were read. May be nil.
 	Evidence Evidence
 }
@@ -68,7 +71,7 @@ func (r *Reader) Complete(raw RawReport) Data {
 	for _, given := range rows {
 		row := *given
 		row.Name, row.Value = cleanName(row.Name), strings.Join(strings.Fields(row.Value), " ")
-		unit, _ := ParseUnit(row.Unit)
+		unit, _ := ucum.Parse(row.Unit)
 		res, _, ok := finish(r.catalogue, row, row.bounds(decimals), unit, decimals)
 		if !ok {
 			continue
@@ -105,12 +108,12 @@ func (r *RawRow) bounds(decimals Decimals) Bounds {
 }
 
 // finish makes the result that a row is. best is the score of its best LOINC candidate.
-func finish(c Catalogue, raw RawRow, bounds Bounds, unit Unit, decimals Decimals) (res Result, best float64, ok bool) {
+func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decimals Decimals) (res Result, best float64, ok bool) {
 	if raw.Value == "" || raw.Name == "" {
 		return Result{}, 0, false
 	}
 	typ, value := typeOf(raw, decimals)
-	res = Result{TestName: raw.Name, Value: value, Type: &typ, SampleType: NoSpecimen, MeasurementKind: "unknown", Sensitivity: "unknown"}
+	res = Result{TestName: raw.Name, Value: value, Type: &typ, SampleType: loinc.NoSpecimen, MeasurementKind: "unknown", Sensitivity: "unknown"}
 	if raw.Unit != "" {
 		res.Units = ptr(raw.Unit)
 	}
@@ -130,18 +133,18 @@ func finish(c Catalogue, raw RawRow, bounds Bounds, unit Unit, decimals Decimals
 	res.Interpretation = ptr(Interpret(typ, value, raw.Flag, expected, bounds))
 
 	if raw.Specimen == "" {
-		raw.Specimen = NoSpecimen
+		raw.Specimen = loinc.NoSpecimen
 	}
-	q := question{name: raw.Name, unit: unit, unitText: raw.Unit, panel: raw.Panel, specimen: raw.Specimen, low: bounds.Low, high: bounds.High}
+	q := loinc.Question{Name: raw.Name, Unit: unit, UnitText: raw.Unit, Panel: raw.Panel, Specimen: raw.Specimen, Low: bounds.Low, High: bounds.High}
 	switch sh := valueShape(raw.Value, decimals); {
 	case sh == titerShape:
-		q.scale = "Titr"
+		q.Scale = "Titr"
 	case sh == wordShape, sh == gradeShape:
-		q.scale = "Ord"
+		q.Scale = "Ord"
 	case sh == number1, sh == spanShape:
-		q.scale = "Qn"
+		q.Scale = "Qn"
 	}
-	candidates, err := rank(c, q)
+	candidates, err := loinc.Rank(c, q)
 	if err == nil {
 		best = res.match(candidates, q)
 	}
@@ -182,24 +185,26 @@ var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 // maxMatches is how many candidates are published.
 const maxMatches = 5
 
+// matchOf publishes a term with its score.
+func matchOf(t *loinc.Term, score float64) Match {
+	names := t.Names[:min(len(t.Names), 5)]
+	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
+}
+
 // match publishes the candidates.
-func (res *Result) match(candidates []candidate, q question) (best float64) {
+func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best float64) {
 	res.LoincMatches = []Match{}
-	second := 0.0
 	for i, c := range candidates {
 		if i == 0 {
-			best = c.score
+			best = c.Score
 		}
-		if i == 1 {
-			second = c.score
-		}
-		if i < maxMatches && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
-			res.LoincMatches = append(res.LoincMatches, c.term.match(c.score))
+		if i < maxMatches && c.Score >= 0.3 && (i == 0 || c.Score >= best-0.5) {
+			res.LoincMatches = append(res.LoincMatches, matchOf(c.Term, c.Score))
 		}
 	}
 	status := NoMatch
 	switch {
-	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash && !candidates[0].guessed && complete(candidates[0].term, q):
+	case loinc.Certain(candidates, q):
 		status = AutoMatch
 	case best >= 0.5:
 		status = NeedsReview
@@ -211,19 +216,19 @@ func (res *Result) match(candidates []candidate, q question) (best float64) {
 }
 
 // describe fills what follows from the name and the best candidate.
-func (res *Result) describe(raw RawRow, candidates []candidate, best float64) {
-	specimen := specimenOf(raw.Name)
-	if specimen == NoSpecimen {
+func (res *Result) describe(raw RawRow, candidates []loinc.Candidate, best float64) {
+	specimen := loinc.SpecimenOf(raw.Name)
+	if specimen == loinc.NoSpecimen {
 		specimen = raw.Specimen
 	}
-	if specimen == NoSpecimen && best >= 0.5 && !candidates[0].guessed {
-		specimen = systemOf(candidates[0].term.System)
+	if specimen == loinc.NoSpecimen && best >= 0.5 && !candidates[0].Guessed {
+		specimen = candidates[0].Term.Specimen()
 	}
-	res.SampleType = specimen.published()
-	name := " " + strings.Join(termKey(raw.Name), " ") + " "
+	res.SampleType = specimen.Published()
+	name := " " + strings.Join(loinc.Key(raw.Name), " ") + " "
 	kind := ""
 	if best >= 0.5 {
-		kind = propertyKind(candidates[0].term)
+		kind = candidates[0].Term.Kind()
 	}
 	has := func(words ...string) bool {
 		for _, w := range words {

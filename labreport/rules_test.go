@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/mock/gomock"
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/labreport/labreportmock"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 func TestTypeOf(t *testing.T) {
@@ -142,71 +142,6 @@ func TestInterpret(t *testing.T) {
 	}
 }
 
-func TestParseUnit(t *testing.T) {
-	for in, want := range map[string]string{
-		"mg/dL": "mg/dL", "mg/dl": "mg/dL", "Tsd./µl": "10*3/uL", "Tsd/μl": "10*3/uL", "/nl": "10*3/uL", "/pl": "10*6/uL", "G/L": "10*9/L", "g/L": "g/L", "g/l": "g/L", "T/L": "10*12/L",
-		"x10E3/uL": "10*3/uL", "10³/µL": "10*3/uL", "Mio./µl": "10*6/uL", "mcg/dL": "ug/dL", "E/l": "U/L", "UI/L": "[IU]/L", "mL/min/1,73m²": "mL/min/{1.73_m2}", "µUI/mL": "m[IU]/L", "%": "%",
-		"mm/1h": "mm/h", "cells/mcL": "/uL", "(calc)": "{ratio}",
-	} {
-		u, ok := labreport.ParseUnit(in)
-		require.True(t, ok, in)
-		require.Equal(t, want, u.UCUM, in)
-	}
-	for _, in := range []string{"", "apples", "EUR", "01", "High", "kg", "12/03"} {
-		_, ok := labreport.ParseUnit(in)
-		require.False(t, ok, in)
-	}
-}
-
-func TestValidCode(t *testing.T) {
-	for code, want := range map[string]bool{"2345-7": true, "4548-4": true, "2345-6": false, "": false, "2345": false, "-7": false, "23a5-7": false, "98979-8": true} {
-		require.Equal(t, want, labreport.ValidCode(code), code)
-	}
-}
-
-func TestEmbeddedCatalogue(t *testing.T) {
-	require.Greater(t, labreport.Embedded().Terms(), 700)
-	require.Contains(t, labreport.LOINCLicense, "LOINC")
-	for _, name := range []string{"Glucosa", "Hämoglobin", "T4,Free(Direct)", "Free T4", "GPT (ALAT)", "Créatinine", "WBC Count"} {
-		found, err := labreport.Embedded().Find(name)
-		require.NoError(t, err)
-		require.NotEmpty(t, found, name)
-		require.Greater(t, found[0].Likeness, 0.9, name)
-	}
-	found, err := labreport.Embedded().Find("Copper pipe")
-	require.NoError(t, err)
-	require.Empty(t, found)
-}
-
-// A small file in the form that LOINC publishes.
-const published = `"LOINC_NUM","COMPONENT","PROPERTY","TIME_ASPCT","SYSTEM","SCALE_TYP","METHOD_TYP","CLASS","STATUS","CLASSTYPE","SHORTNAME","EXAMPLE_UCUM_UNITS","LONG_COMMON_NAME","COMMON_TEST_RANK","DisplayName"
-"2345-7","Glucose","MCnc","Pt","Ser/Plas","Qn","","CHEM","ACTIVE","1","Glucose SerPl-mCnc","mg/dL","Glucose [Mass/volume] in Serum or Plasma","4","Glucose"
-"5792-7","Glucose","MCnc","Pt","Urine","Qn","Test strip","UA","ACTIVE","1","Glucose Ur Strip-mCnc","mg/dL","Glucose [Mass/volume] in Urine by Test strip","96","Glucose, urine"
-"8480-6","Intravascular systolic","Pres","Pt","Arterial system","Qn","","BP.ATOM","ACTIVE","2","BP sys","mm[Hg]","Systolic blood pressure","1",""
-"2947-0","Sodium","SCnc","Pt","Bld","Qn","","CHEM","DEPRECATED","1","Sodium Bld-sCnc","mmol/L","Sodium [Moles/volume] in Blood","0",""
-`
-
-func TestLoadLOINC(t *testing.T) {
-	terms, err := labreport.LoadLOINC(strings.NewReader(published))
-	require.NoError(t, err)
-	require.Len(t, terms, 2, "a clinical and a deprecated term are left out")
-	table, err := labreport.NewTable(terms)
-	require.NoError(t, err)
-	r := generate("inline", layouts["inline"], 3)
-	r.pages = typed("Laborbefund  Patient: Stefan Weber  geb. 03.04.1966\nAbnahme: 02.05.2025  Labor-Nr.: A1234567\nUntersuchung  Ergebnis  Einheit  Referenzbereich\nGlukose  112  mg/dl  70 - 99")
-	d, reason := labreport.NewReader(table).Read(r.pages)
-	require.Empty(t, reason)
-	require.Equal(t, "2345-7", d.Results[0].LoincMatches[0].LoincCode)
-
-	for _, bad := range []string{"", "a,b\n1,2\n", strings.SplitN(published, "\n", 2)[0] + "\n"} {
-		_, err := labreport.LoadLOINC(strings.NewReader(bad))
-		require.ErrorIs(t, err, healthlab.Invalid)
-	}
-	terms[0].Code = "2345-6"
-	_, err = labreport.NewTable(terms)
-	require.ErrorIs(t, err, healthlab.Invalid)
-}
-
 // The ends of ranges keep the digits that are printed.
 func TestEndsOfRangesAsPrinted(t *testing.T) {
 	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966
@@ -231,13 +166,17 @@ CRP  3,2  mg/l  < 5,0`))
 	require.Equal(t, map[string]string{"Kreatinin": "0.60 1.30", "Kalium": "3.50 5.0", "Thrombozyten": "140 400", "Base Excess": "-2.0 3.00", "CRP": "null 5.0"}, got)
 }
 
+// noCatalogue does not answer.
+type noCatalogue struct{}
+
+func (noCatalogue) Find(string) ([]loinc.Found, error) { return nil, healthlab.Unavailable }
+func (noCatalogue) Term(string) (*loinc.Term, error)   { return nil, healthlab.Unavailable }
+
 // Without the catalogue a result has no codes, and all else.
 func TestMatcherThatFailsIsNoFailure(t *testing.T) {
 	r := generate("six columns", layouts["six columns"], 1)
 	with, _ := labreport.NewReader(nil).Read(r.pages)
-	down := labreportmock.NewMockCatalogue(gomock.NewController(t))
-	down.EXPECT().Find(gomock.Any()).Return(nil, healthlab.Unavailable).MinTimes(1)
-	without, reason := labreport.NewReader(down).Read(r.pages)
+	without, reason := labreport.NewReader(noCatalogue{}).Read(r.pages)
 	require.Empty(t, reason)
 	require.Len(t, without.Results, len(with.Results))
 	for i, res := range without.Results {
@@ -351,7 +290,7 @@ func FuzzParseBounds(f *testing.F) {
 		if b.Low != nil && b.High != nil {
 			require.LessOrEqual(t, *b.Low, *b.High)
 		}
-		labreport.ParseUnit(s)
+		ucum.Parse(s)
 		labreport.TypeOf(s, s)
 	})
 }
@@ -404,7 +343,7 @@ func TestUnitsAreThoseOfTheAnalyte(t *testing.T) {
 		last := read[len(read)-1]
 		require.Equal(t, c.name, last.TestName)
 		require.NotNil(t, last.Units, c.printed)
-		u, _ := labreport.ParseUnit(*last.Units)
+		u, _ := ucum.Parse(*last.Units)
 		require.Equal(t, c.want, u.UCUM, c.printed)
 		require.Less(t, last.Evidence["units"].Confidence, 0.85, c.printed)
 		require.NotEqual(t, labreport.AutoMatch, *last.LoincMatchStatus)
@@ -512,7 +451,7 @@ func TestLanguages(t *testing.T) {
 			for i, want := range []string{"6.7", "4.52", "231", "5.1"} {
 				require.Equal(t, want, d.Results[i].Value)
 			}
-			for i, want := range []labreport.Unit{unitOf("10*9/L"), unitOf("10*12/L"), unitOf("10*9/L")} {
+			for i, want := range []ucum.Unit{unitOf("10*9/L"), unitOf("10*12/L"), unitOf("10*9/L")} {
 				n, ok := unitOf(*d.Results[i].Units).Factor(want)
 				require.True(t, ok)
 				require.InDelta(t, 1, n, 1e-9, *d.Results[i].Units)
@@ -524,8 +463,8 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-func unitOf(printed string) labreport.Unit {
-	u, _ := labreport.ParseUnit(printed)
+func unitOf(printed string) ucum.Unit {
+	u, _ := ucum.Parse(printed)
 	return u
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 // A row of another fluid gets no code of blood, whether its name or its panel says so.
 func TestFluidsHaveNoCodesOfBlood(t *testing.T) {
 	r := labreport.NewReader(nil)
-	blood := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "Glucose", Value: "95", Unit: "mg/dL", Panel: "Serum chemistry", Specimen: labreport.Blood}}})
+	blood := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "Glucose", Value: "95", Unit: "mg/dL", Panel: "Serum chemistry", Specimen: loinc.Blood}}})
 	require.Equal(t, "2345-7", blood.Results[0].LoincMatches[0].LoincCode)
 	codes := map[string]bool{}
 	for _, m := range blood.Results[0].LoincMatches {
@@ -23,7 +24,7 @@ func TestFluidsHaveNoCodesOfBlood(t *testing.T) {
 	for _, row := range []labreport.RawRow{
 		{Name: "Glucose, CSF"}, {Name: "CSF Glucose"}, {Name: "Glucose (Liquor)"}, {Name: "Glucosa LCR"},
 		{Name: "Glucose, pleural fluid"}, {Name: "Glucose, ascites"}, {Name: "Synovial fluid glucose"}, {Name: "Amniotic fluid glucose"},
-		{Name: "Glucose, dialysate"}, {Name: "Glucose", Specimen: labreport.OtherSpecimen},
+		{Name: "Glucose, dialysate"}, {Name: "Glucose", Specimen: loinc.OtherSpecimen},
 	} {
 		row.Value, row.Unit = "31", "mg/dL"
 		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{row}}).Results[0]
@@ -31,14 +32,14 @@ func TestFluidsHaveNoCodesOfBlood(t *testing.T) {
 			require.False(t, codes[m.LoincCode], "%s: %s", row.Name, m.LoincName)
 		}
 		require.NotEqual(t, labreport.AutoMatch, *got.LoincMatchStatus, row.Name)
-		require.Equal(t, labreport.OtherSpecimen, got.SampleType, row.Name)
+		require.Equal(t, loinc.OtherSpecimen, got.SampleType, row.Name)
 	}
 }
 
 // Per high-power field is not per volume.
 func TestCellsPerFieldAreNotPerVolume(t *testing.T) {
 	r := labreport.NewReader(nil)
-	got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "WBC", Value: "3", Unit: "/HPF", Specimen: labreport.Urine}}}).Results[0]
+	got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "WBC", Value: "3", Unit: "/HPF", Specimen: loinc.Urine}}}).Results[0]
 	for _, m := range got.LoincMatches {
 		require.NotContains(t, m.LoincName, "#/volume")
 	}
@@ -105,7 +106,7 @@ func TestSpecimenOfTheReport(t *testing.T) {
 				}
 				require.False(t, bloodCodes(r), "%s %s", r.TestName, r.LoincMatches)
 				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus, r.TestName)
-				require.Equal(t, labreport.OtherSpecimen, r.SampleType, r.TestName)
+				require.Equal(t, loinc.OtherSpecimen, r.SampleType, r.TestName)
 			}
 		})
 	}
@@ -136,25 +137,25 @@ func TestUnitDecidesTheCode(t *testing.T) {
 	r := labreport.NewReader(nil)
 	for _, c := range []struct {
 		name, value, unit string
-		specimen          labreport.Specimen
+		specimen          loinc.Specimen
 		first             string // empty: no auto_match
 		never             []string
 	}{
-		{"Hemoglobin A1c", "5.4", "%", labreport.Blood, "4548-4", []string{"59261-8"}},
-		{"Hemoglobin A1c", "36", "mmol/mol", labreport.Blood, "59261-8", []string{"4548-4", "17856-6"}},
-		{"HbA1c (IFCC)", "36", "mmol/mol", labreport.Blood, "59261-8", []string{"4548-4", "17856-6"}},
-		{"HbA1c", "36", "", labreport.Blood, "", nil},
-		{"Glucose", "95", "mg/dL", labreport.Blood, "2345-7", []string{"14749-6"}},
-		{"Glucose", "5.3", "mmol/L", labreport.Blood, "14749-6", []string{"2345-7"}},
-		{"Glucose", "5.3", "", labreport.Blood, "", nil},
-		{"Creatinine", "80", "umol/L", labreport.Blood, "14682-9", []string{"2160-0"}},
-		{"Calcium", "9.4", "mg/dL", labreport.Blood, "17861-6", []string{"2000-8"}},
-		{"Homocysteine", "9", "umol/L", labreport.Blood, "13965-9", []string{"2428-1"}},
-		{"pH", "6.0", "", labreport.Urine, "5803-2", nil},
-		{"pH", "6.0", "mg/dL", labreport.Urine, "", []string{"2756-5", "5803-2"}},
-		{"WBC", "3", "/HPF", labreport.Urine, "", []string{"26464-8", "6690-2", "30405-5"}},
-		{"WBC", "3", "/uL", labreport.Urine, "", []string{"5821-4"}},
-		{"Protein, 24h urine", "12", "mg/dL", labreport.NoSpecimen, "", []string{"2888-6"}},
+		{"Hemoglobin A1c", "5.4", "%", loinc.Blood, "4548-4", []string{"59261-8"}},
+		{"Hemoglobin A1c", "36", "mmol/mol", loinc.Blood, "59261-8", []string{"4548-4", "17856-6"}},
+		{"HbA1c (IFCC)", "36", "mmol/mol", loinc.Blood, "59261-8", []string{"4548-4", "17856-6"}},
+		{"HbA1c", "36", "", loinc.Blood, "", nil},
+		{"Glucose", "95", "mg/dL", loinc.Blood, "2345-7", []string{"14749-6"}},
+		{"Glucose", "5.3", "mmol/L", loinc.Blood, "14749-6", []string{"2345-7"}},
+		{"Glucose", "5.3", "", loinc.Blood, "", nil},
+		{"Creatinine", "80", "umol/L", loinc.Blood, "14682-9", []string{"2160-0"}},
+		{"Calcium", "9.4", "mg/dL", loinc.Blood, "17861-6", []string{"2000-8"}},
+		{"Homocysteine", "9", "umol/L", loinc.Blood, "13965-9", []string{"2428-1"}},
+		{"pH", "6.0", "", loinc.Urine, "5803-2", nil},
+		{"pH", "6.0", "mg/dL", loinc.Urine, "", []string{"2756-5", "5803-2"}},
+		{"WBC", "3", "/HPF", loinc.Urine, "", []string{"26464-8", "6690-2", "30405-5"}},
+		{"WBC", "3", "/uL", loinc.Urine, "", []string{"5821-4"}},
+		{"Protein, 24h urine", "12", "mg/dL", loinc.NoSpecimen, "", []string{"2888-6"}},
 	} {
 		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: c.name, Value: c.value, Unit: c.unit, Specimen: c.specimen}}}).Results[0]
 		if c.first != "" {
@@ -179,7 +180,7 @@ func TestAutoMatchNeedsUnitAndValue(t *testing.T) {
 		{"TSH", "2.1", "mIU/L", true}, {"TSH", "2.1", "", false}, {"TSH", "2.1", "mlU/tL", false}, {"TSH", "2.1", "mg/dL", false},
 		{"Creatinine", "0.9", "pmol/L", false}, {"Creatinine", "0.9", "mg/24h", false}, {"INR", "1.1", "", true}, {"Ferritin", "40", "%", false},
 	} {
-		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: c.name, Value: c.value, Unit: c.unit, Specimen: labreport.Blood}}}).Results[0]
+		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: c.name, Value: c.value, Unit: c.unit, Specimen: loinc.Blood}}}).Results[0]
 		require.Equal(t, c.auto, *got.LoincMatchStatus == labreport.AutoMatch, "%s %s %s: %v", c.name, c.value, c.unit, got.LoincMatches)
 	}
 }
@@ -230,13 +231,13 @@ func TestOrderOfSpecimens(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		text string
-		want labreport.Specimen
+		want loinc.Specimen
 	}{
-		"row before section":    {"CSF\n" + head + "Glucose, urine  31  mg/dL  1 - 15\n", labreport.Urine},
-		"row before report":     {"Specimen: Serum\n" + head + "Glucose, CSF  31  mg/dL  40 - 70\n", labreport.OtherSpecimen},
-		"section before report": {"Specimen: Serum\n" + head + "URINALYSIS\nGlucose  31  mg/dL  1 - 15\nProtein  7  mg/dL  0 - 20\n", labreport.Urine},
-		"panel before report":   {"Specimen: Serum\nUrine Chemistry\n" + head + "Creatinine  98  mg/dL  20 - 320\n", labreport.Urine},
-		"report":                {"Specimen: Urine\n" + head + "Creatinine  98  mg/dL  20 - 320\n", labreport.Urine},
+		"row before section":    {"CSF\n" + head + "Glucose, urine  31  mg/dL  1 - 15\n", loinc.Urine},
+		"row before report":     {"Specimen: Serum\n" + head + "Glucose, CSF  31  mg/dL  40 - 70\n", loinc.OtherSpecimen},
+		"section before report": {"Specimen: Serum\n" + head + "URINALYSIS\nGlucose  31  mg/dL  1 - 15\nProtein  7  mg/dL  0 - 20\n", loinc.Urine},
+		"panel before report":   {"Specimen: Serum\nUrine Chemistry\n" + head + "Creatinine  98  mg/dL  20 - 320\n", loinc.Urine},
+		"report":                {"Specimen: Urine\n" + head + "Creatinine  98  mg/dL  20 - 320\n", loinc.Urine},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, first(c.text).SampleType) })
 	}
@@ -244,19 +245,19 @@ func TestOrderOfSpecimens(t *testing.T) {
 
 // Every specimen is known where a report states it, and has no code of another.
 func TestStatedSpecimens(t *testing.T) {
-	for stated, want := range map[string]labreport.Specimen{
-		"Whole blood": labreport.Blood, "Serum": labreport.Blood, "Plasma": labreport.Blood, "Urine": labreport.Urine, "Urine, 24 h": labreport.Urine,
-		"CSF": labreport.OtherSpecimen, "Pleural fluid": labreport.OtherSpecimen, "Peritoneal fluid": labreport.OtherSpecimen, "Ascites": labreport.OtherSpecimen,
-		"Synovial fluid": labreport.OtherSpecimen, "Joint fluid": labreport.OtherSpecimen, "Amniotic fluid": labreport.OtherSpecimen, "Bile": labreport.OtherSpecimen,
-		"Dialysate": labreport.OtherSpecimen, "Stool": labreport.Stool, "Saliva": labreport.Saliva, "Semen": labreport.OtherSpecimen, "Sweat": labreport.OtherSpecimen,
-		"Body fluid": labreport.OtherSpecimen,
+	for stated, want := range map[string]loinc.Specimen{
+		"Whole blood": loinc.Blood, "Serum": loinc.Blood, "Plasma": loinc.Blood, "Urine": loinc.Urine, "Urine, 24 h": loinc.Urine,
+		"CSF": loinc.OtherSpecimen, "Pleural fluid": loinc.OtherSpecimen, "Peritoneal fluid": loinc.OtherSpecimen, "Ascites": loinc.OtherSpecimen,
+		"Synovial fluid": loinc.OtherSpecimen, "Joint fluid": loinc.OtherSpecimen, "Amniotic fluid": loinc.OtherSpecimen, "Bile": loinc.OtherSpecimen,
+		"Dialysate": loinc.OtherSpecimen, "Stool": loinc.Stool, "Saliva": loinc.Saliva, "Semen": loinc.OtherSpecimen, "Sweat": loinc.OtherSpecimen,
+		"Body fluid": loinc.OtherSpecimen,
 	} {
 		t.Run(stated, func(t *testing.T) {
 			got := rowsOf(t, "Specimen: "+stated+"\nTest  Result  Units  Reference\nGlucose  31  mg/dL  40 - 70\nChloride  118  mmol/L  98 - 132\nProtein, Total  45  mg/dL  15 - 45\n")
 			require.Len(t, got, 3)
 			for _, r := range got {
 				require.Equal(t, want, r.SampleType, r.TestName)
-				if want != labreport.Blood {
+				if want != loinc.Blood {
 					require.False(t, bloodCodes(r), "%s %v", r.TestName, r.LoincMatches)
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // ValueType is the class of a value, as published.
@@ -62,7 +64,7 @@ func TypeOf(value, unit string) (ValueType, string) {
 		return Numeric, v
 	case reGrouped.MatchString(v):
 		return Numeric, strings.ReplaceAll(v, ",", "")
-	case strings.Contains(v, "%") && strings.IndexFunc(v, isDigit) >= 0:
+	case strings.Contains(v, "%") && strings.IndexFunc(v, fold.IsDigit) >= 0:
 		return Percentage, v
 	case reCmp.MatchString(v), reSpan.MatchString(v):
 		return RangeValue, v
@@ -176,7 +178,7 @@ var valueWords = wordsBy("value", valueClasses)
 // valueClass returns the class of a value in words, and whether it is one.
 func valueClass(s string) (string, bool) {
 	t := strings.Trim(strings.TrimSpace(s), "*!.()[]")
-	c, ok := valueWords[fold(t)]
+	c, ok := valueWords[fold.String(t)]
 	return c, ok
 }
 
@@ -212,7 +214,7 @@ func valueShape(s string, d Decimals) shape {
 		}
 		return wordShape
 	}
-	if strings.IndexFunc(s, isDigit) < 0 {
+	if strings.IndexFunc(s, fold.IsDigit) < 0 {
 		return noValue
 	}
 	p := toPoint(s, d)
@@ -234,5 +236,5 @@ var reDateLike = regexp.MustCompile(`^\(?\d{1,4}[./-]\d{1,2}[./-]\d{2,4}\)?[,;]?
 
 func looksLikeDate(s string) bool {
 	s = strings.TrimSpace(s)
-	return len(s) <= 40 && strings.IndexFunc(s, isDigit) >= 0 && strings.ContainsAny(s, "./- ") && reDateLike.MatchString(s)
+	return len(s) <= 40 && strings.IndexFunc(s, fold.IsDigit) >= 0 && strings.ContainsAny(s, "./- ") && reDateLike.MatchString(s)
 }

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // wordFiles hold the words of lab reports, one file a language. A row is a list, a key of
@@ -43,8 +45,8 @@ var vocabulary = func() []wordRow {
 			return err
 		}
 		defer func() { _ = f.Close() }()
-		return readCSV(f, []string{"list", "key", "words"}, func(column func(string) string) {
-			out = append(out, wordRow{strings.TrimSuffix(path.Base(name), ".csv"), column("list"), column("key"), split(column("words"))})
+		return fold.ReadCSV(f, []string{"list", "key", "words"}, func(column func(string) string) {
+			out = append(out, wordRow{strings.TrimSuffix(path.Base(name), ".csv"), column("list"), column("key"), fold.Split(column("words"))})
 		})
 	})
 	if err != nil {

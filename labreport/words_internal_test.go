@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // Every row of the word files belongs to a list and a key that are read, is folded, and
@@ -26,7 +28,7 @@ func TestWordFiles(t *testing.T) {
 		}
 		lists[row.list][row.language] = true
 		for _, w := range row.words {
-			require.True(t, w == "+ -" || w == "ref-nr" || fold(w) == w, "%s %s: %q is not folded", row.language, row.list, w)
+			require.True(t, w == "+ -" || w == "ref-nr" || fold.String(w) == w, "%s %s: %q is not folded", row.language, row.list, w)
 			if row.list == "language" {
 				continue
 			}

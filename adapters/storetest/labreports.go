@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -24,7 +25,7 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 	low, high := json.Number("70"), json.Number("99.50")
 	data := &labreport.Data{Metadata: labreport.Metadata{Gender: "female", Evidence: labreport.Evidence{}},
 		Results: []labreport.Result{{TestName: "Glucose", Value: "95", Type: &kind, Units: &unit, MinReferenceRange: &low, MaxReferenceRange: &high,
-			SampleType: labreport.Blood, MeasurementKind: "direct", Sensitivity: "unknown", Interpretation: &means,
+			SampleType: loinc.Blood, MeasurementKind: "direct", Sensitivity: "unknown", Interpretation: &means,
 			LoincMatches: []labreport.Match{{LoincCode: "2345-7", LoincName: "Glucose", Aliases: []string{"GLU"}, ConfidenceScore: 0.98}},
 			Evidence:     labreport.Evidence{"value": {Page: 1, Box: labreport.Box{X: 0.1, Y: 0.2, Width: 0.05, Height: 0.01}, Confidence: 0.97}}}}}
 	at, text := 0, "95"

@@ -32,6 +32,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/ocr"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 func main() {
@@ -56,7 +57,7 @@ type settings struct {
 
 // catalogue is the table that the flags name, or nil for the one that comes with the
 // library.
-func (s settings) catalogue() (labreport.Catalogue, error) {
+func (s settings) catalogue() (loinc.Catalogue, error) {
 	if s.loinc == "" {
 		return nil, nil //nolint:nilnil // nil is the default of the reader
 	}
@@ -65,11 +66,11 @@ func (s settings) catalogue() (labreport.Catalogue, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	terms, err := labreport.LoadLOINC(f)
+	terms, err := loinc.Load(f)
 	if err != nil {
 		return nil, err
 	}
-	return labreport.NewTable(terms)
+	return loinc.NewTable(terms)
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // sheet is a report of an invented patient that is drawn here, and what it says.
@@ -197,7 +198,7 @@ func sameName(a, b string) bool {
 func sameUnit(a, b string) bool {
 	key := func(s string) string {
 		s = plainLetters.Replace(strings.ToLower(strings.ReplaceAll(s, " ", "")))
-		if u, ok := labreport.ParseUnit(s); ok {
+		if u, ok := ucum.Parse(s); ok {
 			s = u.UCUM
 		}
 		switch s {

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook", "accesslog", "personkey",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -46,7 +46,10 @@ var mayImport = map[string][]string{
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment"},
 	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"orders/documents":        {".", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
-	"labreport":               {".", "internal/fsm", "internal/work"},
+	"labreport/internal/fold": {"."},
+	"labreport/ucum":          {".", "labreport/internal/fold"},
+	"labreport/loinc":         {".", "labreport/internal/fold", "labreport/ucum"},
+	"labreport":               {".", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/ucum"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},

@@ -3,4 +3,4 @@
 // adapters/memory.
 package labreportmock
 
-//go:generate go run go.uber.org/mock/mockgen@v0.6.0 -typed -write_package_comment=false -package labreportmock -destination labreportmock_gen.go github.com/healthlab-dev/healthlab/labreport TextExtractor,RowExtractor,BlobStore,Catalogue
+//go:generate go run go.uber.org/mock/mockgen@v0.6.0 -typed -write_package_comment=false -package labreportmock -destination labreportmock_gen.go github.com/healthlab-dev/healthlab/labreport TextExtractor,RowExtractor,BlobStore

@@ -1,9 +1,11 @@
-package labreport
+package loinc
 
 import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // Specimen is what was examined, in the words of the published sample_type.
@@ -36,8 +38,8 @@ const (
 	sweat         Specimen = "sweat"
 )
 
-// published returns the sample_type of a specimen.
-func (s Specimen) published() Specimen {
+// Published returns the sample_type of a specimen.
+func (s Specimen) Published() Specimen {
 	switch s {
 	case dayUrine:
 		return Urine
@@ -47,15 +49,15 @@ func (s Specimen) published() Specimen {
 	return s
 }
 
-// compatible reports whether a term of the specimen of may be what a row of the specimen s
+// Compatible reports whether a term of the specimen of may be what a row of the specimen s
 // means. Serum, plasma, whole and capillary blood are not distinguished here.
-func (s Specimen) compatible(of Specimen) bool {
+func (s Specimen) Compatible(of Specimen) bool {
 	blood := func(s Specimen) bool { return s == Blood || s == CapillaryBlood }
 	switch {
 	case s == NoSpecimen, of == NoSpecimen, s == of, blood(s) && blood(of), s == Urine && of == dayUrine:
 		return true
 	case s == OtherSpecimen, of == OtherSpecimen: // a fluid that is not named
-		return s.published() == OtherSpecimen && of.published() == OtherSpecimen
+		return s.Published() == OtherSpecimen && of.Published() == OtherSpecimen
 	}
 	return false
 }
@@ -80,10 +82,10 @@ var specimenWords = map[string]Specimen{
 	"sweat": sweat, "schweiss": sweat, "sudor": sweat, "sueur": sweat,
 }
 
-// specimenOf returns the specimen that a name or a panel's heading mentions. A named fluid
+// SpecimenOf returns the specimen that a name or a panel's heading mentions. A named fluid
 // precedes a fluid without a name, and both precede blood: "blood cells in pleural fluid".
-func specimenOf(text string) Specimen {
-	words := termKey(text)
+func SpecimenOf(text string) Specimen {
+	words := Key(text)
 	got := NoSpecimen
 	for _, w := range words {
 		s := specimenWords[w]
@@ -100,11 +102,11 @@ func specimenOf(text string) Specimen {
 	return got
 }
 
-// onlySpecimen is specimenOf for a statement; NoSpecimen if it names blood and another
+// StatedSpecimen is [SpecimenOf] for a statement; NoSpecimen if it names blood and another
 // specimen.
-func onlySpecimen(text string) Specimen {
-	of := specimenOf(text)
-	if of != Blood && slices.ContainsFunc(termKey(text), func(w string) bool { return specimenWords[w] == Blood }) {
+func StatedSpecimen(text string) Specimen {
+	of := SpecimenOf(text)
+	if of != Blood && slices.ContainsFunc(Key(text), func(w string) bool { return specimenWords[w] == Blood }) {
 		return NoSpecimen
 	}
 	return of
@@ -132,9 +134,9 @@ var fluidSystems = []struct {
 	{"body fld", OtherSpecimen}, {"body fluid", OtherSpecimen},
 }
 
-// systemOf returns the specimen of a term's system.
-func systemOf(system string) Specimen {
-	s := strings.ToLower(system)
+// Specimen returns the specimen of the term's system.
+func (t *Term) Specimen() Specimen {
+	s := strings.ToLower(t.System)
 	for _, f := range fluidSystems {
 		if s == f.part || len(f.part) > 3 && strings.Contains(s, f.part) {
 			return f.of
@@ -160,76 +162,20 @@ func systemOf(system string) Specimen {
 	return OtherSpecimen
 }
 
-// specimenIn returns the specimen that a panel implies: lipids and blood counts are
-// measured in blood.
-func specimenIn(panel string) Specimen {
-	if s := specimenOf(panel); s != NoSpecimen {
-		return s
-	}
-	for _, w := range termKey(panel) {
-		if bloodPanels[w] {
-			return Blood
-		}
-	}
-	return NoSpecimen
-}
-
-// departments are words of headings that name a department of the laboratory. They imply
-// blood where the report names no other specimen.
-var departments = map[string]bool{"hematology": true, "haematology": true, "hamatologie": true, "hematologia": true, "hematologie": true}
-
-// bloodPanels are words, in the form of termKey, of panels that are measured in blood.
-var bloodPanels = lookup(`cbc haemogram hemogram hemogramme lipid lipide lipido lipidprofil lipidique lipidico lipidstatus blutfette fettstoffwechsel metabolic bmp cmp
-	electrolyte elektrolyte electrolito liver leber leberwerte hepatic hepatico hepatique hepatogramme thyroid schilddruse schilddrusenwerte tiroide tiroideo tiroidea thyroide thyroidien
-	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)
-
-// subsections are words of headings inside the section of another specimen.
-var subsections = lookup(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch sediment sedimento sedimentbefund chemical chemistry chemisch chimique quimico quimica
-	chimie physical macroscopic macroscopy makroskopisch macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule cytology cytologie zytologie citologia differential
-	differenzierung examination exam examen untersuchung`)
-
-func lookup(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
-}
-
-// section is a part of a report under one heading.
-type section struct {
-	name     string
-	line     int
-	specimen Specimen
-}
-
-// under returns the section of a heading that follows s.
-func (s section) under(heading string, line int) section {
-	next := section{heading, line, specimenIn(heading)}
-	words := termKey(heading)
-	has := func(set map[string]bool) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return set[w] })
-	}
-	if next.specimen == NoSpecimen && has(subsections) {
-		next.specimen = s.specimen
-	}
-	return next
-}
-
 // inFluids are components that are measured in other fluids too, though the catalogue may
 // have no code of them.
-var inFluids = lookup(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
+var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
-// implied returns the specimen of which all terms are that a name may mean; NoSpecimen if
+// ImpliedSpecimen returns the specimen of which all terms are that a name may mean; NoSpecimen if
 // they differ or if the analyte is measured in other fluids too.
-func implied(found []Found) Specimen {
+func ImpliedSpecimen(found []Found) Specimen {
 	got := NoSpecimen
 	for _, f := range found {
 		if f.Likeness < 0.8 || f.Likeness < found[0].Likeness-0.12 {
 			break
 		}
-		of := systemOf(f.Term.System)
+		of := f.Term.Specimen()
 		if of == CapillaryBlood {
 			of = Blood
 		}
@@ -240,43 +186,10 @@ func implied(found []Found) Specimen {
 		case got != of:
 			return NoSpecimen
 		}
-		if of == Blood && slices.ContainsFunc(termKey(f.Term.Component), func(w string) bool { return inFluids[w] }) &&
+		if of == Blood && slices.ContainsFunc(Key(f.Term.Component), func(w string) bool { return inFluids[w] }) &&
 			!strings.ContainsAny(f.Term.Component, "/.") {
 			return NoSpecimen
 		}
 	}
 	return got
-}
-
-// inferSpecimens sets the specimen of rows that state none: two rows of the same panel that
-// are measured in blood alone show that the panel is of blood, and so for the whole report
-// where no row is of another specimen.
-func inferSpecimens(c Catalogue, rows []*RawRow) {
-	for _, r := range rows {
-		if r.Specimen == "" || r.Specimen == NoSpecimen {
-			r.Specimen = specimenIn(r.Panel)
-		}
-	}
-	blood, all, foreign := map[string]int{}, 0, false
-	for _, r := range rows {
-		of := specimenOf(r.Name)
-		if of == NoSpecimen {
-			of = r.Specimen
-		}
-		if of == NoSpecimen {
-			if found, err := c.Find(r.Name); err == nil && implied(found) == Blood {
-				blood[r.Panel]++
-				all++
-			}
-		}
-		if of.compatible(Blood) {
-			continue
-		}
-		foreign = true
-	}
-	for _, r := range rows {
-		if r.Specimen == NoSpecimen && (blood[r.Panel] >= 2 && (r.Panel != "" || !foreign) || all >= 2 && !foreign) {
-			r.Specimen = Blood
-		}
-	}
 }

@@ -1,93 +1,11 @@
-package labreport
+package loinc
 
 import (
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
-
-// latin maps letters with diacritics, and look-alikes, to plain ASCII. It covers the
-// languages we read (English, German, Spanish, French) and their neighbours.
-var latin = func() map[rune]string {
-	m := map[rune]string{'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ð': "d", 'þ': "th", 'ł': "l", 'đ': "d",
-		'µ': "u", 'μ': "u", 'α': "alpha", 'β': "beta", 'γ': "gamma", '×': "x", 'ª': "a", 'º': "o",
-		'–': "-", '—': "-", '‐': "-", '‑': "-", '−': "-", '’': "'", '‘': "'", '´': "'", '“': "\"", '”': "\"",
-		'⁰': "0", '¹': "1", '²': "2", '³': "3", '⁴': "4", '⁵': "5", '⁶': "6", '⁷': "7", '⁸': "8", '⁹': "9",
-		'₀': "0", '₁': "1", '₂': "2", '₃': "3", '₄': "4", '\u00a0': " ", '\u2009': " ", '\u202f': " ",
-		'ﬁ': "fi", 'ﬂ': "fl", 'ﬀ': "ff", '≤': "<=", '≥': ">=", '⩽': "<=", '⩾': ">=", '∕': "/", '⁄': "/", '％': "%"}
-	for plain, list := range map[string]string{
-		"a": "àáâãäåāăą", "c": "çćčĉċ", "d": "ď", "e": "èéêëēĕėęě", "g": "ĝğġģ", "h": "ĥ", "i": "ìíîïĩīĭįı",
-		"j": "ĵ", "k": "ķ", "l": "ĺļľ", "n": "ñńņň", "o": "òóôõöōŏő", "r": "ŕŗř", "s": "śŝşšș",
-		"t": "ţťț", "u": "ùúûüũūŭůűų", "w": "ŵ", "y": "ýÿŷ", "z": "źżž",
-	} {
-		for _, r := range list {
-			m[r] = plain
-		}
-	}
-	return m
-}()
-
-// plain returns s without diacritics and typographic variants; case is kept.
-func plain(s string) string {
-	ascii := true
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			ascii = false
-			break
-		}
-	}
-	if ascii {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		low := unicode.ToLower(r)
-		switch to, ok := latin[low]; {
-		case !ok && unicode.Is(unicode.Mn, r): // a combining mark
-		case !ok:
-			b.WriteRune(r)
-		case low != r:
-			b.WriteString(strings.ToUpper(to[:1]) + to[1:])
-		default:
-			b.WriteString(to)
-		}
-	}
-	return b.String()
-}
-
-// fold returns the words of s in lower case without diacritics and punctuation, one
-// space between them. Percent and number signs are words of their own.
-func fold(s string) string { return strings.Join(foldWords(s), " ") }
-
-func foldWords(s string) []string {
-	s = strings.ToLower(plain(s))
-	var out []string
-	start := -1
-	flush := func(end int) {
-		if start >= 0 {
-			out = append(out, s[start:end])
-			start = -1
-		}
-	}
-	for i, r := range s {
-		switch {
-		case r == '%' || r == '#':
-			flush(i)
-			out = append(out, string(r))
-		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			if start < 0 {
-				start = i
-			}
-		case r == '.' && start >= 0 && i == start+1 && i+1 < len(s) && s[i+1] != ' ' && unicode.IsLetter(rune(s[start])):
-			// an abbreviation inside a word, "S.Creatinine": a border
-			flush(i)
-		default:
-			flush(i)
-		}
-	}
-	flush(len(s))
-	return out
-}
 
 // termWords are words of analyte names that mean the same in several languages or
 // spellings, mapped to one form. What is mapped to the empty string is dropped.
@@ -152,11 +70,11 @@ var noiseWords = map[string]bool{
 	"westergren": true, "enzymatic": true, "jaffe": true, "cardiac": true, "dosage": true, "taux": true, "nivel": true, "nivele": true, "konzentration": true, "adult": true, "aktivitat": true,
 }
 
-// termKey returns the words of an analyte's name in one form and sorted, so that
+// Key returns the words of an analyte's name in one form and sorted, so that
 // "T4, Free" and "Free T4" are one key.
-func termKey(s string) []string {
+func Key(s string) []string {
 	var out []string
-	for _, w := range foldWords(s) {
+	for _, w := range fold.Words(s) {
 		if to, ok := termWords[w]; ok {
 			if to != "" {
 				out = append(out, strings.Fields(to)...)

@@ -1,4 +1,4 @@
-package labreport
+package ucum
 
 import (
 	_ "embed"
@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 //go:embed data/ucum_lab_units.csv
@@ -25,17 +26,28 @@ type Unit struct {
 	kind string
 }
 
-// ParseUnit returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
+// Kind returns what the unit measures, in the words of a LOINC property; empty if the unit is
+// not known.
+func (u Unit) Kind() string { return u.kind }
+
+// FromCode returns the unit of a UCUM code; false if the code has an atom that laboratories
+// do not use.
+func FromCode(code string) (Unit, bool) {
+	_, ok := parseCode(code)
+	return Unit{UCUM: code, kind: kindOf(code)}, ok
+}
+
+// Parse returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
 // "x10E3/uL", "mcg/dL", "UI/L") and whether it is one that we know. The case of
 // letters counts only where it changes the meaning: G/L is 10*9/L and g/L is grams.
-func ParseUnit(printed string) (Unit, bool) {
+func Parse(printed string) (Unit, bool) {
 	return units().parse(printed)
 }
 
 // form is a folded unit, and the same with glyphs made equal.
 type form struct{ text, look string }
 
-type unitTable struct {
+type table struct {
 	exact  map[string]string // case kept
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
@@ -46,7 +58,7 @@ type unitTable struct {
 	forms map[string][]string
 }
 
-var units = sync.OnceValue(func() *unitTable {
+var units = sync.OnceValue(func() *table {
 	t, err := loadUnits(strings.NewReader(unitsCSV))
 	if err != nil {
 		panic("labreport: embedded units: " + err.Error())
@@ -141,14 +153,14 @@ var moreUnits = map[string]string{
 	"mL/(24.h)":       "ml/24h|ml/24 h|ml/d|ml/24hr|ml/24 hr|ml/tag|ml/dia|ml/jour|ml/24hrs",
 }
 
-func loadUnits(r io.Reader) (*unitTable, error) {
+func loadUnits(r io.Reader) (*table, error) {
 	c := csv.NewReader(r)
 	c.Comment = '#'
 	rows, err := c.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
+	t := &table{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -161,7 +173,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 		if _, taken := t.folded[low]; !taken {
 			t.folded[low], t.cased[low] = ucum, key
 		}
-		if form := strings.ToLower(strings.ReplaceAll(plain(printed), " ", "")); !slices.Contains(t.forms[ucum], form) {
+		if form := strings.ToLower(strings.ReplaceAll(fold.Plain(printed), " ", "")); !slices.Contains(t.forms[ucum], form) {
 			t.forms[ucum] = append(t.forms[ucum], form)
 		}
 	}
@@ -198,7 +210,7 @@ var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mc
 
 // unitKey is a unit without spaces, with ASCII letters; case is kept.
 func unitKey(s string) string {
-	s = plain(s)
+	s = fold.Plain(s)
 	s = strings.Trim(s, " \t,;:")
 	s = micro.Replace(s)
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && !strings.Contains(s[1:len(s)-1], "[") && len(s) > 4 {
@@ -207,7 +219,7 @@ func unitKey(s string) string {
 	return s
 }
 
-func (t *unitTable) parse(printed string) (Unit, bool) {
+func (t *table) parse(printed string) (Unit, bool) {
 	key := unitKey(printed)
 	if key == "" || len(key) > 40 {
 		return Unit{}, false
@@ -227,7 +239,7 @@ func (t *unitTable) parse(printed string) (Unit, bool) {
 			return Unit{}, false
 		}
 	}
-	return Unit{UCUM: ucum, kind: unitKind(ucum)}, true
+	return Unit{UCUM: ucum, kind: kindOf(ucum)}, true
 }
 
 // rePrinted is an amount in, or per, something, as it is printed.
@@ -251,195 +263,18 @@ func asUCUM(key string) (string, bool) {
 		if m[4] != "" {
 			out += "{creat}"
 		}
-		_, ok := parseUCUM(out)
+		_, ok := parseCode(out)
 		return out, ok
 	}
 	if strings.ContainsRune(key, '/') && strings.ContainsAny(key, "[{*") {
-		_, ok := parseUCUM(key)
+		_, ok := parseCode(key)
 		return key, ok
 	}
 	return "", false
 }
 
-// repair finds the known unit that a misread one must be: one with the same letters
-// once the glyphs that readers confuse are made equal, or else one edit away and
-// alone at that distance. Digits of an exponent are never changed.
-func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
-	key := strings.ToLower(unitKey(printed))
-	if len(key) < 3 {
-		return "", "", false
-	}
-	look := glyphs(key)
-	found := ""
-	for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
-		for _, have := range t.byLength[n] {
-			if have.look == look {
-				if found != "" && t.folded[found] != t.folded[have.text] {
-					found = ""
-					break
-				}
-				found = have.text
-			}
-		}
-	}
-	if found == "" && len(key) >= 4 {
-		for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
-			for _, have := range t.byLength[n] {
-				if strings.IndexFunc(have.text, isDigit) < 0 && distance(look, have.look, 1) <= 1 {
-					if found != "" && t.folded[found] != t.folded[have.text] {
-						return "", "", false
-					}
-					found = have.text
-				}
-			}
-		}
-	}
-	if found == "" {
-		return "", "", false
-	}
-	return t.folded[found], found, true
-}
-
-// repairFor finds the unit that a misread one must be, among the units that the
-// analyte has: the nearest in letters, alone at that distance.
-func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok bool) {
-	key := strings.ToLower(strings.Trim(strings.ReplaceAll(plain(printed), " ", ""), "()[],;:"))
-	for _, short := range shortUnits {
-		if short.re.MatchString(key) && slices.ContainsFunc(terms, func(term *Term) bool {
-			return slices.ContainsFunc(term.Units, func(u string) bool { return slices.Contains(short.ucum, u) })
-		}) {
-			return short.form, true
-		}
-	}
-	if len(key) < 3 {
-		return "", false
-	}
-	if m := rePower.FindStringSubmatch(key); m != nil {
-		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
-	}
-	if reFiltration.MatchString(key) {
-		if strings.Contains(key, ",") {
-			return "ml/min/1,73m2", true
-		}
-		return "ml/min/1.73m2", true
-	}
-	best, at := 3, ""
-	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
-		if !ownUnit(terms, ucum) {
-			continue
-		}
-		for _, form := range t.forms[ucum] {
-			// A misread letter is mended, a prefix never: ng is not ug.
-			look := glyphs(form)
-			if len(form) < 4 || prefix(form) != prefix(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
-				continue
-			}
-			switch d := distance(glyphs(key), look, 2); {
-			case d < best:
-				best, at = d, form
-			case d == best && at != "" && t.folded[strings.ToLower(unitKey(at))] != ucum:
-				at = ""
-			}
-		}
-	}
-	if at == "" || best > 1 && len(key) < 6 {
-		return "", false
-	}
-	return at, true
-}
-
-// ownUnit reports whether one of the terms is measured in the unit. International units of
-// an enzyme are its units.
-func ownUnit(terms []*Term, ucum string) bool {
-	enzyme := strings.ReplaceAll(ucum, "[IU]", "U")
-	return slices.ContainsFunc(terms, func(term *Term) bool {
-		return slices.ContainsFunc(term.Units, func(u string) bool { return sameUnit(u, ucum) || sameUnit(u, enzyme) })
-	})
-}
-
-// belongs reports whether what one of the terms is can be given in the unit.
-func belongs(terms []*Term, unit Unit) bool {
-	return ownUnit(terms, unit.UCUM) || slices.ContainsFunc(terms, func(t *Term) bool {
-		kind := propertyKind(t)
-		return kind == "" || kindsAgree(kind, unit.kind) && nearUnit(t.Units, unit.UCUM)
-	})
-}
-
-type shortUnit struct {
-	re   *regexp.Regexp
-	ucum []string
-	form string
-}
-
-// shortUnits are units of three letters whose slash, and a thin letter behind it, were read
-// as a letter or not at all. They are mended only where the analyte has them.
-var shortUnits = []shortUnit{
-	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
-	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
-}
-
-// readsAsShort reports whether a text may be one of them.
-func readsAsShort(text string) bool {
-	key := strings.ToLower(strings.Trim(text, "()[],;:"))
-	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
-}
-
-// reFiltration is the unit of a filtration rate, however its letters were read.
-var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
-
-// prefix is the letter that decides the size of a unit.
-func prefix(unit string) byte {
-	if strings.HasPrefix(unit, "mc") {
-		return 'u'
-	}
-	return glyphs(unit[:1] + " ")[0]
-}
-
-// rePower is a power of ten whose caret was read as something else.
-var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
-
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }
-
-// reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
-var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
-
-// glyphs makes letters that a reader confuses equal.
-func glyphs(s string) string { return lookAlike.Replace(s) }
-
-var lookAlike = strings.NewReplacer("rn", "m", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
-
-// distance is the edit distance of a and b, or most+1 if it is more than most.
-func distance(a, b string, most int) int {
-	ra, rb := []rune(a), []rune(b)
-	if len(ra)-len(rb) > most || len(rb)-len(ra) > most {
-		return most + 1
-	}
-	prev := make([]int, len(rb)+1)
-	next := make([]int, len(rb)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(ra); i++ {
-		next[0] = i
-		low := i
-		for j := 1; j <= len(rb); j++ {
-			cost := 1
-			if ra[i-1] == rb[j-1] {
-				cost = 0
-			}
-			next[j] = min(prev[j]+1, next[j-1]+1, prev[j-1]+cost)
-			low = min(low, next[j])
-		}
-		if low > most {
-			return most + 1
-		}
-		prev, next = next, prev
-	}
-	return prev[len(rb)]
-}
-
-// unitKind says what a unit measures, as a LOINC property.
-func unitKind(ucum string) string {
+// kindOf says what a unit measures, as a LOINC property.
+func kindOf(ucum string) string {
 	switch ucum {
 	case "%", "L/L", "/100{WBCs}":
 		return "fraction"
@@ -462,24 +297,24 @@ func unitKind(ucum string) string {
 	case "U", "kU":
 		return "catalytic"
 	}
-	q, ok := parseUCUM(ucum)
+	q, ok := parseCode(ucum)
 	if !ok {
 		return "other"
 	}
 	return q.kindOf()
 }
 
-// nearUnit reports whether a unit is less than a thousand times away from one of the units
+// Near reports whether a unit is less than a thousand times away from one of the units
 // that an analyte has: creatinine is not measured in pmol/L. True where it cannot be told,
 // and for cells, which are printed by the microlitre and by the thousand.
-func nearUnit(units []string, unit string) bool {
-	got, ok := parseUCUM(unit)
+func Near(units []string, unit string) bool {
+	got, ok := parseCode(unit)
 	if !ok || got.kindOf() == "number" {
 		return true
 	}
 	compared := false
 	for _, u := range units {
-		have, ok := parseUCUM(u)
+		have, ok := parseCode(u)
 		if !ok || !have.commensurable(got) {
 			continue
 		}
@@ -489,4 +324,13 @@ func nearUnit(units []string, unit string) bool {
 		compared = true
 	}
 	return !compared
+}
+
+// pretty returns a folded unit as it is usually printed.
+func (t *table) pretty(folded string) string {
+	if as, ok := t.cased[folded]; ok {
+		return as
+	}
+	r := strings.NewReplacer("/dl", "/dL", "/ml", "/mL", "/l", "/L", "/ul", "/uL", "iu/", "IU/", "fl", "fL", "u/l", "U/L")
+	return r.Replace(folded)
 }

@@ -1,10 +1,12 @@
-package labreport
+package ucum
 
 import (
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // Dimensions of the units that laboratories use.
@@ -64,10 +66,10 @@ var ucumPrefixes = []struct {
 }{{"da", 1e1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"h", 1e2}, {"d", 1e-1}, {"c", 1e-2}, {"m", 1e-3}, {"u", 1e-6}, {"n", 1e-9}, {"p", 1e-12}, {"f", 1e-15}, {"a", 1e-18}}
 
 // countWords are annotations of numbers of cells, which do not tell units apart.
-var countWords = lookup("cells cell count # rbcs events")
+var countWords = fold.Set("cells cell count # rbcs events")
 
-// parseUCUM reads a case-sensitive UCUM expression.
-func parseUCUM(code string) (quantity, bool) {
+// parseCode reads a case-sensitive UCUM expression.
+func parseCode(code string) (quantity, bool) {
 	if code == "" || len(code) > 60 {
 		return quantity{}, false
 	}
@@ -162,7 +164,7 @@ func unitWithExponent(text string) (quantity, bool) {
 		return quantity{factor: float64(n)}, n > 0
 	}
 	exponent := int8(1)
-	if i := strings.LastIndexFunc(text, func(r rune) bool { return !isDigit(r) && r != '-' && r != '+' }); i >= 0 && i+1 < len(text) {
+	if i := strings.LastIndexFunc(text, func(r rune) bool { return !fold.IsDigit(r) && r != '-' && r != '+' }); i >= 0 && i+1 < len(text) {
 		n, err := strconv.ParseInt(text[i+1:], 10, 8)
 		if err != nil || n == 0 || n < -6 || n > 6 {
 			return quantity{}, false
@@ -214,8 +216,8 @@ func (q quantity) equal(r quantity) bool {
 // not measure the same. A mass is no amount of substance: that conversion needs the
 // analyte.
 func (u Unit) Factor(v Unit) (float64, bool) {
-	a, ok1 := parseUCUM(u.UCUM)
-	b, ok2 := parseUCUM(v.UCUM)
+	a, ok1 := parseCode(u.UCUM)
+	b, ok2 := parseCode(v.UCUM)
 	if !ok1 || !ok2 || !a.commensurable(b) {
 		return 0, false
 	}
@@ -266,4 +268,39 @@ func (q quantity) kindOf() string {
 		return "massratio"
 	}
 	return "other"
+}
+
+// Same reports whether two UCUM codes are the same amount of the same thing.
+func Same(a, b string) bool {
+	a, b = canonUnit(a), canonUnit(b)
+	if a == b {
+		return true
+	}
+	p, ok1 := parseCode(a)
+	q, ok2 := parseCode(b)
+	return ok1 && ok2 && p.equal(q)
+}
+
+// canonUnit writes alike the units that laboratories use for the same though UCUM tells
+// them apart.
+func canonUnit(u string) string {
+	switch strings.ToLower(u) {
+	case "m[iu]/l", "u[iu]/ml", "10*-3.[iu]/l", "mu/l":
+		return "m[IU]/L"
+	case "k[iu]/l", "[iu]/ml", "ku/l":
+		return "[IU]/mL"
+	case "u/l", "[u]/l":
+		return "U/L"
+	case "u/ml", "[u]/ml", "[arb'u]/ml", "[arb'u]", "k[u]/l":
+		return "[arb'U]"
+	case "mg/g{creat}", "ug/mg{creat}", "mg/g":
+		return "mg/g{creat}"
+	case "ug/ml{feu}", "mg/l{feu}":
+		return "mg/L{FEU}"
+	case "ng/ml{feu}", "ug/l{feu}":
+		return "ng/mL{FEU}"
+	case "{ratio}", "{inr}", "{index_val}", "":
+		return "{ratio}"
+	}
+	return u
 }

@@ -1,10 +1,8 @@
-package labreport
+package loinc
 
 import (
 	"cmp"
 	_ "embed"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
 // Term is one entry of a catalogue of laboratory terms.
@@ -33,12 +32,6 @@ type Term struct {
 	Names []string
 	// Rank is how common the term is, 1 the most common; 0 is not known.
 	Rank int
-}
-
-// match returns the term as a candidate with a score.
-func (t *Term) match(score float64) Match {
-	names := t.Names[:min(len(t.Names), 5)]
-	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
 }
 
 // Found is a term that a printed name may mean.
@@ -70,14 +63,14 @@ var loincCSV string
 //go:embed data/names.csv
 var namesCSV string
 
-// LOINCLicense is the licence under which the embedded terms are distributed. A
+// License is the licence under which the embedded terms are distributed. A
 // program that shows its licences shows this one.
 //
 //go:embed data/LOINC_LICENSE.txt
-var LOINCLicense string
+var License string
 
 // Notices names the authors of the embedded tables, with their terms. It
-// goes where [LOINCLicense] goes.
+// goes where [License] goes.
 //
 //go:embed data/NOTICES.md
 var Notices string
@@ -112,10 +105,8 @@ type Table struct {
 }
 
 func squeeze(name string) string {
-	return alike.Replace(strings.Join(foldWords(name), ""))
+	return fold.Shape(strings.Join(fold.Words(name), ""))
 }
-
-var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
 
 // entry is one name of one term.
 type entry struct {
@@ -161,7 +152,7 @@ func NewTable(terms []Term) (*Table, error) {
 
 // add notes a name of a term: as it is, and without the words that say little.
 func (t *Table) add(term int, name string, weight float64) {
-	key := termKey(name)
+	key := Key(name)
 	if len(key) == 0 {
 		return
 	}
@@ -201,7 +192,7 @@ func (t *Table) Term(code string) (*Term, error) {
 func (t *Table) Find(name string) ([]Found, error) {
 	found := map[int]float64{}
 	t.exact(found, name, 1)
-	if bare, inside := parentheses(name); inside != "" {
+	if bare, inside := fold.Parentheses(name); inside != "" {
 		t.exact(found, bare, 0.97)
 		t.exact(found, inside, 0.92)
 	}
@@ -228,9 +219,9 @@ func (t *Table) Find(name string) ([]Found, error) {
 	return out, nil
 }
 
-// exactly reports whether a folded form of the name is known letter for letter. It
+// Known reports whether a folded form of the name is known letter for letter. It
 // is cheap, for many stretches of a line.
-func (t *Table) exactly(name string) float64 {
+func (t *Table) Known(name string) float64 {
 	found := map[int]float64{}
 	t.exact(found, name, 1)
 	best := 0.0
@@ -253,7 +244,7 @@ func rankOf(t *Term) int {
 }
 
 func (t *Table) exact(found map[int]float64, name string, weight float64) {
-	key := termKey(name)
+	key := Key(name)
 	if len(key) == 0 {
 		return
 	}
@@ -275,7 +266,7 @@ func (t *Table) exact(found map[int]float64, name string, weight float64) {
 
 // near adds terms whose names have nearly the same letters.
 func (t *Table) near(found map[int]float64, name string) {
-	key := strings.Join(termKey(name), " ")
+	key := strings.Join(Key(name), " ")
 	if len(key) < 5 {
 		return
 	}
@@ -305,7 +296,7 @@ func (t *Table) near(found map[int]float64, name string) {
 // contained adds terms that a part of the name means: "Ferritin i.S.", "LDL berechnet". The part
 // has more than three fifths of the letters. Its likeness is too low for a match without review.
 func (t *Table) contained(found map[int]float64, name string) {
-	key := termKey(name)
+	key := Key(name)
 	const most = 8
 	if len(key) > most {
 		return
@@ -329,7 +320,7 @@ func (t *Table) contained(found map[int]float64, name string) {
 func likeness(a, b string) float64 {
 	longest := max(len(a), len(b))
 	most := longest / 4
-	d := distance(a, b, most)
+	d := fold.Distance(a, b, most)
 	if d > most || !sameDigits(a, b) {
 		return 0
 	}
@@ -340,7 +331,7 @@ func likeness(a, b string) float64 {
 func sameDigits(a, b string) bool {
 	only := func(s string) string {
 		return strings.Map(func(r rune) rune {
-			if isDigit(r) {
+			if fold.IsDigit(r) {
 				return r
 			}
 			return -1
@@ -356,20 +347,6 @@ func trigrams(s string) map[string]bool {
 		out[s[i:i+3]] = true
 	}
 	return out
-}
-
-// parentheses splits "GOT (ASAT)" into what is outside and what is inside.
-func parentheses(s string) (outside, inside string) {
-	open := strings.IndexByte(s, '(')
-	end := strings.LastIndexByte(s, ')')
-	if open < 0 || end < open {
-		return s, ""
-	}
-	inside = strings.TrimSpace(s[open+1 : end])
-	if strings.ContainsAny(inside, "()") {
-		return s, "" // more than one pair
-	}
-	return strings.TrimSpace(s[:open] + " " + s[end+1:]), inside
 }
 
 // ValidCode reports whether code has the shape of a LOINC code and the right check
@@ -398,20 +375,20 @@ func ValidCode(code string) bool {
 func readCommon(table, names io.Reader) ([]Term, error) {
 	more := map[string][]string{}
 	less := map[string][]string{}
-	err := readCSV(names, []string{"loinc_num", "names", "not"}, func(column func(string) string) {
+	err := fold.ReadCSV(names, []string{"loinc_num", "names", "not"}, func(column func(string) string) {
 		code := column("loinc_num")
-		more[code] = append(more[code], split(column("names"))...)
-		less[code] = append(less[code], split(column("not"))...)
+		more[code] = append(more[code], fold.Split(column("names"))...)
+		less[code] = append(less[code], fold.Split(column("not"))...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("names: %w", err)
 	}
 	var out []Term
-	err = readCSV(table, []string{"loinc_num", "long_common_name", "component"}, func(column func(string) string) {
+	err = fold.ReadCSV(table, []string{"loinc_num", "long_common_name", "component"}, func(column func(string) string) {
 		code := column("loinc_num")
 		t := Term{Code: code, Name: column("long_common_name"), Component: column("component"), Property: column("property"),
-			System: column("system"), Scale: column("scale"), Units: split(column("example_ucum_units"))}
-		given := split(column("synonyms"))
+			System: column("system"), Scale: column("scale"), Units: fold.Split(column("example_ucum_units"))}
+		given := fold.Split(column("synonyms"))
 		t.Names = append(slices.Clone(more[code]), given...)
 		t.Names = slices.DeleteFunc(t.Names, func(n string) bool { return slices.Contains(less[code], n) })
 		if len(given) > 0 {
@@ -436,69 +413,21 @@ func readCommon(table, names io.Reader) ([]Term, error) {
 	return out, nil
 }
 
-func split(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, "|")
-}
-
-// readCSV reads a table with a header, row by row. Lines that begin with # are comments.
-// column returns the field under a heading, empty if there is no such heading; what it
-// returns may be kept. A table has a hundred thousand rows and forty columns: a row is
-// gone when its call is over.
-func readCSV(r io.Reader, need []string, row func(column func(name string) string)) error {
-	c := csv.NewReader(r)
-	c.Comment = '#'
-	c.ReuseRecord = true
-	head, err := c.Read()
-	if err != nil {
-		return fmt.Errorf("%w: no header line", healthlab.Invalid)
-	}
-	at := map[string]int{}
-	for i, name := range head {
-		if i == 0 {
-			name = strings.TrimPrefix(name, "\ufeff")
-		}
-		at[strings.Clone(name)] = i
-	}
-	for _, name := range need {
-		if _, ok := at[name]; !ok {
-			return fmt.Errorf("%w: no column %s", healthlab.Invalid, name)
-		}
-	}
-	for n := 1; ; n++ {
-		fields, err := c.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, n)
-		}
-		row(func(name string) string {
-			if i, ok := at[name]; ok && i < len(fields) {
-				return strings.Clone(fields[i])
-			}
-			return ""
-		})
-	}
-}
-
-// LoadLOINC reads the table that LOINC publishes (LoincTable/Loinc.csv of a release,
+// Load reads the table that LOINC publishes (LoincTable/Loinc.csv of a release,
 // columns by name, in any order) and returns its laboratory terms. Deprecated and
 // discouraged terms are left out. Names that the embedded catalogue knows for a code
 // are added, so that reports in German, Spanish and French still match.
 //
 // The table's licence is the caller's business. [healthlab.Invalid] if it is not a
 // CSV with at least LOINC_NUM, COMPONENT and LONG_COMMON_NAME, or has no term.
-func LoadLOINC(r io.Reader) ([]Term, error) {
+func Load(r io.Reader) ([]Term, error) {
 	known := map[string]*Term{}
 	ours := Embedded()
 	for i := range ours.terms {
 		known[ours.terms[i].Code] = &ours.terms[i]
 	}
 	var out []Term
-	err := readCSV(r, []string{"LOINC_NUM", "COMPONENT", "LONG_COMMON_NAME"}, func(column func(string) string) {
+	err := fold.ReadCSV(r, []string{"LOINC_NUM", "COMPONENT", "LONG_COMMON_NAME"}, func(column func(string) string) {
 		if s := column("STATUS"); s == "DEPRECATED" || s == "DISCOURAGED" {
 			return
 		}

@@ -1,4 +1,4 @@
-package labreport
+package ucum
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseUCUM(t *testing.T) {
+func TestParseCode(t *testing.T) {
 	for _, c := range []struct {
 		code   string
 		factor float64
@@ -25,24 +25,30 @@ func TestParseUCUM(t *testing.T) {
 		{"kg/m2", 1e3, [dimensions]int8{1, -2}},
 		{"%", 0.01, [dimensions]int8{}},
 	} {
-		q, ok := parseUCUM(c.code)
+		q, ok := parseCode(c.code)
 		require.True(t, ok, c.code)
 		require.InEpsilon(t, c.factor, q.factor, 1e-9, c.code)
 		require.Equal(t, c.dims, q.dims, c.code)
 	}
 	for _, bad := range []string{"", "/", "mg/", "xg/L", "mg//dL", "(mg", "mg)", "m9", "mg/dL{", "10*", "10*99", "m-", "kmin", "((((((g))))))"} {
-		_, ok := parseUCUM(bad)
+		_, ok := parseCode(bad)
 		require.False(t, ok, bad)
 	}
 }
 
-// Every unit of the embedded terms is one that the grammar reads.
-func TestUnitsOfTermsAreUCUM(t *testing.T) {
-	for i := range Embedded().terms {
-		for _, u := range Embedded().terms[i].Units {
-			_, ok := parseUCUM(u)
-			require.True(t, ok, "%s: %s", Embedded().terms[i].Code, u)
-		}
+func TestParse(t *testing.T) {
+	for in, want := range map[string]string{
+		"mg/dL": "mg/dL", "mg/dl": "mg/dL", "Tsd./µl": "10*3/uL", "Tsd/μl": "10*3/uL", "/nl": "10*3/uL", "/pl": "10*6/uL", "G/L": "10*9/L", "g/L": "g/L", "g/l": "g/L", "T/L": "10*12/L",
+		"x10E3/uL": "10*3/uL", "10³/µL": "10*3/uL", "Mio./µl": "10*6/uL", "mcg/dL": "ug/dL", "E/l": "U/L", "UI/L": "[IU]/L", "mL/min/1,73m²": "mL/min/{1.73_m2}", "µUI/mL": "m[IU]/L", "%": "%",
+		"mm/1h": "mm/h", "cells/mcL": "/uL", "(calc)": "{ratio}",
+	} {
+		u, ok := Parse(in)
+		require.True(t, ok, in)
+		require.Equal(t, want, u.UCUM, in)
+	}
+	for _, in := range []string{"", "apples", "EUR", "01", "High", "kg", "12/03"} {
+		_, ok := Parse(in)
+		require.False(t, ok, in)
 	}
 }
 
@@ -55,8 +61,8 @@ func TestUnitFactor(t *testing.T) {
 		{"ug/g creat", "mg/g creat", 1e-3}, {"ukat/L", "U/L", 60}, {"mg/L", "mmol/L", 0}, {"IU/mL", "ng/mL", 0}, {"ng/mL FEU", "ng/mL DDU", 0},
 		{"/HPF", "/uL", 0}, {"mOsm/L", "mmol/L", 0}, {"CFU/mL", "/mL", 0},
 	} {
-		a, ok1 := ParseUnit(c.from)
-		b, ok2 := ParseUnit(c.to)
+		a, ok1 := Parse(c.from)
+		b, ok2 := Parse(c.to)
 		require.True(t, ok1 && (ok2 || c.to == "/mL"), "%s %s", c.from, c.to)
 		got, ok := a.Factor(b)
 		require.Equal(t, c.want != 0, ok, "%s %s", c.from, c.to)
@@ -70,22 +76,22 @@ func TestParsesUnitsBeyondTheTable(t *testing.T) {
 		"#/uL": "/uL", "mOsm/L": "mosm/L", "fg": "fg", "ug/g creat": "ug/g{creat}", "µg/g Kreatinin": "ug/g{creat}", "mmol/mmol creat": "mmol/mmol{creat}", "CFU/mL": "[CFU]/mL", "KBE/ml": "[CFU]/mL",
 		"MoM": "{M.o.M}", "mL/24h": "mL/(24.h)", "nmol/mmol creat": "nmol/mmol{creat}", "mmol/kg": "mmol/kg", "pg/L": "pg/L", "ng/mL/h": "ng/mL/h", "mmol/d": "mmol/d", "nmol/d": "nmol/d", "umol/24h": "umol/(24.h)", "10*3/mL": "10*3/mL",
 	} {
-		u, ok := ParseUnit(printed)
+		u, ok := Parse(printed)
 		require.True(t, ok, printed)
 		require.Equal(t, ucum, u.UCUM, printed)
 	}
 	for _, word := range []string{"a/b", "m", "g", "H/L", "or/and", "page/2", "M/F", "12/24", "mm/dd", "Na/K", "AST/ALT", "and/or", "h", "s/o"} {
-		_, ok := ParseUnit(word)
+		_, ok := Parse(word)
 		require.False(t, ok, word)
 	}
 }
 
-func FuzzParseUCUM(f *testing.F) {
+func FuzzParseCode(f *testing.F) {
 	for _, s := range []string{"mg/dL", "10*3/uL", "mL/min/{1.73_m2}", "[arb'U]/mL", "((g)/L)", "m-3.s2"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, code string) {
-		if q, ok := parseUCUM(code); ok {
+		if q, ok := parseCode(code); ok {
 			require.Positive(t, q.factor)
 			require.True(t, q.equal(q))
 		}

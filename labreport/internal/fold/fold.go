@@ -1,0 +1,153 @@
+// Package fold makes printed texts comparable: without case, diacritics, punctuation and
+// letters that look alike.
+package fold
+
+import (
+	"strings"
+	"unicode"
+)
+
+// latin maps letters with diacritics, and look-alikes, to plain ASCII. It covers the
+// languages we read (English, German, Spanish, French) and their neighbours.
+var latin = func() map[rune]string {
+	m := map[rune]string{'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ð': "d", 'þ': "th", 'ł': "l", 'đ': "d",
+		'µ': "u", 'μ': "u", 'α': "alpha", 'β': "beta", 'γ': "gamma", '×': "x", 'ª': "a", 'º': "o",
+		'–': "-", '—': "-", '‐': "-", '‑': "-", '−': "-", '’': "'", '‘': "'", '´': "'", '“': "\"", '”': "\"",
+		'⁰': "0", '¹': "1", '²': "2", '³': "3", '⁴': "4", '⁵': "5", '⁶': "6", '⁷': "7", '⁸': "8", '⁹': "9",
+		'₀': "0", '₁': "1", '₂': "2", '₃': "3", '₄': "4", '\u00a0': " ", '\u2009': " ", '\u202f': " ",
+		'ﬁ': "fi", 'ﬂ': "fl", 'ﬀ': "ff", '≤': "<=", '≥': ">=", '⩽': "<=", '⩾': ">=", '∕': "/", '⁄': "/", '％': "%"}
+	for plain, list := range map[string]string{
+		"a": "àáâãäåāăą", "c": "çćčĉċ", "d": "ď", "e": "èéêëēĕėęě", "g": "ĝğġģ", "h": "ĥ", "i": "ìíîïĩīĭįı",
+		"j": "ĵ", "k": "ķ", "l": "ĺļľ", "n": "ñńņň", "o": "òóôõöōŏő", "r": "ŕŗř", "s": "śŝşšș",
+		"t": "ţťț", "u": "ùúûüũūŭůűų", "w": "ŵ", "y": "ýÿŷ", "z": "źżž",
+	} {
+		for _, r := range list {
+			m[r] = plain
+		}
+	}
+	return m
+}()
+
+// Plain returns s without diacritics and typographic variants; case is kept.
+func Plain(s string) string {
+	ascii := true
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			ascii = false
+			break
+		}
+	}
+	if ascii {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		low := unicode.ToLower(r)
+		switch to, ok := latin[low]; {
+		case !ok && unicode.Is(unicode.Mn, r): // a combining mark
+		case !ok:
+			b.WriteRune(r)
+		case low != r:
+			b.WriteString(strings.ToUpper(to[:1]) + to[1:])
+		default:
+			b.WriteString(to)
+		}
+	}
+	return b.String()
+}
+
+// String returns the words of s in lower case without diacritics and punctuation, one
+// space between them. Percent and number signs are words of their own.
+func String(s string) string { return strings.Join(Words(s), " ") }
+
+// Words returns the words of [String].
+func Words(s string) []string {
+	s = strings.ToLower(Plain(s))
+	var out []string
+	start := -1
+	flush := func(end int) {
+		if start >= 0 {
+			out = append(out, s[start:end])
+			start = -1
+		}
+	}
+	for i, r := range s {
+		switch {
+		case r == '%' || r == '#':
+			flush(i)
+			out = append(out, string(r))
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			if start < 0 {
+				start = i
+			}
+		case r == '.' && start >= 0 && i == start+1 && i+1 < len(s) && s[i+1] != ' ' && unicode.IsLetter(rune(s[start])):
+			// an abbreviation inside a word, "S.Creatinine": a border
+			flush(i)
+		default:
+			flush(i)
+		}
+	}
+	flush(len(s))
+	return out
+}
+
+// IsDigit reports whether r is an ASCII digit.
+func IsDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// Distance is the edit distance of a and b, or most+1 if it is more than most.
+func Distance(a, b string, most int) int {
+	ra, rb := []rune(a), []rune(b)
+	if len(ra)-len(rb) > most || len(rb)-len(ra) > most {
+		return most + 1
+	}
+	prev := make([]int, len(rb)+1)
+	next := make([]int, len(rb)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(ra); i++ {
+		next[0] = i
+		low := i
+		for j := 1; j <= len(rb); j++ {
+			cost := 1
+			if ra[i-1] == rb[j-1] {
+				cost = 0
+			}
+			next[j] = min(prev[j]+1, next[j-1]+1, prev[j-1]+cost)
+			low = min(low, next[j])
+		}
+		if low > most {
+			return most + 1
+		}
+		prev, next = next, prev
+	}
+	return prev[len(rb)]
+}
+
+var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
+
+// Shape makes letters and digits that look alike equal.
+func Shape(s string) string { return alike.Replace(s) }
+
+// Parentheses splits "GOT (ASAT)" into what is outside and what is inside.
+func Parentheses(s string) (outside, inside string) {
+	open := strings.IndexByte(s, '(')
+	end := strings.LastIndexByte(s, ')')
+	if open < 0 || end < open {
+		return s, ""
+	}
+	inside = strings.TrimSpace(s[open+1 : end])
+	if strings.ContainsAny(inside, "()") {
+		return s, "" // more than one pair
+	}
+	return strings.TrimSpace(s[:open] + " " + s[end+1:]), inside
+}
+
+// Set returns the set of the words of a text.
+func Set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}

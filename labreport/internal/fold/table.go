@@ -1,0 +1,60 @@
+package fold
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ReadCSV reads a table with a header, row by row. Lines that begin with # are comments.
+// column returns the field under a heading, empty if there is no such heading; what it
+// returns may be kept. A table has a hundred thousand rows and forty columns: a row is
+// gone when its call is over.
+func ReadCSV(r io.Reader, need []string, row func(column func(name string) string)) error {
+	c := csv.NewReader(r)
+	c.Comment = '#'
+	c.ReuseRecord = true
+	head, err := c.Read()
+	if err != nil {
+		return fmt.Errorf("%w: no header line", healthlab.Invalid)
+	}
+	at := map[string]int{}
+	for i, name := range head {
+		if i == 0 {
+			name = strings.TrimPrefix(name, "\ufeff")
+		}
+		at[strings.Clone(name)] = i
+	}
+	for _, name := range need {
+		if _, ok := at[name]; !ok {
+			return fmt.Errorf("%w: no column %s", healthlab.Invalid, name)
+		}
+	}
+	for n := 1; ; n++ {
+		fields, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, n)
+		}
+		row(func(name string) string {
+			if i, ok := at[name]; ok && i < len(fields) {
+				return strings.Clone(fields[i])
+			}
+			return ""
+		})
+	}
+}
+
+// Split returns the items of a list that are separated by |.
+func Split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "|")
+}

@@ -1,0 +1,89 @@
+package labreport
+
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+)
+
+// specimenIn returns the specimen that a panel implies: lipids and blood counts are
+// measured in blood.
+func specimenIn(panel string) loinc.Specimen {
+	if s := loinc.SpecimenOf(panel); s != loinc.NoSpecimen {
+		return s
+	}
+	for _, w := range loinc.Key(panel) {
+		if bloodPanels[w] {
+			return loinc.Blood
+		}
+	}
+	return loinc.NoSpecimen
+}
+
+// departments are words of headings that name a department of the laboratory. They imply
+// blood where the report names no other specimen.
+var departments = map[string]bool{"hematology": true, "haematology": true, "hamatologie": true, "hematologia": true, "hematologie": true}
+
+// bloodPanels are words, in the form of termKey, of panels that are measured in blood.
+var bloodPanels = fold.Set(`cbc haemogram hemogram hemogramme lipid lipide lipido lipidprofil lipidique lipidico lipidstatus blutfette fettstoffwechsel metabolic bmp cmp
+	electrolyte elektrolyte electrolito liver leber leberwerte hepatic hepatico hepatique hepatogramme thyroid schilddruse schilddrusenwerte tiroide tiroideo tiroidea thyroide thyroidien
+	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)
+
+// subsections are words of headings inside the section of another specimen.
+var subsections = fold.Set(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch sediment sedimento sedimentbefund chemical chemistry chemisch chimique quimico quimica
+	chimie physical macroscopic macroscopy makroskopisch macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule cytology cytologie zytologie citologia differential
+	differenzierung examination exam examen untersuchung`)
+
+// section is a part of a report under one heading.
+type section struct {
+	name     string
+	line     int
+	specimen loinc.Specimen
+}
+
+// under returns the section of a heading that follows s.
+func (s section) under(heading string, line int) section {
+	next := section{heading, line, specimenIn(heading)}
+	words := loinc.Key(heading)
+	has := func(set map[string]bool) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return set[w] })
+	}
+	if next.specimen == loinc.NoSpecimen && has(subsections) {
+		next.specimen = s.specimen
+	}
+	return next
+}
+
+// inferSpecimens sets the specimen of rows that state none: two rows of the same panel that
+// are measured in blood alone show that the panel is of blood, and so for the whole report
+// where no row is of another specimen.
+func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
+	for _, r := range rows {
+		if r.Specimen == "" || r.Specimen == loinc.NoSpecimen {
+			r.Specimen = specimenIn(r.Panel)
+		}
+	}
+	blood, all, foreign := map[string]int{}, 0, false
+	for _, r := range rows {
+		of := loinc.SpecimenOf(r.Name)
+		if of == loinc.NoSpecimen {
+			of = r.Specimen
+		}
+		if of == loinc.NoSpecimen {
+			if found, err := c.Find(r.Name); err == nil && loinc.ImpliedSpecimen(found) == loinc.Blood {
+				blood[r.Panel]++
+				all++
+			}
+		}
+		if of.Compatible(loinc.Blood) {
+			continue
+		}
+		foreign = true
+	}
+	for _, r := range rows {
+		if r.Specimen == loinc.NoSpecimen && (blood[r.Panel] >= 2 && (r.Panel != "" || !foreign) || all >= 2 && !foreign) {
+			r.Specimen = loinc.Blood
+		}
+	}
+}

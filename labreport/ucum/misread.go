@@ -1,0 +1,166 @@
+package ucum
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+)
+
+// Repair returns the known unit that a misread one must be, and how it is printed rightly:
+// one with the same letters once the glyphs that readers confuse are made equal, or else
+// one edit away and alone at that distance. Digits of an exponent are never changed.
+func Repair(printed string) (unit Unit, better string, ok bool) {
+	t := units()
+	code, better, ok := t.repair(printed)
+	return Unit{UCUM: code, kind: kindOf(code)}, t.pretty(better), ok
+}
+
+// Misread reports whether a text may be a misread unit.
+func Misread(text string) bool {
+	low := strings.ToLower(text)
+	_, _, ok := units().repair(text)
+	return ok || readsAsShort(text) || rePower.MatchString(strings.Trim(low, "()")) || reFiltration.MatchString(low)
+}
+
+// Ambiguous reports whether a text that is read as a unit may be a misread other one.
+func Ambiguous(text string) bool {
+	return readsAsShort(text) || reMisreadMicro.MatchString(strings.ToLower(text))
+}
+
+func (t *table) repair(printed string) (ucum, better string, ok bool) {
+	key := strings.ToLower(unitKey(printed))
+	if len(key) < 3 {
+		return "", "", false
+	}
+	look := glyphs(key)
+	found, clear := t.alone(len(key), func(have form) bool { return have.look == look })
+	if found == "" && clear && len(key) >= 4 {
+		found, clear = t.alone(len(key), func(have form) bool {
+			return strings.IndexFunc(have.text, fold.IsDigit) < 0 && fold.Distance(look, have.look, 1) <= 1
+		})
+	}
+	if found == "" || !clear {
+		return "", "", false
+	}
+	return t.folded[found], found, true
+}
+
+// alone returns the shortest form of about the length that fits; clear is false if forms of
+// several units do.
+func (t *table) alone(length int, fits func(form) bool) (found string, clear bool) {
+	for _, n := range []int{length - 1, length, length + 1} {
+		for _, have := range t.byLength[n] {
+			switch {
+			case !fits(have):
+			case found == "":
+				found = have.text
+			case t.folded[found] != t.folded[have.text]:
+				return "", false
+			}
+		}
+	}
+	return found, true
+}
+
+// RepairAmong returns how a misread unit is printed rightly, among the units that the
+// analyte has, in UCUM: the nearest in letters, alone at that distance.
+func RepairAmong(printed string, own []string) (better string, ok bool) {
+	t := units()
+	better, ok = t.repairAmong(printed, own)
+	return t.pretty(better), ok
+}
+
+func (t *table) repairAmong(printed string, own []string) (better string, ok bool) {
+	key := strings.ToLower(strings.Trim(strings.ReplaceAll(fold.Plain(printed), " ", ""), "()[],;:"))
+	for _, short := range shortUnits {
+		if short.re.MatchString(key) && slices.ContainsFunc(own, func(u string) bool { return slices.Contains(short.ucum, u) }) {
+			return short.form, true
+		}
+	}
+	if len(key) < 3 {
+		return "", false
+	}
+	if m := rePower.FindStringSubmatch(key); m != nil {
+		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
+	}
+	if reFiltration.MatchString(key) {
+		if strings.Contains(key, ",") {
+			return "ml/min/1,73m2", true
+		}
+		return "ml/min/1.73m2", true
+	}
+	best, at := 3, ""
+	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
+		if !IsAmong(ucum, own) {
+			continue
+		}
+		for _, form := range t.forms[ucum] {
+			// A misread letter is mended, a prefix never: ng is not ug.
+			look := glyphs(form)
+			if len(form) < 4 || prefix(form) != prefix(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
+				continue
+			}
+			switch d := fold.Distance(glyphs(key), look, 2); {
+			case d < best:
+				best, at = d, form
+			case d == best && at != "" && t.folded[strings.ToLower(unitKey(at))] != ucum:
+				at = ""
+			}
+		}
+	}
+	if at == "" || best > 1 && len(key) < 6 {
+		return "", false
+	}
+	return at, true
+}
+
+// IsAmong reports whether a UCUM code is one of own. International units of an enzyme are its
+// units.
+func IsAmong(ucum string, own []string) bool {
+	enzyme := strings.ReplaceAll(ucum, "[IU]", "U")
+	return slices.ContainsFunc(own, func(u string) bool { return Same(u, ucum) || Same(u, enzyme) })
+}
+
+type shortUnit struct {
+	re   *regexp.Regexp
+	ucum []string
+	form string
+}
+
+// shortUnits are units of three letters whose slash, and a thin letter behind it, were read
+// as a letter or not at all. They are mended only where the analyte has them.
+var shortUnits = []shortUnit{
+	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
+	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
+}
+
+// readsAsShort reports whether a text may be one of them.
+func readsAsShort(text string) bool {
+	key := strings.ToLower(strings.Trim(text, "()[],;:"))
+	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
+}
+
+// reFiltration is the unit of a filtration rate, however its letters were read.
+var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
+
+// prefix is the letter that decides the size of a unit.
+func prefix(unit string) byte {
+	if strings.HasPrefix(unit, "mc") {
+		return 'u'
+	}
+	return glyphs(unit[:1] + " ")[0]
+}
+
+// rePower is a power of ten whose caret was read as something else.
+var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
+
+// reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
+var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
+
+// glyphs makes letters that a reader confuses equal.
+func glyphs(s string) string { return lookAlike.Replace(s) }
+
+var lookAlike = strings.NewReplacer("rn", "m", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
