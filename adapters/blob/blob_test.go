@@ -28,9 +28,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/blob"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
 // sealer returns one whose current key is the first of names.
@@ -111,7 +111,7 @@ func places(t *testing.T) map[string]func(t testing.TB) blob.Place {
 func TestBlobs(t *testing.T) {
 	for name, place := range places(t) {
 		t.Run(name, func(t *testing.T) {
-			storetest.RunBlobs(t, func(t *testing.T) labreport.BlobStore { return store(t, place(t), sealer(t, "a")) })
+			labreporttest.RunBlobStore(t, func(t *testing.T) labreport.BlobStore { return store(t, place(t), sealer(t, "a")) })
 		})
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -176,7 +176,7 @@ func ferritin(value, flag, status string) string {
 }
 
 func TestBackend(t *testing.T) {
-	storetest.RunLabBackend(t, func(t testing.TB) storetest.LabHarness {
+	orderstest.RunLabBackend(t, func(t testing.TB) orderstest.LabHarness {
 		b := newBench(t, func(o *hl7.Options) {
 			o.Statuses = map[string]orders.Trigger{"KS": orders.KitShipped, "KD": orders.KitDelivered}
 		})
@@ -186,7 +186,7 @@ func TestBackend(t *testing.T) {
 		}
 		jobs := map[string]*job{}
 		var line []string
-		return storetest.LabHarness{Lab: b.back, Pass: func() {
+		return orderstest.LabHarness{Lab: b.back, Pass: func() {
 			for _, m := range b.lab.sent {
 				number := m.Segment("ORC").Field(2).Text()
 				switch {

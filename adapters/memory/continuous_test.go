@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 )
 
 func TestContinuous(t *testing.T) {
-	storetest.RunContinuous(t, func(testing.TB) storetest.ContinuousHarness {
+	aggregatetest.RunContinuous(t, func(testing.TB) aggregatetest.ContinuousHarness {
 		s := memory.New(nil)
-		return storetest.ContinuousHarness{
+		return aggregatetest.ContinuousHarness{
 			Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
 		}
 	})
@@ -18,7 +18,7 @@ func TestContinuous(t *testing.T) {
 
 func TestPriorities(t *testing.T) {
 	s := memory.New(nil)
-	storetest.RunPriorities(t, s.Priorities(), storetest.ContinuousHarness{
+	aggregatetest.RunPriorityStore(t, s.Priorities(), aggregatetest.ContinuousHarness{
 		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
 	})
 }

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 )
 
-func newDataHarness(testing.TB) storetest.DataHarness {
+func newDataHarness(testing.TB) healthdatatest.DataHarness {
 	s := memory.New(nil)
-	return storetest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
+	return healthdatatest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
-func TestData(t *testing.T) { storetest.RunData(t, newDataHarness) }
+func TestData(t *testing.T) { healthdatatest.RunData(t, newDataHarness) }
 
-func TestDataModel(t *testing.T) { storetest.RunDataModel(t, newDataHarness) }
+func TestDataModel(t *testing.T) { healthdatatest.RunDataModel(t, newDataHarness) }

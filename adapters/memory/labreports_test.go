@@ -4,24 +4,24 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
 func TestParsingJobs(t *testing.T) {
-	storetest.RunParsingJobs(t, func(testing.TB) storetest.ParsingJobsHarness {
+	labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {
 		s := memory.New(nil)
-		return storetest.ParsingJobsHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
 	})
 }
 
 func TestParsingJobErasure(t *testing.T) {
-	storetest.RunParsingJobErasure(t, func(testing.TB) storetest.ParsingJobErasureHarness {
+	labreporttest.RunErasure(t, func(testing.TB) labreporttest.ErasureHarness {
 		s := memory.New(nil)
-		return storetest.ParsingJobErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
 	})
 }
 
 func TestBlobs(t *testing.T) {
-	storetest.RunBlobs(t, func(*testing.T) labreport.BlobStore { return memory.New(nil).Blobs() })
+	labreporttest.RunBlobStore(t, func(*testing.T) labreport.BlobStore { return memory.New(nil).Blobs() })
 }

@@ -4,41 +4,42 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-func newLinking(testing.TB) storetest.LinkingHarness {
+func newLinking(testing.TB) linkingtest.StoreHarness {
 	store := memory.New(nil)
-	return storetest.LinkingHarness{
+	return linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}
 }
 
-func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
+func TestLinking(t *testing.T) { linkingtest.RunStore(t, newLinking) }
 
-func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
+func TestGrants(t *testing.T) { linkingtest.RunGrants(t, newLinking) }
 
 func TestApps(t *testing.T) {
 	store := memory.New(nil)
-	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
 func TestTeamClients(t *testing.T) {
 	store := memory.New(nil)
-	storetest.RunClients(t, storetest.ClientsHarness{Clients: store.TeamClients(), Linking: storetest.LinkingHarness{
+	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})
 }
 
 func TestBulk(t *testing.T) {
 	store := memory.New(nil)
-	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: storetest.LinkingHarness{
+	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})
 }
 
-func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
+func TestKeeping(t *testing.T) { linkingtest.RunCredentialRefresh(t, newLinking) }
 
-func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
+func TestLinkingFlows(t *testing.T) { linkingtest.RunFlows(t, newLinking) }
 
-func BenchmarkLinking(b *testing.B) { storetest.BenchLinking(b, newLinking) }
+func BenchmarkLinking(b *testing.B) { linkingtest.BenchFlows(b, newLinking) }

@@ -6,54 +6,57 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
 )
 
-func newOrdersHarness(testing.TB) storetest.OrdersHarness {
+func newOrdersHarness(testing.TB) orderstest.StoreHarness {
 	store := memory.New(nil)
-	return storetest.OrdersHarness{Orders: store.Orders(), Messages: store.WebhookLog()}
+	return orderstest.StoreHarness{Orders: store.Orders(), Messages: store.WebhookLog()}
 }
 
-func TestOrders(t *testing.T) { storetest.RunOrders(t, newOrdersHarness) }
+func TestOrders(t *testing.T) { orderstest.RunStore(t, newOrdersHarness) }
 
-func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrdersHarness) }
+func TestOrdersModel(t *testing.T) { orderstest.RunStoreModel(t, newOrdersHarness) }
 
 func TestOrderKeys(t *testing.T) {
-	storetest.RunOrderKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
+	orderstest.RunKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
 }
 
 func TestLabTests(t *testing.T) {
-	storetest.RunLabTests(t, func(testing.TB) catalogue.LabTestStore { return memory.New(nil).LabTests() })
+	cataloguetest.RunLabTestStore(t, func(testing.TB) catalogue.LabTestStore { return memory.New(nil).LabTests() })
 }
 
 func TestPersons(t *testing.T) {
-	storetest.RunPersons(t, func(testing.TB) storetest.PersonsHarness {
+	peopletest.RunStore(t, func(testing.TB) peopletest.StoreHarness {
 		s := memory.New(nil)
-		return storetest.PersonsHarness{Persons: s.Persons(), Users: s.Users()}
+		return peopletest.StoreHarness{Persons: s.Persons(), Users: s.Users()}
 	})
 }
 
 func TestReviews(t *testing.T) {
-	storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
+	orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
 		s := memory.New(nil)
-		return storetest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+		return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 	})
 }
 
 func TestOrderErasure(t *testing.T) {
-	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
+	orderstest.RunErasure(t, func(testing.TB) orderstest.ErasureHarness {
 		s := memory.New(nil)
-		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
 	})
 }
 
 func TestOrderVisits(t *testing.T) {
-	storetest.RunOrderVisits(t, func(testing.TB) storetest.OrderVisitsHarness {
+	orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
 		s := memory.New(nil)
-		return storetest.OrderVisitsHarness{Orders: s.Orders(), Visits: visits(t, s)}
+		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visits(t, s)}
 	})
 }
 
@@ -66,11 +69,11 @@ func visits(t testing.TB, s *memory.Store) orders.VisitStore {
 }
 
 func TestSlotCache(t *testing.T) {
-	storetest.RunSlotCache(t, func(testing.TB) appointment.SlotCache { return memory.New(nil).SlotCache() })
+	appointmenttest.RunSlotCache(t, func(testing.TB) appointment.SlotCache { return memory.New(nil).SlotCache() })
 }
 
 func TestCenters(t *testing.T) {
-	storetest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
+	appointmenttest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
 		a, err := appointment.NewCenterIndex(list)
 		require.NoError(t, err)
 		return a
@@ -78,12 +81,12 @@ func TestCenters(t *testing.T) {
 }
 
 // twice is one store as two processes would see it.
-func twice(testing.TB) []storetest.Process {
+func twice(testing.TB) []orderstest.Process {
 	s := memory.New(nil)
-	p := storetest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
-	return []storetest.Process{p, p}
+	p := orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	return []orderstest.Process{p, p}
 }
 
-func TestOrderWalks(t *testing.T) { storetest.RunOrderWalks(t, twice) }
+func TestOrderWalks(t *testing.T) { orderstest.RunTwoProcesses(t, twice) }
 
-func TestConcurrentCreates(t *testing.T) { storetest.RunConcurrentCreates(t, twice) }
+func TestConcurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, twice) }

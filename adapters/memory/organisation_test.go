@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
 )
 
 func TestOrganisations(t *testing.T) {
 	s := memory.New(nil)
-	storetest.RunOrganisations(t, storetest.OrganisationsHarness{Organisations: s.Organisations(), Users: s.Users(), Choices: s.Teams(), Clients: s.TeamClients()})
+	organisationtest.RunStore(t, organisationtest.StoreHarness{Organisations: s.Organisations(), Users: s.Users(), Choices: s.Teams(), Clients: s.TeamClients()})
 }

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
 )
 
 func TestPersonKeys(t *testing.T) {
-	storetest.RunPersonKeys(t, func(testing.TB) personkey.Store { return memory.NewPersonKeys() })
+	personkeytest.RunStore(t, func(testing.TB) personkey.Store { return memory.NewPersonKeys() })
 }

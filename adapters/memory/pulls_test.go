@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 )
 
-func newPulls(testing.TB) storetest.PullHarness {
+func newPulls(testing.TB) pulltest.StoreHarness {
 	s := memory.New(nil)
-	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
 }
 
-func TestPulls(t *testing.T) { storetest.RunPulls(t, newPulls) }
+func TestPulls(t *testing.T) { pulltest.RunStore(t, newPulls) }
 
-func TestPullsModel(t *testing.T) { storetest.RunPullsModel(t, newPulls) }
+func TestPullsModel(t *testing.T) { pulltest.RunStoreModel(t, newPulls) }
 
-func TestPullCrashes(t *testing.T) { storetest.RunPullCrashes(t, newPulls) }
+func TestPullCrashes(t *testing.T) { pulltest.RunCrashes(t, newPulls) }

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
+	"github.com/healthlab-dev/healthlab/webhook/receiver/receivertest"
 )
 
-func seenStore(*testing.T) storetest.SeenStore {
+func seenStore(*testing.T) receivertest.SeenHarness {
 	c := &clock{}
-	return storetest.SeenStore{Seen: memory.NewSeen(&memory.Options{Now: c.now}), Advance: c.advance}
+	return receivertest.SeenHarness{Seen: memory.NewSeen(&memory.Options{Now: c.now}), Advance: c.advance}
 }
 
-func TestSeen(t *testing.T)      { storetest.RunSeen(t, seenStore) }
-func TestSeenModel(t *testing.T) { storetest.RunSeenModel(t, seenStore) }
+func TestSeen(t *testing.T)      { receivertest.RunSeen(t, seenStore) }
+func TestSeenModel(t *testing.T) { receivertest.RunSeenModel(t, seenStore) }
 
 // What is over leaves nothing behind, however it ended.
 func TestSeenIsBoundedByTime(t *testing.T) {

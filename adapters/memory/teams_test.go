@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 )
 
-func TestTeams(t *testing.T) { storetest.RunTeams(t, memory.New(nil).Teams()) }
+func TestTeams(t *testing.T) { healthdatatest.RunTeamStore(t, memory.New(nil).Teams()) }

@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 )
 
 var ctx = context.Background()
 
-func newUsers(testing.TB) storetest.UsersHarness {
+func newUsers(testing.TB) healthdatatest.UsersHarness {
 	store := memory.New(nil)
-	return storetest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data()}
+	return healthdatatest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data()}
 }
 
-func TestUsers(t *testing.T) { storetest.RunUsers(t, newUsers) }
+func TestUsers(t *testing.T) { healthdatatest.RunUsers(t, newUsers) }
 
-func TestUsersModel(t *testing.T) { storetest.RunUsersModel(t, newUsers) }
+func TestUsersModel(t *testing.T) { healthdatatest.RunUsersModel(t, newUsers) }
 
-func BenchmarkUsers(b *testing.B) { storetest.BenchUsers(b, newUsers) }
+func BenchmarkUsers(b *testing.B) { healthdatatest.BenchUsers(b, newUsers) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
 // clock is the time of day, moved forward as far as it is told to.
@@ -16,19 +16,19 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func webhookStore(*testing.T) storetest.WebhookStore {
+func webhookStore(*testing.T) webhooktest.Harness {
 	c := &clock{}
 	s := memory.New(&memory.Options{Now: c.now})
-	return storetest.WebhookStore{
+	return webhooktest.Harness{
 		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
 	}
 }
 
-func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStore) }
-func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStore) }
+func TestDeliveries(t *testing.T) { webhooktest.RunDeliveries(t, webhookStore) }
+func TestEndpoints(t *testing.T)  { webhooktest.RunEndpoints(t, webhookStore) }
 
-func TestOrderUnderFire(t *testing.T) { storetest.RunOrderUnderFire(t, webhookStore) }
+func TestOrderUnderFire(t *testing.T) { webhooktest.RunOrderUnderFailures(t, webhookStore) }
 
-func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStore) }
+func TestDeliveriesModel(t *testing.T) { webhooktest.RunDeliveriesModel(t, webhookStore) }
 
-func TestDispatcher(t *testing.T) { storetest.RunDispatcher(t, webhookStore) }
+func TestDispatcher(t *testing.T) { webhooktest.RunDispatcher(t, webhookStore) }

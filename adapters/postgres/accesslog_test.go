@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -16,7 +16,7 @@ import (
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*postgres.Store{postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil), newRestricted(t)} {
-		storetest.RunAccessLog(t, s.AccessLog())
+		accesslogtest.RunStore(t, s.AccessLog())
 	}
 }
 

@@ -13,10 +13,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
 // durable returns connections to an empty database of a server that waits for the disk:
@@ -49,13 +50,13 @@ func written(b *testing.B, pool *pgxpool.Pool, tables string) func() (int64, int
 // BenchmarkSamples measures the store, and beside it a table with a row for each
 // sample, upserted by series and time: the design that everybody starts with.
 func BenchmarkSamples(b *testing.B) {
-	b.Run("store", func(b *testing.B) { storetest.BenchSamples(b, storeKeeper) })
-	b.Run("rows", func(b *testing.B) { storetest.BenchSamples(b, rowKeeper) })
-	b.Run("turns", func(b *testing.B) { storetest.BenchSamplesByTurns(b, storeKeeper, rowKeeper) })
+	b.Run("store", func(b *testing.B) { healthdatatest.BenchSamples(b, storeKeeper) })
+	b.Run("rows", func(b *testing.B) { healthdatatest.BenchSamples(b, rowKeeper) })
+	b.Run("turns", func(b *testing.B) { healthdatatest.BenchSamplesInTurn(b, storeKeeper, rowKeeper) })
 }
 
 // storeKeeper keeps what the store makes of samples, and folds beside that, as hosts do.
-func storeKeeper(b *testing.B) storetest.SampleKeeper {
+func storeKeeper(b *testing.B) healthdatatest.SampleStore {
 	pool := durable(b)
 	s := postgres.New(pool, nil)
 	ctx, stop := context.WithCancel(context.Background())
@@ -65,18 +66,18 @@ func storeKeeper(b *testing.B) storetest.SampleKeeper {
 		stop()
 		require.NoError(b, <-stopped)
 	})
-	k := storetest.KeeperOf(b, storetest.DataHarness{Data: s.Data(), Users: s.Users()})
+	k := healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
 	k.Written = written(b, pool, "healthlab")
 	return k
 }
 
 // rowKeeper keeps a row for each sample.
-func rowKeeper(b *testing.B) storetest.SampleKeeper {
+func rowKeeper(b *testing.B) healthdatatest.SampleStore {
 	pool := durable(b)
 	_, err := pool.Exec(b.Context(), `
 		create table public.sample (series int, at timestamptz, value float8, utc_offset int, primary key (series, at))`)
 	require.NoError(b, err)
-	return storetest.SampleKeeper{
+	return healthdatatest.SampleStore{
 		Written: written(b, pool, "public"),
 		Write: func(ctx context.Context, line int, samples *series.Block) error {
 			n := samples.Len()
@@ -115,9 +116,9 @@ func rowKeeper(b *testing.B) storetest.SampleKeeper {
 func BenchmarkFetch(b *testing.B) {
 	pool := durable(b)
 	s := postgres.New(pool, nil)
-	k := storetest.KeeperOf(b, storetest.DataHarness{Data: s.Data(), Users: s.Users()})
+	k := healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
 	const year = 525_600
-	storetest.FillYear(b, k)
+	healthdatatest.FillYear(b, k)
 	for b.Loop() {
 		rows, err := pool.Query(b.Context(), `select data from healthlab.chunk order by user_id, series, start_at`)
 		require.NoError(b, err)
@@ -160,12 +161,12 @@ func BenchmarkErase(b *testing.B) {
 }
 
 func BenchmarkUsers(b *testing.B) {
-	storetest.BenchUsers(b, func(t testing.TB) storetest.UsersHarness {
+	healthdatatest.BenchUsers(b, func(t testing.TB) healthdatatest.UsersHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
-		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
+		return healthdatatest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
 	})
 }
 
 func BenchmarkLinking(b *testing.B) {
-	storetest.BenchLinking(b, func(t testing.TB) storetest.LinkingHarness { return linkingOf(postgres.New(durable(b), nil)) })
+	linkingtest.BenchFlows(b, func(t testing.TB) linkingtest.StoreHarness { return linkingOf(postgres.New(durable(b), nil)) })
 }

@@ -9,21 +9,21 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-func continuousHarness(s *postgres.Store) storetest.ContinuousHarness {
-	return storetest.ContinuousHarness{
+func continuousHarness(s *postgres.Store) aggregatetest.ContinuousHarness {
+	return aggregatetest.ContinuousHarness{
 		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
 	}
 }
 
 func TestContinuous(t *testing.T) {
 	t.Parallel()
-	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness {
+	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness {
 		return continuousHarness(postgres.New(pgtest.Pool(t), nil))
 	})
 }
@@ -31,15 +31,15 @@ func TestContinuous(t *testing.T) {
 // For a role that row-level security holds for.
 func TestContinuousWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
+	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
 }
 
 func TestPriorities(t *testing.T) {
 	t.Parallel()
 	s := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
-	storetest.RunPriorities(t, s.Priorities(), continuousHarness(s))
+	aggregatetest.RunPriorityStore(t, s.Priorities(), continuousHarness(s))
 	restricted := newRestricted(t)
-	storetest.RunPriorities(t, restricted.Priorities(), continuousHarness(restricted))
+	aggregatetest.RunPriorityStore(t, restricted.Priorities(), continuousHarness(restricted))
 }
 
 // watching is a continuous query that depends on some resources.

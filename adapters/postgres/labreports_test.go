@@ -9,20 +9,20 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
 func runParsingJobs(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
-	storetest.RunParsingJobs(t, func(t testing.TB) storetest.ParsingJobsHarness {
+	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
 		s := newStore(t)
-		return storetest.ParsingJobsHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
 	})
-	storetest.RunParsingJobErasure(t, func(t testing.TB) storetest.ParsingJobErasureHarness {
+	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
 		s := newStore(t)
-		return storetest.ParsingJobErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
 	})
 }
 

@@ -12,17 +12,18 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-func linkingOf(s *postgres.Store) storetest.LinkingHarness {
-	return storetest.LinkingHarness{Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
+func linkingOf(s *postgres.Store) linkingtest.StoreHarness {
+	return linkingtest.StoreHarness{Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
 }
 
-func newLinking(t testing.TB) storetest.LinkingHarness {
+func newLinking(t testing.TB) linkingtest.StoreHarness {
 	address := pgtest.URL(t)
 	h := linkingOf(postgres.New(pgtest.Connect(t, address), nil))
 	h.Second = postgres.New(pgtest.Connect(t, address), nil).Grants()
@@ -31,18 +32,18 @@ func newLinking(t testing.TB) storetest.LinkingHarness {
 
 func TestLinking(t *testing.T) {
 	t.Parallel()
-	storetest.RunLinking(t, newLinking)
+	linkingtest.RunStore(t, newLinking)
 }
 
 func TestGrants(t *testing.T) {
 	t.Parallel()
-	storetest.RunGrants(t, newLinking)
+	linkingtest.RunGrants(t, newLinking)
 }
 
 func TestApps(t *testing.T) {
 	t.Parallel()
 	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
-	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
 func TestTeamClients(t *testing.T) {
@@ -52,29 +53,29 @@ func TestTeamClients(t *testing.T) {
 
 func runClients(t *testing.T, store *postgres.Store) {
 	t.Helper()
-	storetest.RunClients(t, storetest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingOf(store)})
+	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingOf(store)})
 }
 
 func TestKeeping(t *testing.T) {
 	t.Parallel()
-	storetest.RunKeeping(t, newLinking)
+	linkingtest.RunCredentialRefresh(t, newLinking)
 }
 
 func TestLinkingFlows(t *testing.T) {
 	t.Parallel()
-	storetest.RunLinkingFlows(t, newLinking)
+	linkingtest.RunFlows(t, newLinking)
 }
 
 // The suite passes for a role that row-level security holds for.
 func TestLinkingWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	restricted := func(t testing.TB) storetest.LinkingHarness { return linkingOf(newRestricted(t)) }
-	storetest.RunLinking(t, restricted)
-	storetest.RunGrants(t, restricted)
+	restricted := func(t testing.TB) linkingtest.StoreHarness { return linkingOf(newRestricted(t)) }
+	linkingtest.RunStore(t, restricted)
+	linkingtest.RunGrants(t, restricted)
 	store := newRestricted(t)
-	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 	runClients(t, store)
-	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
+	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
 }
 
 const linkedProvider = "acme_scale"

@@ -9,84 +9,87 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
 )
 
-func newOrders(t testing.TB) storetest.OrdersHarness {
+func newOrders(t testing.TB) orderstest.StoreHarness {
 	s := postgres.New(pgtest.Pool(t), nil)
-	return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 }
 
 func TestOrders(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrders(t, newOrders)
+	orderstest.RunStore(t, newOrders)
 }
 
 func TestOrdersModel(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrdersModel(t, newOrders)
+	orderstest.RunStoreModel(t, newOrders)
 }
 
 func TestOrderKeys(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
+	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
 }
 
-func personsOf(s *postgres.Store) storetest.PersonsHarness {
-	return storetest.PersonsHarness{Persons: s.Persons(), Users: s.Users()}
+func personsOf(s *postgres.Store) peopletest.StoreHarness {
+	return peopletest.StoreHarness{Persons: s.Persons(), Users: s.Users()}
 }
 
 func TestPersons(t *testing.T) {
 	t.Parallel()
-	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
+	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
-func reviewsOf(s *postgres.Store) storetest.ReviewsHarness {
-	return storetest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+func reviewsOf(s *postgres.Store) orderstest.ReviewsHarness {
+	return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
 func TestReviews(t *testing.T) {
 	t.Parallel()
-	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 func TestLabTests(t *testing.T) {
 	t.Parallel()
-	storetest.RunLabTests(t, func(t testing.TB) catalogue.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
+	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
 }
 
 func TestOrderErasure(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
+	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
-		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
 	})
 }
 
-func newVisits(t testing.TB, s *postgres.Store) storetest.OrderVisitsHarness {
+func newVisits(t testing.TB, s *postgres.Store) orderstest.VisitsHarness {
 	t.Helper()
 	v, ok := s.Orders().(orders.VisitStore)
 	require.True(t, ok)
-	return storetest.OrderVisitsHarness{Orders: s.Orders(), Visits: v}
+	return orderstest.VisitsHarness{Orders: s.Orders(), Visits: v}
 }
 
 func TestOrderVisits(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness {
+	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
 		return newVisits(t, postgres.New(pgtest.Pool(t), nil))
 	})
 }
 
 func TestSlotCache(t *testing.T) {
 	t.Parallel()
-	storetest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
+	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
 }
 
 // fill returns the centers of a store that has these.
@@ -104,7 +107,7 @@ func fill(t testing.TB, s *postgres.Store, list []appointment.Center) appointmen
 
 func TestCenters(t *testing.T) {
 	t.Parallel()
-	storetest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
+	appointmenttest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
 		return fill(t, postgres.New(pgtest.Pool(t), nil), list)
 	})
 }
@@ -142,18 +145,18 @@ func TestReplaceCenters(t *testing.T) {
 // The suites pass for a role that row-level security holds for.
 func TestOrdersWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrders(t, func(t testing.TB) storetest.OrdersHarness {
+	orderstest.RunStore(t, func(t testing.TB) orderstest.StoreHarness {
 		s := newRestricted(t)
-		return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+		return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 	})
-	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness { return newVisits(t, newRestricted(t)) })
-	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
-	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
-	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
-	storetest.RunLabTests(t, func(t testing.TB) catalogue.LabTestStore { return newRestricted(t).LabTests() })
-	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
+	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness { return newVisits(t, newRestricted(t)) })
+	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
+	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(newRestricted(t)) })
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
+	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return newRestricted(t).LabTests() })
+	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
 		s := newRestricted(t)
-		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
 	})
 }
 

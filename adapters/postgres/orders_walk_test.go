@@ -19,10 +19,10 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
 const (
@@ -38,9 +38,9 @@ func init() {
 	}
 }
 
-func processOf(pool *pgxpool.Pool) storetest.Process {
+func processOf(pool *pgxpool.Pool) orderstest.Process {
 	s := postgres.New(pool, nil)
-	return storetest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	return orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 }
 
 // createOnce says that it is there, waits until it is told to begin, and prints the
@@ -62,7 +62,7 @@ func createOnce(address string) error {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
-	answers, err := storetest.CreateOnce(ctx, processOf(pool), healthlab.TeamID{UUID: uuid.MustParse(os.Getenv(creatingTeam))}, callers)
+	answers, err := orderstest.CreateOnce(ctx, processOf(pool), healthlab.TeamID{UUID: uuid.MustParse(os.Getenv(creatingTeam))}, callers)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,13 @@ func TestCreatesOfTwoPrograms(t *testing.T) {
 		require.Len(t, answers[i], 1)
 		require.NoError(t, children[i].Wait())
 	}
-	storetest.RequireCreatedOnce(t, processOf(pgtest.Connect(t, address)).Orders, team, callers, answers...)
+	orderstest.RequireCreatedOnce(t, processOf(pgtest.Connect(t, address)).Orders, team, callers, answers...)
 }
 
 // twoProcesses are two stores with connections of their own to one database.
-func twoProcesses(t testing.TB) []storetest.Process {
+func twoProcesses(t testing.TB) []orderstest.Process {
 	address := pgtest.URL(t)
-	var out []storetest.Process
+	var out []orderstest.Process
 	for range 2 {
 		out = append(out, processOf(pgtest.Connect(t, address)))
 	}
@@ -119,12 +119,12 @@ func twoProcesses(t testing.TB) []storetest.Process {
 
 func TestOrderWalks(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderWalks(t, twoProcesses)
+	orderstest.RunTwoProcesses(t, twoProcesses)
 }
 
 func TestConcurrentCreates(t *testing.T) {
 	t.Parallel()
-	storetest.RunConcurrentCreates(t, twoProcesses)
+	orderstest.RunConcurrentCreates(t, twoProcesses)
 }
 
 // The check lists of the schema are the lifecycles in the code.

@@ -9,16 +9,16 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
 func TestOrganisations(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*postgres.Store{postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil), newRestricted(t)} {
-		storetest.RunOrganisations(t, storetest.OrganisationsHarness{Organisations: s.Organisations(), Users: s.Users(), Choices: s.Teams(), Clients: s.TeamClients()})
+		organisationtest.RunStore(t, organisationtest.StoreHarness{Organisations: s.Organisations(), Users: s.Users(), Choices: s.Teams(), Clients: s.TeamClients()})
 	}
 }
 

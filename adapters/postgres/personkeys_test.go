@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
 )
 
 func TestPersonKeys(t *testing.T) {
 	t.Parallel()
-	storetest.RunPersonKeys(t, func(t testing.TB) personkey.Store {
+	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
 		pool := pgtest.Connect(t, pgtest.Empty(t))
 		require.NoError(t, postgres.MigratePersonKeys(t.Context(), pool))
 		require.NoError(t, postgres.MigratePersonKeys(t.Context(), pool), "it can be called again")

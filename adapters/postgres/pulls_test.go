@@ -9,35 +9,35 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 )
 
-func pullsOf(s *postgres.Store) storetest.PullHarness {
-	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
+func pullsOf(s *postgres.Store) pulltest.StoreHarness {
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
 }
 
 func TestPulls(t *testing.T) {
 	t.Parallel()
-	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 func TestPullsModel(t *testing.T) {
 	t.Parallel()
-	storetest.RunPullsModel(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunStoreModel(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 func TestPullCrashes(t *testing.T) {
 	t.Parallel()
-	storetest.RunPullCrashes(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunCrashes(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 // The suite passes for a role that row-level security holds for.
 func TestPullsWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(newRestricted(t)) })
+	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(newRestricted(t)) })
 }
 
 // A connection whose user is being changed is not claimed: the change would write the time back

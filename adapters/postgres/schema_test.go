@@ -15,11 +15,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
 // texts returns the first column of a query.
@@ -152,32 +153,32 @@ func newRestricted(t testing.TB) *postgres.Store {
 // The suites pass for a role that row-level security holds for.
 func TestUsersWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunUsers(t, func(t testing.TB) storetest.UsersHarness {
+	healthdatatest.RunUsers(t, func(t testing.TB) healthdatatest.UsersHarness {
 		s := newRestricted(t)
-		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
+		return healthdatatest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
 	})
 }
 
-func restrictedWebhooks(t *testing.T) func(t *testing.T) storetest.WebhookStore {
+func restrictedWebhooks(t *testing.T) func(t *testing.T) webhooktest.Harness {
 	pool, owner := restrictedOf(t)
 	return emptied(postgres.New(pool, &postgres.Options{RowSecurity: true}), owner)
 }
 
 func TestDeliveriesWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunDeliveries(t, restrictedWebhooks(t))
+	webhooktest.RunDeliveries(t, restrictedWebhooks(t))
 }
 
 func TestEndpointsWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunEndpoints(t, restrictedWebhooks(t))
+	webhooktest.RunEndpoints(t, restrictedWebhooks(t))
 }
 
 func TestDataWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.RunData(t, func(t testing.TB) storetest.DataHarness {
+	healthdatatest.RunData(t, func(t testing.TB) healthdatatest.DataHarness {
 		s := newRestricted(t)
-		return storetest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
+		return healthdatatest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 	})
 }
 

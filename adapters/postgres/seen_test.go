@@ -8,28 +8,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
+	"github.com/healthlab-dev/healthlab/webhook/receiver/receivertest"
 )
 
-func seenStores(t *testing.T) func(t *testing.T) storetest.SeenStore {
+func seenStores(t *testing.T) func(t *testing.T) receivertest.SeenHarness {
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	store := emptied(s, pool)
-	return func(t *testing.T) storetest.SeenStore {
-		return storetest.SeenStore{Seen: s.Seen("test"), Advance: store(t).Advance}
+	return func(t *testing.T) receivertest.SeenHarness {
+		return receivertest.SeenHarness{Seen: s.Seen("test"), Advance: store(t).Advance}
 	}
 }
 
 func TestSeen(t *testing.T) {
 	t.Parallel()
-	storetest.RunSeen(t, seenStores(t))
+	receivertest.RunSeen(t, seenStores(t))
 }
 
 func TestSeenModel(t *testing.T) {
 	t.Parallel()
-	storetest.RunSeenModel(t, seenStores(t))
+	receivertest.RunSeenModel(t, seenStores(t))
 }
 
 // What is over is taken away by those that come later, and two receivers do not know of

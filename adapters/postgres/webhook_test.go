@@ -14,10 +14,10 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/webhook"
+	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
 // serverClock is the clock of deliveries in a database, ahead of the server's.
@@ -40,21 +40,21 @@ func (c *serverClock) advance(d time.Duration) {
 	require.NoError(c.t, err)
 }
 
-func webhookStoreOf(s *postgres.Store, c *serverClock) storetest.WebhookStore {
-	return storetest.WebhookStore{
+func webhookStoreOf(s *postgres.Store, c *serverClock) webhooktest.Harness {
+	return webhooktest.Harness{
 		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
 	}
 }
 
 // webhookStores returns empty stores of one database, each of which empties it.
-func webhookStores(t *testing.T) func(t *testing.T) storetest.WebhookStore {
+func webhookStores(t *testing.T) func(t *testing.T) webhooktest.Harness {
 	pool := pgtest.Pool(t)
 	return emptied(postgres.New(pool, nil), pool)
 }
 
 // emptied returns a store time and again, each time with no row in it.
-func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) storetest.WebhookStore {
-	return func(t *testing.T) storetest.WebhookStore {
+func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) webhooktest.Harness {
+	return func(t *testing.T) webhooktest.Harness {
 		c := &serverClock{t: t, pool: owner}
 		c.advance(0)
 		pgtest.Clear(t, owner)
@@ -64,27 +64,27 @@ func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) storetes
 
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	storetest.RunDeliveries(t, webhookStores(t))
+	webhooktest.RunDeliveries(t, webhookStores(t))
 }
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	storetest.RunEndpoints(t, webhookStores(t))
+	webhooktest.RunEndpoints(t, webhookStores(t))
 }
 
 func TestDeliveriesModel(t *testing.T) {
 	t.Parallel()
-	storetest.RunDeliveriesModel(t, webhookStores(t))
+	webhooktest.RunDeliveriesModel(t, webhookStores(t))
 }
 
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
-	storetest.RunDispatcher(t, webhookStores(t))
+	webhooktest.RunDispatcher(t, webhookStores(t))
 }
 
 func TestOrderUnderFire(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderUnderFire(t, func(t *testing.T) storetest.WebhookStore { return webhookStores(t)(t) })
+	webhooktest.RunOrderUnderFailures(t, func(t *testing.T) webhooktest.Harness { return webhookStores(t)(t) })
 }
 
 // deliverTo gives the team of a user an endpoint, to which one message of the user was

@@ -11,9 +11,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -35,9 +35,9 @@ func kit(passthrough string) orders.Submission {
 }
 
 func TestLab(t *testing.T) {
-	storetest.RunLabBackend(t, func(testing.TB) storetest.LabHarness {
+	orderstest.RunLabBackend(t, func(testing.TB) orderstest.LabHarness {
 		c := &clock{noon}
-		return storetest.LabHarness{Lab: newLab(c), Pass: func() { c.pass(time.Hour) }}
+		return orderstest.LabHarness{Lab: newLab(c), Pass: func() { c.pass(time.Hour) }}
 	})
 }
 

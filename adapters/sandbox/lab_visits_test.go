@@ -9,16 +9,16 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
 func TestLabMakesAppointments(t *testing.T) {
-	storetest.RunBookingBackend(t, func(testing.TB) storetest.BookingHarness {
+	orderstest.RunBookingBackend(t, func(testing.TB) orderstest.BookingHarness {
 		lab := newLab(&clock{noon})
-		return storetest.BookingHarness{Slots: lab, Bookings: lab, Lab: "northlab", Now: noon,
+		return orderstest.BookingHarness{Slots: lab, Bookings: lab, Lab: "northlab", Now: noon,
 			Site: appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
-	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
 // messageOrders remembers which orders the messages to an Outbox are about.
@@ -25,9 +25,9 @@ func (m *messageOrders) Send(ctx context.Context, msg orders.PatientMessage) err
 }
 
 func TestOutboxIsAMessenger(t *testing.T) {
-	storetest.RunMessenger(t, func(testing.TB) storetest.MessengerHarness {
+	orderstest.RunMessenger(t, func(testing.TB) orderstest.MessengerHarness {
 		m := &messageOrders{Outbox: &sandbox.Outbox{}, ids: map[orders.OrderID]bool{}}
-		return storetest.MessengerHarness{
+		return orderstest.MessengerHarness{
 			Messenger: m, Fail: m.Fail,
 			Sent: func(_ testing.TB, to string) (n int) {
 				m.mu.Lock()

@@ -17,17 +17,34 @@ var domain = []string{
 	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
 }
 
+// suites lists the packages of conformance suites. Each stands beside the package whose
+// interfaces it checks, and has its name with "test" after it.
+var suites = []string{
+	"healthlabtest", "accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
+	"healthdata/organisation/organisationtest", "labreport/labreporttest", "linking/linkingtest", "linking/bulk/bulktest",
+	"linking/pull/pulltest", "orders/orderstest", "orders/appointment/appointmenttest", "orders/catalogue/cataloguetest",
+	"orders/people/peopletest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
+}
+
+// forSuites adds a row for each package of suites.
+func forSuites(table map[string][]string, allowed []string) map[string][]string {
+	for _, pkg := range suites {
+		table[pkg] = allowed
+	}
+	return table
+}
+
 // mayImport lists the packages of this module that a package may import. Every package
 // needs a row, its own or that of a folder above it.
-var mayImport = map[string][]string{
-	".":                 {},
-	"internal/fsm":      {},
-	"internal/work":     {"."},
-	"internal/prove":    {},
-	"internal/archtest": {},
-	"internal/pgtest":   {".", "adapters/postgres/embedded"},
-	"internal/browse":   {},
-	"internal/mutant":   {},
+var mayImport = forSuites(map[string][]string{
+	".":                    {},
+	"internal/fsm":         {},
+	"internal/work":        {"."},
+	"internal/prove":       {},
+	"internal/conformance": {".", "internal/prove"},
+	"internal/archtest":    {},
+	"internal/pgtest":      {".", "adapters/postgres/embedded"},
+	"internal/browse":      {},
 
 	"accesslog":               {"."},
 	"personkey":               {"."},
@@ -71,41 +88,39 @@ var mayImport = map[string][]string{
 	"adapters/providers/wahoo": append([]string{".", "adapters/fileimport", "adapters/providers/rest"}, domain...),
 	// The assembly mounts the API, and exports to the lake.
 	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi", "adapters/lake"}, domain...),
-	// The suites read their counts from prove.
-	"adapters/storetest": append([]string{".", "webhook/receiver", "internal/prove"}, domain...),
-
-	"examples": append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
-}
+	"examples":         append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
+}, append([]string{
+	".", "webhook/receiver", "internal/conformance", "internal/prove",
+	// Suites of other packages add users, samples and connections.
+	"healthdata/healthdatatest", "linking/linkingtest",
+}, domain...))
 
 // testsMayImport lists the packages that tests may import in addition.
-var testsMayImport = map[string][]string{
+var testsMayImport = forSuites(map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
-	"adapters": {"adapters/memory", "adapters/storetest", "internal/pgtest"},
-	// Some mutants are made of the sandbox's laboratory.
-	"adapters/storetest": {"adapters/memory", "adapters/sandbox"},
+	"adapters": {"adapters/memory", "internal/pgtest"},
 	// The tests read the printed documents with pdftext.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
 	// The export is tested with the assembly, in a folder.
 	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
 	// The assembly is tested with the sandbox's providers and laboratory.
 	"adapters/service": {"adapters/sandbox"},
-}
+}, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory
 
 // everyTest lists the packages that any test may import in addition.
-var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse",
-	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock",
-	"webhook/webhooktest", "labreport/labreporttest", "linking/linkingtest", "internal/mutant"}
+var everyTest = append([]string{"internal/prove", "internal/conformance", "adapters/memory", "internal/pgtest", "internal/browse",
+	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock"}, suites...)
 
 // modules lists the third-party modules that a package may import.
-var modules = map[string][]string{
-	".":                 {"github.com/google/uuid"},
-	"internal/fsm":      {},
-	"internal/work":     {},
-	"internal/prove":    {},
-	"internal/archtest": {},
-	"internal/mutant":   testModules,
-	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
-	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
+var modules = forSuites(map[string][]string{
+	".":                    {"github.com/google/uuid"},
+	"internal/fsm":         {},
+	"internal/work":        {},
+	"internal/prove":       {},
+	"internal/archtest":    {},
+	"internal/conformance": testModules,
+	"internal/pgtest":      {"github.com/jackc/pgx/v5"},
+	"internal/browse":      {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
 	"accesslog":               {"github.com/google/uuid"},
 	"personkey":               {},
@@ -149,7 +164,6 @@ var modules = map[string][]string{
 	"adapters/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	// The double of Wahoo makes FIT files.
 	"adapters/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
-	"adapters/storetest":        append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
 	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
@@ -158,7 +172,7 @@ var modules = map[string][]string{
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
-}
+}, testModules)
 
 // testModules lists the third-party modules that tests may import in addition.
 var testModules = []string{
@@ -172,7 +186,7 @@ var testModules = []string{
 // importers for which the function returns true.
 var std = map[string]func(pkg string) bool{
 	"testing": func(pkg string) bool {
-		return isSuite(pkg) || pkg == "internal/pgtest" || pkg == "internal/browse" || pkg == "internal/mutant"
+		return slices.Contains(suites, pkg) || pkg == "internal/conformance" || pkg == "internal/pgtest" || pkg == "internal/browse"
 	},
 	"net/http":       func(pkg string) bool { return !inDomain(pkg) || within(pkg, "webhook") },
 	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
@@ -189,12 +203,6 @@ func row(table map[string][]string, pkg string) (allowed []string, ok bool) {
 			return allowed, ok && (p != "." || pkg == ".")
 		}
 	}
-}
-
-// isSuite reports whether pkg holds conformance suites: adapters/storetest, or webhooktest
-// beside the interfaces of webhook.
-func isSuite(pkg string) bool {
-	return pkg == "adapters/storetest" || inDomain(pkg) && path.Base(pkg) == path.Base(path.Dir(pkg))+"test"
 }
 
 // within reports whether pkg is folder or below it.

@@ -1,13 +1,3 @@
-// Package labreporttest holds the conformance suite of [labreport.TextExtractor]. It imports
-// package testing: use it in tests only.
-//
-//	func TestExtractor(t *testing.T) {
-//		labreporttest.RunTextExtractor(t, func(t testing.TB) labreporttest.ExtractorHarness {
-//			return labreporttest.ExtractorHarness{
-//				Extractor: New(), File: twoPages(t), Words: [][]string{{"Glucose", "112"}, {"Sodium"}},
-//			}
-//		})
-//	}
 package labreporttest
 
 import (

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/mutant"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
@@ -140,28 +140,28 @@ func pages(edit func(*labreport.Page)) func(*testing.T) {
 	return extractors(func(e *plain) { e.edit = edit })
 }
 
-func TestMutants(t *testing.T) {
-	mutant.Run(t, []mutant.Mutant{
-		{Name: "counts a page too many", Case: "Check", Suite: extractors(func(e *plain) { e.pages = 1 })},
-		{Name: "reads the last page first", Case: "Pages", Suite: extractors(func(e *plain) { e.backwards = true })},
-		{Name: "counts pages from 0", Case: "Pages", Suite: pages(func(p *labreport.Page) { p.Number-- })},
-		{Name: "has no page size", Case: "Pages", Suite: pages(func(p *labreport.Page) { p.Width = 0 })},
-		{Name: "loses words", Case: "Words", Suite: pages(func(p *labreport.Page) { p.Words = p.Words[:1] })},
-		{Name: "joins words", Case: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Text = "Glucose 112" })},
-		{Name: "has words without text", Case: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Text = "" })},
-		{Name: "has a confidence in percent", Case: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Confidence = 96 })},
-		{Name: "has no confidence", Case: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Confidence = 0 })},
-		{Name: "has boxes in pixels", Case: "Boxes", Suite: pages(func(p *labreport.Page) { p.Words[0].Box = labreport.Box{X: 60, Y: 400, Width: 30, Height: 16} })},
-		{Name: "has boxes without a size", Case: "Boxes", Suite: pages(func(p *labreport.Page) { p.Words[0].Box.Width = 0 })},
-		{Name: "wraps an error of its caller", Case: "CallerStops", Suite: extractors(func(e *plain) { e.wrapStop = true })},
-		{Name: "reads on after an error of its caller", Case: "CallerStops", Suite: extractors(func(e *plain) { e.goOn = true })},
-		{Name: "writes into the file", Case: "FileUnchanged", Suite: extractors(func(e *plain) { e.scribble = true })},
-		{Name: "finds no pages in an empty file", Case: "Empty", Suite: extractors(func(e *plain) { e.emptyIsFine = true })},
-		{Name: "ignores the type", Case: "OtherType", Suite: extractors(func(e *plain) { e.anyType = true })},
-		{Name: "reports a bad file as a failure that may pass", Case: "NotTheType", Suite: extractors(func(e *plain) { e.wrongKind = true })},
-		{Name: "does not say that there is a password", Case: "Password", Suite: extractors(func(e *plain) { e.noPassword = true })},
-		{Name: "reports damage without a kind", Case: "Damaged", Suite: extractors(func(e *plain) { e.wrongKind = true })},
-		{Name: "reads after its context ended", Case: "ContextEnded", Suite: extractors(func(e *plain) { e.deaf = true })},
-		{Name: "reads one file at a time", Case: "Concurrent", Suite: extractors(func(e *plain) { e.busy = true })},
+func TestBrokenExtractors(t *testing.T) {
+	conformance.RunBroken(t, []conformance.Broken{
+		{Name: "counts a page too many", Subtest: "Check", Suite: extractors(func(e *plain) { e.pages = 1 })},
+		{Name: "reads the last page first", Subtest: "Pages", Suite: extractors(func(e *plain) { e.backwards = true })},
+		{Name: "counts pages from 0", Subtest: "Pages", Suite: pages(func(p *labreport.Page) { p.Number-- })},
+		{Name: "has no page size", Subtest: "Pages", Suite: pages(func(p *labreport.Page) { p.Width = 0 })},
+		{Name: "loses words", Subtest: "Words", Suite: pages(func(p *labreport.Page) { p.Words = p.Words[:1] })},
+		{Name: "joins words", Subtest: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Text = "Glucose 112" })},
+		{Name: "has words without text", Subtest: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Text = "" })},
+		{Name: "has a confidence in percent", Subtest: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Confidence = 96 })},
+		{Name: "has no confidence", Subtest: "WordsAreWhole", Suite: pages(func(p *labreport.Page) { p.Words[0].Confidence = 0 })},
+		{Name: "has boxes in pixels", Subtest: "Boxes", Suite: pages(func(p *labreport.Page) { p.Words[0].Box = labreport.Box{X: 60, Y: 400, Width: 30, Height: 16} })},
+		{Name: "has boxes without a size", Subtest: "Boxes", Suite: pages(func(p *labreport.Page) { p.Words[0].Box.Width = 0 })},
+		{Name: "wraps an error of its caller", Subtest: "CallerStops", Suite: extractors(func(e *plain) { e.wrapStop = true })},
+		{Name: "reads on after an error of its caller", Subtest: "CallerStops", Suite: extractors(func(e *plain) { e.goOn = true })},
+		{Name: "writes into the file", Subtest: "FileUnchanged", Suite: extractors(func(e *plain) { e.scribble = true })},
+		{Name: "finds no pages in an empty file", Subtest: "Empty", Suite: extractors(func(e *plain) { e.emptyIsFine = true })},
+		{Name: "ignores the type", Subtest: "OtherType", Suite: extractors(func(e *plain) { e.anyType = true })},
+		{Name: "reports a bad file as a failure that may pass", Subtest: "NotTheType", Suite: extractors(func(e *plain) { e.wrongKind = true })},
+		{Name: "does not say that there is a password", Subtest: "Password", Suite: extractors(func(e *plain) { e.noPassword = true })},
+		{Name: "reports damage without a kind", Subtest: "Damaged", Suite: extractors(func(e *plain) { e.wrongKind = true })},
+		{Name: "reads after its context ended", Subtest: "ContextEnded", Suite: extractors(func(e *plain) { e.deaf = true })},
+		{Name: "reads one file at a time", Subtest: "Concurrent", Suite: extractors(func(e *plain) { e.busy = true })},
 	})
 }

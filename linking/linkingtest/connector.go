@@ -1,15 +1,3 @@
-// Package linkingtest holds the conformance suite of [linking.ProviderConnector]. It imports
-// package testing: use it in tests only.
-//
-//	func TestConnector(t *testing.T) {
-//		linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
-//			provider := newDouble(t) // an HTTP server that answers as the provider does
-//			return linkingtest.ConnectorHarness{
-//				Connector: New(provider.URL), Approve: provider.SignIn,
-//				Resources: []string{"glucose"}, From: monday, To: monday.AddDate(0, 0, 7),
-//			}
-//		})
-//	}
 package linkingtest
 
 import (

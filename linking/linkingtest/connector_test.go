@@ -17,7 +17,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/mutant"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
@@ -250,97 +250,97 @@ func pages(edit func(r linking.PullRequest, p *linking.PullPage)) func(*testing.
 	return connectors(func(p *provider) { p.edit = edit })
 }
 
-func TestMutants(t *testing.T) {
+func TestBrokenConnectors(t *testing.T) {
 	calls := 0
-	mutant.Run(t, []mutant.Mutant{
-		{Name: "loses the state", Case: "OAuth/Page", Suite: connectors(func(p *provider) {
+	conformance.RunBroken(t, []conformance.Broken{
+		{Name: "loses the state", Subtest: "OAuth/Page", Suite: connectors(func(p *provider) {
 			p.page = func(r linking.AuthorizeRequest) string {
 				return "https://provider.example/sign-in?" + url.Values{"redirect_uri": {r.RedirectURL}, "code_challenge": {r.Challenge}}.Encode()
 			}
 		})},
-		{Name: "reports an unknown code as an outage", Case: "OAuth/UnknownCode", Suite: connectors(func(p *provider) {
+		{Name: "reports an unknown code as an outage", Subtest: "OAuth/UnknownCode", Suite: connectors(func(p *provider) {
 			p.refusal = func(string) error { return healthlab.Unavailable }
 		})},
-		{Name: "names the code in an error", Case: "OAuth/UnknownCode", Suite: connectors(func(p *provider) {
+		{Name: "names the code in an error", Subtest: "OAuth/UnknownCode", Suite: connectors(func(p *provider) {
 			p.refusal = func(code string) error {
 				return fmt.Errorf("code %s: %w", code, &linking.Error{Type: linking.ProviderCredentialError})
 			}
 		})},
-		{Name: "takes a code twice", Case: "OAuth/CodeWorksOnce", Suite: connectors(func(p *provider) { p.codesStay = true })},
-		{Name: "ignores the verifier", Case: "OAuth/Verifier", Suite: connectors(func(p *provider) { p.anyVerifier = true })},
-		{Name: "names the password in an error", Case: "Password/Refused", Suite: connectors(func(p *provider) {
+		{Name: "takes a code twice", Subtest: "OAuth/CodeWorksOnce", Suite: connectors(func(p *provider) { p.codesStay = true })},
+		{Name: "ignores the verifier", Subtest: "OAuth/Verifier", Suite: connectors(func(p *provider) { p.anyVerifier = true })},
+		{Name: "names the password in an error", Subtest: "Password/Refused", Suite: connectors(func(p *provider) {
 			p.refusal = func(detail string) error {
 				return fmt.Errorf("%s: %w", detail, &linking.Error{Type: linking.ProviderCredentialError})
 			}
 		})},
-		{Name: "reports an unknown address as an outage", Case: "Email/Refused", Suite: connectors(func(p *provider) {
+		{Name: "reports an unknown address as an outage", Subtest: "Email/Refused", Suite: connectors(func(p *provider) {
 			p.refusal = func(string) error { return &linking.Error{Type: linking.ProviderAPIError} }
 		})},
-		{Name: "gives each sign-in another account", Case: "Grant", Suite: connectors(func(p *provider) { p.external = func(n int) string { return fmt.Sprint(n) } })},
-		{Name: "renews to an empty secret", Case: "Refresh/NewSecret", Suite: connectors(func(p *provider) {
+		{Name: "gives each sign-in another account", Subtest: "Grant", Suite: connectors(func(p *provider) { p.external = func(n int) string { return fmt.Sprint(n) } })},
+		{Name: "renews to an empty secret", Subtest: "Refresh/NewSecret", Suite: connectors(func(p *provider) {
 			p.renew = func(string) ([]byte, error) { return nil, nil }
 		})},
-		{Name: "renews to a secret that does not work", Case: "Refresh/NewSecret", Suite: connectors(func(p *provider) {
+		{Name: "renews to a secret that does not work", Subtest: "Refresh/NewSecret", Suite: connectors(func(p *provider) {
 			p.renew = func(string) ([]byte, error) { return []byte("broken"), nil }
 		})},
-		{Name: "renews nonsense", Case: "Refresh/Nonsense", Suite: connectors(func(p *provider) {
+		{Name: "renews nonsense", Subtest: "Refresh/Nonsense", Suite: connectors(func(p *provider) {
 			p.foreign = func(string) error { return nil }
 		})},
-		{Name: "ends grants in an outage", Case: "Refresh/Outage", Suite: connectors(func(p *provider) { p.outage = &linking.GrantError{} })},
-		{Name: "renews a revoked grant", Case: "Refresh/Revoked", Suite: connectors(func(p *provider) { p.revokes = false })},
-		{Name: "fails to revoke twice", Case: "Revoke/Repeat", Suite: connectors(func(p *provider) { p.staysRevoked = true })},
-		{Name: "drops the refresh token", Case: "Tokens/RoundTrip", Suite: connectors(func(p *provider) {
+		{Name: "ends grants in an outage", Subtest: "Refresh/Outage", Suite: connectors(func(p *provider) { p.outage = &linking.GrantError{} })},
+		{Name: "renews a revoked grant", Subtest: "Refresh/Revoked", Suite: connectors(func(p *provider) { p.revokes = false })},
+		{Name: "fails to revoke twice", Subtest: "Revoke/Repeat", Suite: connectors(func(p *provider) { p.staysRevoked = true })},
+		{Name: "drops the refresh token", Subtest: "Tokens/RoundTrip", Suite: connectors(func(p *provider) {
 			p.pack = func(linking.Tokens) ([]byte, error) { return []byte("token 0"), nil }
 		})},
-		{Name: "packs no tokens", Case: "Tokens/Empty", Suite: connectors(func(p *provider) {
+		{Name: "packs no tokens", Subtest: "Tokens/Empty", Suite: connectors(func(p *provider) {
 			p.pack = func(t linking.Tokens) ([]byte, error) { return []byte(t.Refresh), nil }
 		})},
-		{Name: "unpacks nonsense", Case: "Tokens/Nonsense", Suite: connectors(func(p *provider) {
+		{Name: "unpacks nonsense", Subtest: "Tokens/Nonsense", Suite: connectors(func(p *provider) {
 			p.unpack = func(b []byte) (linking.Tokens, error) {
 				return linking.Tokens{Access: string(b), Refresh: string(b)}, nil
 			}
 		})},
-		{Name: "returns samples without a unit", Case: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+		{Name: "returns samples without a unit", Subtest: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
 			for i := range p.Items[0].Samples {
 				p.Items[0].Samples[i].Unit = ""
 			}
 		})},
-		{Name: "returns no data", Case: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) { p.Items = nil })},
-		{Name: "returns another person's data", Case: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+		{Name: "returns no data", Subtest: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) { p.Items = nil })},
+		{Name: "returns another person's data", Subtest: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
 			other := "ben"
 			p.Items[0].Owner = &other
 		})},
-		{Name: "returns summaries of samples", Case: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+		{Name: "returns summaries of samples", Subtest: "Pull/Shape", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
 			p.Items[0].Summaries = []healthdata.Summary{&healthdata.Sleep{}}
 		})},
-		{Name: "never ends", Case: "Pull/Shape", Suite: pages(func(r linking.PullRequest, p *linking.PullPage) { p.Next = strconv.FormatInt(r.From.Unix(), 10) })},
-		{Name: "depends on the calls before", Case: "Pull/Repeat", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+		{Name: "never ends", Subtest: "Pull/Shape", Suite: pages(func(r linking.PullRequest, p *linking.PullPage) { p.Next = strconv.FormatInt(r.From.Unix(), 10) })},
+		{Name: "depends on the calls before", Subtest: "Pull/Repeat", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
 			calls++
 			p.Items[0].Samples = p.Items[0].Samples[min(calls%5, len(p.Items[0].Samples)):]
 		})},
-		{Name: "loses the last hour of a range", Case: "Pull/Halves", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+		{Name: "loses the last hour of a range", Subtest: "Pull/Halves", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
 			if samples := p.Items[0].Samples; p.Next == "" {
 				p.Items[0].Samples = samples[:len(samples)-1]
 			}
 		})},
-		{Name: "asks again for an unknown resource", Case: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = healthlab.Unavailable })},
-		{Name: "returns nothing of an unknown resource", Case: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = nil })},
-		{Name: "tries a foreign secret later", Case: "Pull/ForeignSecret", Suite: connectors(func(p *provider) {
+		{Name: "asks again for an unknown resource", Subtest: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = healthlab.Unavailable })},
+		{Name: "returns nothing of an unknown resource", Subtest: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = nil })},
+		{Name: "tries a foreign secret later", Subtest: "Pull/ForeignSecret", Suite: connectors(func(p *provider) {
 			p.foreign = func(string) error { return healthlab.Unavailable }
 		})},
-		{Name: "names the secret in an error", Case: "Pull/ForeignSecret", Suite: connectors(func(p *provider) {
+		{Name: "names the secret in an error", Subtest: "Pull/ForeignSecret", Suite: connectors(func(p *provider) {
 			p.foreign = func(secret string) error { return fmt.Errorf("%w: %s", healthlab.Unauthenticated, secret) }
 		})},
-		{Name: "gives data after the grant ended", Case: "Pull/Revoked", Suite: connectors(func(p *provider) { p.revokes = false })},
-		{Name: "reports an outage as a bad request", Case: "Pull/Outage", Suite: connectors(func(p *provider) { p.outage = healthlab.Invalid })},
-		{Name: "pulls after its context ended", Case: "Pull/ContextEnded", Suite: connectors(func(p *provider) { p.deaf = true })},
-		{Name: "believes any message", Case: "Listen/Forged", Suite: connectors(func(p *provider) {
+		{Name: "gives data after the grant ended", Subtest: "Pull/Revoked", Suite: connectors(func(p *provider) { p.revokes = false })},
+		{Name: "reports an outage as a bad request", Subtest: "Pull/Outage", Suite: connectors(func(p *provider) { p.outage = healthlab.Invalid })},
+		{Name: "pulls after its context ended", Subtest: "Pull/ContextEnded", Suite: connectors(func(p *provider) { p.deaf = true })},
+		{Name: "believes any message", Subtest: "Listen/Forged", Suite: connectors(func(p *provider) {
 			p.heard = func(linking.Message) (linking.Heard, error) { return news(), nil }
 		})},
-		{Name: "hears nothing", Case: "Listen/Repeat", Suite: connectors(func(p *provider) {
+		{Name: "hears nothing", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
 			p.heard = func(linking.Message) (linking.Heard, error) { return linking.Heard{}, nil }
 		})},
-		{Name: "remembers messages", Case: "Listen/Repeat", Suite: connectors(func(p *provider) {
+		{Name: "remembers messages", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
 			heard := 0
 			p.heard = func(linking.Message) (linking.Heard, error) {
 				if heard++; heard > 1 {
@@ -349,7 +349,7 @@ func TestMutants(t *testing.T) {
 				return news(), nil
 			}
 		})},
-		{Name: "shows a message in an error", Case: "Listen/Nonsense", Suite: connectors(func(p *provider) {
+		{Name: "shows a message in an error", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
 			p.heard = func(m linking.Message) (linking.Heard, error) {
 				if string(m.Body) != "signed" {
 					return linking.Heard{}, fmt.Errorf("%w: %s", healthlab.Invalid, m.Body)
@@ -357,7 +357,7 @@ func TestMutants(t *testing.T) {
 				return news(), nil
 			}
 		})},
-		{Name: "fails without a kind on nonsense", Case: "Listen/Nonsense", Suite: connectors(func(p *provider) {
+		{Name: "fails without a kind on nonsense", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
 			p.heard = func(m linking.Message) (linking.Heard, error) {
 				if string(m.Body) != "signed" {
 					return linking.Heard{}, errors.New("unexpected end of JSON input")
@@ -365,6 +365,6 @@ func TestMutants(t *testing.T) {
 				return news(), nil
 			}
 		})},
-		{Name: "takes a client without an id", Case: "As/Empty", Suite: connectors(func(p *provider) { p.as = nil })},
+		{Name: "takes a client without an id", Subtest: "As/Empty", Suite: connectors(func(p *provider) { p.as = nil })},
 	})
 }

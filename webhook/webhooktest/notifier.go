@@ -1,14 +1,3 @@
-// Package webhooktest holds the conformance suite of [webhook.Notifier]. It imports package
-// testing: use it in tests only.
-//
-//	func TestNotifier(t *testing.T) {
-//		webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
-//			receiver := newReceiver(t)
-//			return webhooktest.NotifierHarness{
-//				Notifier: New(), URL: receiver.URL, Unreachable: nowhere, Received: receiver.Messages,
-//			}
-//		})
-//	}
 package webhooktest
 
 import (

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/internal/mutant"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/webhook"
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
@@ -94,7 +94,7 @@ func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Re
 	return f(ctx, n)
 }
 
-func TestMutants(t *testing.T) {
+func TestBrokenNotifiers(t *testing.T) {
 	suite := func(broken func(next webhook.Notifier) notifier) func(*testing.T) {
 		return func(t *testing.T) {
 			webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
@@ -111,23 +111,23 @@ func TestMutants(t *testing.T) {
 			}
 		})
 	}
-	mutant.Run(t, []mutant.Mutant{
-		{Name: "sends nothing", Case: "Deliver", Suite: suite(func(webhook.Notifier) notifier {
+	conformance.RunBroken(t, []conformance.Broken{
+		{Name: "sends nothing", Subtest: "Deliver", Suite: suite(func(webhook.Notifier) notifier {
 			return func(context.Context, webhook.Notification) webhook.Result {
 				return webhook.Result{Class: webhook.ClassOK}
 			}
 		})},
-		{Name: "drops custom headers", Case: "Deliver", Suite: edited(func(n *webhook.Notification) { n.Headers = nil })},
-		{Name: "changes the body", Case: "Deliver", Suite: edited(func(n *webhook.Notification) { n.Body = append(slices.Clone(n.Body), '\n') })},
-		{Name: "signs with the newest secret alone", Case: "Signature", Suite: edited(func(n *webhook.Notification) { n.Secrets = n.Secrets[:1] })},
-		{Name: "signs at another time", Case: "Signature", Suite: edited(func(n *webhook.Notification) { n.At = n.At.AddDate(0, 0, 1) })},
-		{Name: "takes the id from a custom header", Case: "ForgedHeaders", Suite: edited(func(n *webhook.Notification) {
+		{Name: "drops custom headers", Subtest: "Deliver", Suite: edited(func(n *webhook.Notification) { n.Headers = nil })},
+		{Name: "changes the body", Subtest: "Deliver", Suite: edited(func(n *webhook.Notification) { n.Body = append(slices.Clone(n.Body), '\n') })},
+		{Name: "signs with the newest secret alone", Subtest: "Signature", Suite: edited(func(n *webhook.Notification) { n.Secrets = n.Secrets[:1] })},
+		{Name: "signs at another time", Subtest: "Signature", Suite: edited(func(n *webhook.Notification) { n.At = n.At.AddDate(0, 0, 1) })},
+		{Name: "takes the id from a custom header", Subtest: "ForgedHeaders", Suite: edited(func(n *webhook.Notification) {
 			if id := n.Headers.Get(webhook.HeaderID); id != "" {
 				n.ID = id
 			}
 		})},
-		{Name: "cuts large bodies", Case: "LargeBody", Suite: edited(func(n *webhook.Notification) { n.Body = n.Body[:min(len(n.Body), 1<<10)] })},
-		{Name: "gives a repeat a new id", Case: "Repeat", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "cuts large bodies", Subtest: "LargeBody", Suite: edited(func(n *webhook.Notification) { n.Body = n.Body[:min(len(n.Body), 1<<10)] })},
+		{Name: "gives a repeat a new id", Subtest: "Repeat", Suite: suite(func(next webhook.Notifier) notifier {
 			calls := 0
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				calls++
@@ -135,16 +135,16 @@ func TestMutants(t *testing.T) {
 				return next.Notify(ctx, n)
 			}
 		})},
-		{Name: "writes its headers into the caller's", Case: "InputUnchanged", Suite: edited(func(n *webhook.Notification) { n.Headers.Set("X-Sent", "1") })},
-		{Name: "compacts the caller's body", Case: "InputUnchanged", Suite: edited(func(n *webhook.Notification) { copy(n.Body, bytes.ToUpper(n.Body)) })},
-		{Name: "reports every message as delivered", Case: "Unreachable", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "writes its headers into the caller's", Subtest: "InputUnchanged", Suite: edited(func(n *webhook.Notification) { n.Headers.Set("X-Sent", "1") })},
+		{Name: "compacts the caller's body", Subtest: "InputUnchanged", Suite: edited(func(n *webhook.Notification) { copy(n.Body, bytes.ToUpper(n.Body)) })},
+		{Name: "reports every message as delivered", Subtest: "Unreachable", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				r := next.Notify(ctx, n)
 				r.Class = webhook.ClassOK
 				return r
 			}
 		})},
-		{Name: "reports a failed connection as a timeout", Case: "Unreachable", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "reports a failed connection as a timeout", Subtest: "Unreachable", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				r := next.Notify(ctx, n)
 				if r.Class == webhook.ClassConnect {
@@ -153,7 +153,7 @@ func TestMutants(t *testing.T) {
 				return r
 			}
 		})},
-		{Name: "takes any URL for delivered", Case: "BadURL", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "takes any URL for delivered", Subtest: "BadURL", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				r := next.Notify(ctx, n)
 				if r.Class == webhook.ClassBlocked {
@@ -162,7 +162,7 @@ func TestMutants(t *testing.T) {
 				return r
 			}
 		})},
-		{Name: "retries by itself", Case: "Refused", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "retries by itself", Subtest: "Refused", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				if r := next.Notify(ctx, n); r.Class == webhook.ClassOK {
 					return r
@@ -170,7 +170,7 @@ func TestMutants(t *testing.T) {
 				return next.Notify(ctx, n)
 			}
 		})},
-		{Name: "sends after its context ended", Case: "ContextEnded", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "sends after its context ended", Subtest: "ContextEnded", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				if ctx.Err() != nil {
 					ctx = context.WithoutCancel(ctx)
@@ -178,7 +178,7 @@ func TestMutants(t *testing.T) {
 				return next.Notify(ctx, n)
 			}
 		})},
-		{Name: "reports a silent receiver as a failed connection", Case: "Silent", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "reports a silent receiver as a failed connection", Subtest: "Silent", Suite: suite(func(next webhook.Notifier) notifier {
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				r := next.Notify(ctx, n)
 				if r.Class.Ambiguous() {
@@ -187,7 +187,7 @@ func TestMutants(t *testing.T) {
 				return r
 			}
 		})},
-		{Name: "keeps one body for all messages", Case: "Concurrent", Suite: suite(func(next webhook.Notifier) notifier {
+		{Name: "keeps one body for all messages", Subtest: "Concurrent", Suite: suite(func(next webhook.Notifier) notifier {
 			var first atomic.Pointer[[]byte]
 			return func(ctx context.Context, n webhook.Notification) webhook.Result {
 				first.CompareAndSwap(nil, &n.Body)

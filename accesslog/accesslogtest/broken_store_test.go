@@ -1,0 +1,103 @@
+package accesslogtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+)
+
+// brokenAccessLog passes on the calls that it does not break.
+type brokenAccessLog struct {
+	accesslog.Store
+	append func(context.Context, []accesslog.Entry) error
+	lines  func(context.Context, accesslog.Query) ([]accesslog.Line, error)
+	prune  func(context.Context, time.Time) error
+	anchor func(context.Context, accesslog.Anchor) error
+}
+
+func (b *brokenAccessLog) Append(ctx context.Context, list []accesslog.Entry) error {
+	if b.append != nil {
+		return b.append(ctx, list)
+	}
+	return b.Store.Append(ctx, list)
+}
+
+func (b *brokenAccessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
+	if b.lines != nil {
+		return b.lines(ctx, q)
+	}
+	return b.Store.Lines(ctx, q)
+}
+
+func (b *brokenAccessLog) Prune(ctx context.Context, before time.Time) error {
+	if b.prune != nil {
+		return b.prune(ctx, before)
+	}
+	return b.Store.Prune(ctx, before)
+}
+
+func (b *brokenAccessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
+	if b.anchor != nil {
+		return b.anchor(ctx, a)
+	}
+	return b.Store.AddAnchor(ctx, a)
+}
+
+func accessMutant(name, dies string, how func(b *brokenAccessLog)) conformance.Broken {
+	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
+		b := &brokenAccessLog{Store: memory.New(nil).AccessLog()}
+		how(b)
+		accesslogtest.RunStore(t, b)
+	}, Subtest: dies}
+}
+
+var brokenStores = []conformance.Broken{
+	accessMutant("adds what comes before a bad entry", "Refused", func(b *brokenAccessLog) {
+		b.append = func(ctx context.Context, list []accesslog.Entry) error {
+			for i := range list {
+				if err := b.Store.Append(ctx, list[i:i+1]); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}
+	}),
+	accessMutant("loses an entry", "Concurrent", func(b *brokenAccessLog) {
+		b.append = func(ctx context.Context, list []accesslog.Entry) error {
+			if len(list) == 3 && list[0].Team != list[1].Team {
+				list = list[:2]
+			}
+			return b.Store.Append(ctx, list)
+		}
+	}),
+	accessMutant("changes a line that is read", "RoundTrip", func(b *brokenAccessLog) {
+		b.lines = func(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
+			list, err := b.Store.Lines(ctx, q)
+			for i := range list {
+				list[i].Address = ""
+			}
+			return list, err
+		}
+	}),
+	accessMutant("shows lines of other persons", "Pages", func(b *brokenAccessLog) {
+		b.lines = func(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
+			q.Person = healthlab.UserID{}
+			return b.Store.Lines(ctx, q)
+		}
+	}),
+	accessMutant("removes no lines", "Prune", func(b *brokenAccessLog) {
+		b.prune = func(ctx context.Context, _ time.Time) error { return ctx.Err() }
+	}),
+	accessMutant("replaces an anchor", "Anchors", func(b *brokenAccessLog) {
+		b.anchor = func(ctx context.Context, a accesslog.Anchor) error {
+			a.At = a.At.Add(time.Hour)
+			return b.Store.AddAnchor(ctx, a)
+		}
+	}),
+}

@@ -1,0 +1,15 @@
+// Package aggregatetest has the conformance suites of the stores of package aggregate:
+// [RunContinuous] checks [aggregate.ContinuousStore] and [aggregate.ContinuousWork],
+// [RunPriorityStore] checks [aggregate.PriorityStore].
+//
+//	func TestContinuous(t *testing.T) {
+//		aggregatetest.RunContinuous(t, func(testing.TB) aggregatetest.ContinuousHarness {
+//			s := memory.New(nil)
+//			return aggregatetest.ContinuousHarness{
+//				Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
+//			}
+//		})
+//	}
+//
+// It imports package testing: import it in tests only.
+package aggregatetest

@@ -1,0 +1,177 @@
+package healthdatatest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// DataHarness is a fresh, empty store as the suite of health data needs it. All
+// fields look at the same store.
+type DataHarness struct {
+	// Data is the seam that is tested.
+	Data healthdata.Data
+	// Users is where the suite's people come from.
+	Users healthdata.Users
+	// Messages shows the events that Data wrote.
+	Messages webhook.Log
+}
+
+// dataT is one subtest: a store and the words to talk about it.
+type dataT struct {
+	*testing.T
+	DataHarness
+}
+
+// steps is the series that most cases write to.
+var Steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "watch"}
+
+// user adds a live user of a team of its own.
+func (t dataT) user() healthdata.User {
+	t.Helper()
+	u := LiveUser(conformance.NewTeam(), "ann")
+	require.NoError(t, t.Users.Insert(t.Context(), u, 0))
+	return u
+}
+
+// remove starts a user's grace period.
+func (t dataT) remove(u healthdata.User) {
+	t.Helper()
+	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+		u.DeletedAt = noon.Time
+		return nil, nil
+	})
+	require.NoError(t, err)
+}
+
+// record is a record with no field at its zero value.
+func Record(resource string, index time.Time) healthdata.Record {
+	return healthdata.Record{
+		Resource: resource, ID: uuid.New(), Provider: "acme_band", SourceType: "watch",
+		Index: index, Offset: 3600, Doc: []byte(`{"v":1,"text":"` + long[:100] + `"}`), Raw: []byte(`{"raw":1}`),
+		CreatedAt: noon.Time, UpdatedAt: noon.Add(time.Minute),
+	}
+}
+
+// put writes records, which must succeed.
+func (t dataT) put(u healthdata.User, records ...healthdata.Record) (results []healthdata.PutResult) {
+	t.Helper()
+	err := t.Data.PutRecords(t.Context(), u.Team, u.ID, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
+		results = r
+		return nil, nil
+	})
+	require.NoError(t, err)
+	return results
+}
+
+// records reads records, which must succeed.
+func (t dataT) records(u healthdata.User, q healthdata.RecordQuery) (out []healthdata.Record) {
+	t.Helper()
+	t.view(u, func(v healthdata.View) {
+		var err error
+		out, err = v.Records(t.Context(), q)
+		require.NoError(t, err)
+	})
+	return out
+}
+
+// view looks at a user's data, which must succeed.
+func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
+	t.Helper()
+	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
+		read(v)
+		return nil
+	}))
+}
+
+// sampleAt is a plain sample, one a minute.
+func Sample(i int, v float64) series.Sample {
+	return series.Sample{Time: noon.Truncate(time.Hour).UnixMicro() + int64(i)*60_000_000, End: series.NoEnd, Value: v}
+}
+
+// fullSample is a sample with no field at its zero value.
+func fullSample(i int) series.Sample {
+	s := Sample(i, 0.1+float64(i))
+	s.End, s.Value2 = s.Time+60_000_001, -7.25
+	s.Attrs = series.Attrs{
+		Offset: -12600, Type: "typé", Unit: "u", App: "com.example", Device: uuid.UUID{1, 2}, Workout: uuid.UUID{3, 4},
+		Sport: "running", Location: "wrist", Intensity: "low", DeliveryMode: "bolus", DeliveryForm: "extended",
+		BolusPurpose: "meal", Text: long, Tags: "food,exercise",
+	}
+	return s
+}
+
+// batch is samples of one series.
+func Batch(key healthdata.SeriesKey, samples ...series.Sample) healthdata.SampleBatch {
+	var b series.Builder
+	for _, s := range samples {
+		b.Add(s)
+	}
+	return healthdata.SampleBatch{Key: key, Samples: b.Block(), Span: series.PerMinute}
+}
+
+// merge writes samples, which must succeed.
+func (t dataT) merge(u healthdata.User, key healthdata.SeriesKey, samples ...series.Sample) (out series.Outcome) {
+	t.Helper()
+	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{Batch(key, samples...)},
+		func(o []series.Outcome) ([]healthlab.Event, error) {
+			out = o[0]
+			return nil, nil
+		})
+	if err != nil {
+		t.Errorf("merge: %v", err)
+	}
+	return out
+}
+
+// mergeWith writes samples of steps with an event.
+func (t dataT) mergeWith(u healthdata.User, e healthlab.Event, samples ...series.Sample) {
+	t.Helper()
+	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{Batch(Steps, samples...)},
+		func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{e}, nil })
+	if err != nil {
+		t.Errorf("merge: %v", err)
+	}
+}
+
+// samples reads a whole series, which must succeed.
+func (t dataT) samples(u healthdata.User, key healthdata.SeriesKey) (out []series.Sample) {
+	t.Helper()
+	t.view(u, func(v healthdata.View) { out = readAll(t, v, key) })
+	return out
+}
+
+// readAll reads a whole series through a view, as a reader would: chunks by their
+// headers, and what is pending over them.
+func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) (out []series.Sample) {
+	t.Helper()
+	all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
+	require.NoError(t, err)
+	for _, s := range all {
+		starts := make([]int64, len(s.Chunks))
+		for i := range starts {
+			starts[i] = s.Chunks[i].Start
+		}
+		chunks, err := v.Load(t.Context(), key, starts)
+		require.NoError(t, err)
+		for i := range chunks {
+			require.Equal(t, s.Chunks[i].Header, chunks[i].Header)
+		}
+		var scan series.Scanner
+		for b, err := range scan.Blocks(chunks, s.Pending, series.Range{From: series.MinTime, To: series.MaxTime + 1}) {
+			require.NoError(t, err)
+			for _, sm := range b.All() {
+				out = append(out, sm)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package healthdatatest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// RunDataModel compares a store with plain maps under random sequences of writes and
+// reads. Every sequence has a team of its own, so one store serves all of them.
+func RunDataModel(t *testing.T, newStore func(t testing.TB) DataHarness) {
+	h := newStore(t)
+	rapid.Check(t, func(r *rapid.T) {
+		m := dataModel{t: dataT{t, h}, r: r, series: map[healthdata.SeriesKey]map[int64]series.Sample{}}
+		m.user = m.t.user()
+		r.Repeat(map[string]func(*rapid.T){
+			"merge":  m.merge,
+			"remove": m.remove,
+			"read":   m.read,
+		})
+	})
+}
+
+type dataModel struct {
+	t      dataT
+	r      *rapid.T
+	user   healthdata.User
+	series map[healthdata.SeriesKey]map[int64]series.Sample
+}
+
+var modelKeys = []healthdata.SeriesKey{
+	{Resource: "steps", Provider: "acme_band", SourceType: "watch"},
+	{Resource: "steps", Provider: "acme_band", SourceType: "phone"},
+	{Resource: "glucose", Provider: "acme_cgm", SourceType: "automatic"},
+}
+
+func (m *dataModel) merge(r *rapid.T) {
+	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
+	// Minutes over about half a year, in clusters, so that batches meet.
+	base := rapid.SampledFrom([]int{0, 100, 6_000, 90_000, 250_000}).Draw(r, "base")
+	minutes := rapid.SliceOfN(rapid.IntRange(0, 200), 1, 60).Draw(r, "minutes")
+	var in []series.Sample
+	for _, at := range minutes {
+		s := Sample(base+at, rapid.SampledFrom([]float64{0, 1, 2.5, 97.125, -1e300, 1e-9}).Draw(r, "value"))
+		if rapid.Bool().Draw(r, "interval") {
+			s.End = s.Time + 60_000_000
+		}
+		s.Offset = rapid.SampledFrom([]int32{0, 3600, -34200}).Draw(r, "offset")
+		s.App = rapid.SampledFrom([]string{"", "com.example"}).Draw(r, "app")
+		in = append(in, s)
+	}
+	model := m.series[key]
+	if model == nil {
+		model = map[int64]series.Sample{}
+		m.series[key] = model
+	}
+	latest := map[int64]series.Sample{}
+	for _, s := range in {
+		latest[s.Time] = s
+	}
+	var added, changed, same int
+	for at, s := range latest {
+		was, ok := model[at]
+		switch {
+		case !ok:
+			added++
+		case was != s:
+			changed++
+		default:
+			same++
+		}
+		model[at] = s
+	}
+	o := m.t.merge(m.user, key, in...)
+	require.Equal(r, []int{added, changed, same}, []int{o.New, o.Changed, o.Same})
+}
+
+func (m *dataModel) remove(r *rapid.T) {
+	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
+	base := rapid.SampledFrom([]int{0, 100, 6_000, 90_000, 250_000}).Draw(r, "base")
+	minutes := rapid.SliceOfNDistinct(rapid.IntRange(0, 200), 1, 60, rapid.ID[int]).Draw(r, "minutes")
+	slices.Sort(minutes)
+	times := make([]int64, len(minutes))
+	want := 0
+	for i, at := range minutes {
+		times[i] = Sample(base+at, 0).Time
+		if _, there := m.series[key][times[i]]; there {
+			delete(m.series[key], times[i])
+			want++
+		}
+	}
+	require.Equal(r, want, m.t.removal(m.user, healthdata.Removal{Samples: []healthdata.SampleRemoval{{Key: key, Times: times, Span: series.PerMinute}}}))
+}
+
+func (m *dataModel) read(r *rapid.T) {
+	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
+	var want []series.Sample
+	for _, s := range m.series[key] {
+		want = append(want, s)
+	}
+	slices.SortFunc(want, func(a, b series.Sample) int { return int((a.Time - b.Time) / 60_000_000) })
+	require.Equal(r, want, m.t.samples(m.user, key))
+}

@@ -1,0 +1,20 @@
+// Package healthdatatest has the conformance suites of the stores of package healthdata, and
+// functions that add users and samples for the suites of other packages.
+//
+//   - [RunUsers] and [RunUsersModel] check [healthdata.Users]; [BenchUsers] measures it.
+//   - [RunData] and [RunDataModel] check [healthdata.Data]; [BenchData] and [BenchSamples]
+//     measure it.
+//   - [RunTeamStore] checks [healthdata.TeamStore].
+//
+// A suite whose name ends in Model compares the store with a plain model under random calls.
+// There are no capability flags: a store keeps every promise of its interface.
+//
+//	func TestUsers(t *testing.T) {
+//		healthdatatest.RunUsers(t, func(testing.TB) healthdatatest.UsersHarness {
+//			s := memory.New(nil)
+//			return healthdatatest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
+//		})
+//	}
+//
+// It imports package testing: import it in tests only.
+package healthdatatest

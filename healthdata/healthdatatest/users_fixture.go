@@ -1,0 +1,155 @@
+package healthdatatest
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// UsersHarness is a fresh, empty store as the suite of users needs it.
+type UsersHarness struct {
+	// Users is the seam that is tested.
+	Users healthdata.Users
+	// Messages shows the events that Users wrote. It looks at the same store.
+	Messages webhook.Log
+	// Data is where Erase leaves nothing behind. It is the same store, too.
+	Data healthdata.Data
+}
+
+// usersT is one subtest: a store and the words to talk about it.
+type usersT struct {
+	*testing.T
+	UsersHarness
+}
+
+// noon is when everything in these suites happens, give or take.
+var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 123_456_000, time.UTC))
+
+// person is a user with no field at its zero value, but that it is live and
+// ConnectedSources, which no store keeps.
+func person(team healthlab.TeamID, name string) healthdata.User {
+	return healthdata.User{
+		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
+		FallbackTimeZone: healthdata.FallbackTimeZone{
+			ID: "Pacific/Chatham", SourceSlug: "acme_band", UpdatedAt: healthlab.At(noon.Add(time.Hour)),
+		},
+		FallbackBirthDate: &healthdata.FallbackBirthDate{
+			Value: healthlab.Date{Year: 1904, Month: 2, Day: 29}, SourceSlug: "acme_scale",
+			UpdatedAt: healthlab.At(noon.Add(2 * time.Hour)),
+		},
+		IngestionStart: &healthlab.Date{Year: 1, Month: 1, Day: 1},
+		IngestionEnd:   &healthlab.Date{Year: 9999, Month: 12, Day: 31},
+		Connections: []healthdata.Connection{
+			{
+				Provider: "acme_band", Status: healthdata.Paused, CreatedOn: noon.Add(3 * time.Hour),
+				ExternalUserID: new("räv 🦊"), Scopes: []string{"sleep", "steps"}, Demo: true, Client: "client räv",
+				LinkedAt: noon.Add(5 * time.Hour), Due: noon.Add(6 * time.Hour),
+				Failure: &healthdata.ConnectionFailure{Type: "unknown", Message: "for people", Details: "also", At: noon.Add(7 * time.Hour)},
+			},
+			{Provider: "acme_ring", Status: healthdata.ConnectionError, CreatedOn: noon.Add(4 * time.Hour)},
+		},
+		Revision: 1,
+	}
+}
+
+// bare is a user with no more than it needs.
+func LiveUser(team healthlab.TeamID, name string) healthdata.User {
+	return healthdata.User{
+		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
+		FallbackTimeZone: healthdata.FallbackTimeZone{ID: "UTC", SourceSlug: "default", UpdatedAt: noon},
+		Revision:         1,
+	}
+}
+
+// event is an event about a user, whose payload says n.
+func Event(u healthdata.User, key string, n int) healthlab.Event {
+	return healthlab.Event{
+		ID: uuid.New(), Type: healthdata.EventConnectionCreated, Team: u.Team, User: u.ID,
+		Key: key, At: noon.Time, Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+	}
+}
+
+// insert adds a user, which must succeed.
+func (t usersT) insert(u healthdata.User) healthdata.User {
+	t.Helper()
+	require.NoError(t, t.Users.Insert(t.Context(), u, 0))
+	return u
+}
+
+// add inserts a bare user.
+func (t usersT) add(team healthlab.TeamID, name string) healthdata.User {
+	t.Helper()
+	return t.insert(LiveUser(team, name))
+}
+
+// get returns a user that must be there.
+func (t usersT) get(u healthdata.User) healthdata.User {
+	t.Helper()
+	got, err := t.Users.Get(t.Context(), u.Team, u.ID)
+	require.NoError(t, err)
+	return got
+}
+
+// update changes a user, which must succeed.
+func (t usersT) update(u healthdata.User, change func(*healthdata.User)) healthdata.User {
+	t.Helper()
+	got, err := t.try(u, change)
+	require.NoError(t, err)
+	return got
+}
+
+// try changes a user, or not.
+func (t usersT) try(u healthdata.User, change func(*healthdata.User)) (healthdata.User, error) {
+	return t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+		change(u)
+		return nil, nil
+	})
+}
+
+// remove starts a user's grace period.
+func (t usersT) remove(u healthdata.User, at time.Time) healthdata.User {
+	t.Helper()
+	return t.update(u, func(u *healthdata.User) { u.DeletedAt = at })
+}
+
+// list returns a page of a query that must succeed.
+func (t usersT) list(q healthdata.UserQuery) healthdata.UserPage {
+	t.Helper()
+	page, err := t.Users.List(t.Context(), q)
+	require.NoError(t, err)
+	return page
+}
+
+// names returns the client user ids of a query's page.
+func (t usersT) names(q healthdata.UserQuery) []string {
+	t.Helper()
+	out := []string{}
+	for _, u := range t.list(q).Users {
+		out = append(out, u.ClientUserID)
+	}
+	return out
+}
+
+// written returns the message of an event that must be there.
+func (t usersT) written(e healthlab.Event) webhook.Message {
+	t.Helper()
+	m, err := t.Messages.Message(t.Context(), e.Team, e.ID)
+	require.NoError(t, err)
+	return m
+}
+
+// unwritten requires that an event is not there.
+func (t usersT) unwritten(e healthlab.Event) {
+	t.Helper()
+	_, err := t.Messages.Message(t.Context(), e.Team, e.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+}

@@ -1,0 +1,84 @@
+package conformance
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "pgregory.net/rapid" // defines the flags of rapid in every test that has broken stores
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
+)
+
+// Broken is a suite that runs on an implementation that breaks one promise on purpose. The
+// suite must fail in the subtest of that promise.
+type Broken struct {
+	Name    string
+	Suite   func(t *testing.T)
+	Subtest string // of the suite: "Claim/LeaseEnds"; empty if the suite has none
+}
+
+// Of puts the name of an interface before the names of its broken implementations, so that two
+// interfaces can be broken in the same way.
+func Of(name string, list []Broken) []Broken {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Name = name + " " + list[i].Name
+	}
+	return list
+}
+
+// brokenEnv names the broken implementation that a process runs its suite on.
+const brokenEnv = "HEALTHLAB_BROKEN"
+
+// RunBroken runs the suite of each broken implementation in a process of its own, since only a
+// failing test shows that a test fails. It requires that the suite fails in the subtest of the
+// broken promise. It skips outside make prove and CI (see [prove.All]). It must be the last call
+// of a test: each process runs that test.
+func RunBroken(t *testing.T, lists ...[]Broken) {
+	list := slices.Concat(lists...)
+	if name := os.Getenv(brokenEnv); name != "" {
+		i := slices.IndexFunc(list, func(b Broken) bool { return b.Name == name })
+		require.GreaterOrEqual(t, i, 0)
+		list[i].Suite(t)
+		return
+	}
+	names := map[string]bool{}
+	for _, b := range list {
+		require.False(t, names[b.Name], "two of them are named %q", b.Name)
+		names[b.Name] = true
+	}
+	if !prove.All() {
+		t.Skip("make prove and CI run the broken implementations (HEALTHLAB_PROVE=1)")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, b := range list {
+		path := strings.TrimSuffix(t.Name()+"/"+b.Subtest, "/")
+		t.Run(b.Name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), self, "-test.timeout=2m", "-test.v", "-rapid.nofailfile", "-rapid.shrinktime=0s", "-rapid.checks=5000", "-test.run="+pattern(path)) //nolint:gosec // this test's own program
+			cmd.Env = append(os.Environ(), brokenEnv+"="+b.Name)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit, "the suite passes:\n%s", out)
+			require.Contains(t, string(out), "--- FAIL: "+path+" ", "the suite fails in another subtest:\n%s", out)
+		})
+	}
+}
+
+// pattern matches one test by its whole path.
+func pattern(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = "^" + p + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// Pause is long enough for all callers that race to read the same value before one of them
+// writes.
+func Pause() { time.Sleep(10 * time.Millisecond) }

@@ -1,0 +1,15 @@
+package bulktest_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+)
+
+func TestBroken(t *testing.T) {
+	conformance.RunBroken(t,
+		conformance.Of("held", brokenHeldStores),
+		conformance.Of("ops", brokenOpStores),
+		conformance.Of("imports", brokenImportStores),
+	)
+}

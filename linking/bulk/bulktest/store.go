@@ -1,0 +1,157 @@
+package bulktest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
+)
+
+// StoreHarness is a store as the suite of bulk operations needs it.
+type StoreHarness struct {
+	// Bulk is the seam that is tested.
+	Bulk bulk.Store
+	// Linking has the connections, on the same store.
+	Linking linkingtest.StoreHarness
+}
+
+// RunStore runs the contract of [bulk.Store]. All cases share one store, and each has teams
+// of its own.
+func RunStore(t *testing.T, h StoreHarness) {
+	for _, cases := range []map[string]func(*testing.T, StoreHarness, string){bulkCases, bulkOpCases, bulkImportCases} {
+		for name, run := range cases {
+			t.Run(name, func(t *testing.T) { run(t, h, "bulk "+name+" ") })
+		}
+	}
+}
+
+// held is the connection of a new user, whose access has been renewed.
+func (h StoreHarness) held(t *testing.T, team, user string) bulk.Held {
+	t.Helper()
+	was := h.Linking.AddGrant(t, team, user)
+	c, err := h.Linking.Grants.UpdateCredential(t.Context(), was.Team, was.User, was.Provider, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+		linkingtest.Renew(c)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	u, err := h.Linking.Users.Get(t.Context(), was.Team, was.User)
+	require.NoError(t, err)
+	to := u.Connection(was.Provider)
+	require.NotNil(t, to.ExternalUserID)
+	return bulk.Held{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
+}
+
+// requireHeld expects a page.
+func (h StoreHarness) requireHeld(t *testing.T, q bulk.HeldQuery, want ...bulk.Held) {
+	t.Helper()
+	got, err := h.Bulk.Held(t.Context(), q)
+	require.NoError(t, err)
+	slices.SortFunc(want, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	require.Equal(t, want, got)
+}
+
+// heldBy asks for all of a team.
+func heldBy(team string) bulk.HeldQuery {
+	return bulk.HeldQuery{Team: conformance.Team(team), Provider: "acme_scale", N: 100}
+}
+
+var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
+	"RoundTrip": func(t *testing.T, h StoreHarness, x string) {
+		a := h.held(t, x, x+"ann")
+		_, err := h.Linking.Users.Update(t.Context(), a.Team, a.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+			u.Connection(a.Provider).Scopes = []string{"move", "sleep"}
+			return nil, nil
+		})
+		require.NoError(t, err)
+		a.Scopes = []string{"move", "sleep"}
+		h.requireHeld(t, heldBy(x), a)
+		other := heldBy(x)
+		other.Provider = "acme_band"
+		h.requireHeld(t, other)
+	},
+	"OtherTeam": func(t *testing.T, h StoreHarness, x string) {
+		a := h.held(t, x, x+"ann")
+		foreign := heldBy(x + "b")
+		foreign.Users = []healthlab.UserID{a.User}
+		h.requireHeld(t, foreign)
+	},
+	"Pages": func(t *testing.T, h StoreHarness, x string) {
+		var all []bulk.Held
+		for _, name := range []string{"ann", "bob", "cyd", "dan", "eve"} {
+			all = append(all, h.held(t, x, x+name))
+		}
+		h.requireHeld(t, heldBy(x), all...)
+		slices.SortFunc(all, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+		q := heldBy(x)
+		q.N, q.After = 2, all[1].User
+		h.requireHeld(t, q, all[2], all[3])
+		q.After = all[4].User
+		h.requireHeld(t, q)
+	},
+	"Users": func(t *testing.T, h StoreHarness, x string) {
+		a, b := h.held(t, x, x+"ann"), h.held(t, x, x+"bob")
+		h.Linking.AddUser(t, x, x+"nobody")
+		q := heldBy(x)
+		q.Users = []healthlab.UserID{b.User, conformance.User(x + "nobody")}
+		h.requireHeld(t, q, b)
+		q.Users = []healthlab.UserID{}
+		h.requireHeld(t, q)
+		q.Users = nil
+		h.requireHeld(t, q, a, b)
+	},
+	"Statuses": func(t *testing.T, h StoreHarness, x string) {
+		paused, gone := h.held(t, x, x+"ann"), h.held(t, x, x+"bob")
+		set := func(c bulk.Held, to healthdata.ConnectionStatus) {
+			_, err := h.Linking.Users.Update(t.Context(), c.Team, c.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+				u.Connection(c.Provider).Status = to
+				return nil, nil
+			})
+			require.NoError(t, err)
+		}
+		set(paused, healthdata.Paused)
+		set(gone, healthdata.Deregistered)
+		h.requireHeld(t, heldBy(x), paused)
+	},
+	"GoneWithItsUser": func(t *testing.T, h StoreHarness, x string) {
+		a := h.held(t, x, x+"ann")
+		_, err := h.Linking.Users.Update(t.Context(), a.Team, a.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+			u.DeletedAt = noon
+			return nil, nil
+		})
+		require.NoError(t, err)
+		h.requireHeld(t, heldBy(x))
+	},
+	"Aliasing": func(t *testing.T, h StoreHarness, x string) {
+		a := h.held(t, x, x+"ann")
+		got, err := h.Bulk.Held(t.Context(), heldBy(x))
+		require.NoError(t, err)
+		require.Len(t, got, 1)
+		got[0].Secret.Box[0]++
+		*got[0].ExternalUserID = "changed"
+		h.requireHeld(t, heldBy(x), a)
+	},
+	"Refused": func(t *testing.T, h StoreHarness, x string) {
+		for _, bad := range []string{"a\x00b", "\xff"} {
+			q := heldBy(x)
+			q.Provider = bad
+			_, err := h.Bulk.Held(t.Context(), q)
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		_, err := h.Bulk.Held(ctx, heldBy(x))
+		require.ErrorIs(t, err, context.Canceled)
+	},
+}
+
+// noon is the time of most calls. It is near the clock of the store.
+var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)

@@ -1,0 +1,385 @@
+package linkingtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// RunCredentialRefresh keeps grants alive on a store, as two processes do: many callers at once,
+// outages, and processes that die between the exchange and the store.
+func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
+	t.Run("OneExchange", func(t *testing.T) { keepOnce(t, newStore(t)) })
+	t.Run("Rounds", func(t *testing.T) { keepRounds(t, newStore(t)) })
+}
+
+// rotator is a provider that gives a new secret for the last one, and, with grace, for
+// the one before it.
+type rotator struct {
+	mu        sync.Mutex
+	people    map[string]*rotation
+	exchanges int                       // tries of them included
+	fault     func(answered bool) error // before and after a secret is given
+}
+
+type rotation struct {
+	last  int // -1 after the person took the grant back
+	grace bool
+}
+
+func newRotator() *rotator { return &rotator{people: map[string]*rotation{}} }
+
+func rotated(person string, n int) []byte { return fmt.Appendf(nil, "%s:%d", person, n) }
+
+// link begins a grant anew.
+func (r *rotator) link(person string, grace bool) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.people[person]
+	if p == nil {
+		p = &rotation{}
+		r.people[person] = p
+	}
+	p.last, p.grace = p.last+100, grace // what was given before is worth nothing
+	return rotated(person, p.last)
+}
+
+// honours reports whether a secret can be exchanged.
+func (r *rotator) honours(secret []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.honoured(secret) != nil
+}
+
+func (r *rotator) honoured(secret []byte) *rotation {
+	person, n, _ := strings.Cut(string(secret), ":")
+	p := r.people[person]
+	if p != nil && (n == fmt.Sprint(p.last) || p.grace && n == fmt.Sprint(p.last-1)) {
+		return p
+	}
+	return nil
+}
+
+func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.exchanges++
+	if r.fault != nil {
+		if err := r.fault(false); err != nil {
+			return linking.Renewal{}, err
+		}
+	}
+	p := r.honoured(secret)
+	if p == nil {
+		return linking.Renewal{}, &linking.GrantError{}
+	}
+	person, _, _ := strings.Cut(string(secret), ":")
+	p.last++
+	if r.fault != nil {
+		if err := r.fault(true); err != nil {
+			return linking.Renewal{}, err
+		}
+	}
+	return linking.Renewal{Secret: rotated(person, p.last)}, nil
+}
+
+// mortal is a store that a process dies over: the next save does not come through.
+type mortal struct {
+	linking.Grants
+	mu     sync.Mutex
+	doomed bool
+	events []healthlab.Event
+	died   func()
+	asked  sync.Once
+	first  func() // runs once, after the first change
+}
+
+var errDied = errors.New("the process died")
+
+func (m *mortal) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
+) (linking.Credential, error) {
+	var told []healthlab.Event
+	c, err := m.Grants.UpdateCredential(ctx, team, user, provider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
+		before := c.Version
+		events, err := change(c, u)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if err == nil && m.doomed && c.Version != before {
+			return nil, errDied
+		}
+		told = events
+		return events, err
+	})
+	if m.first != nil {
+		m.asked.Do(m.first)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if errors.Is(err, errDied) {
+		m.doomed = false
+		m.died()
+	} else if err == nil {
+		m.events = append(m.events, told...)
+	}
+	return c, err
+}
+
+// keepers are two processes and the world around them.
+type keepers struct {
+	t        *testing.T
+	h        StoreHarness
+	rotator  *rotator
+	health   *healthdata.Service
+	seal     healthlab.Sealer
+	stores   [2]*mortal
+	keepers  [2]*linking.Keeper
+	sessions int
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (k *keepers) clock() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now
+}
+
+func (k *keepers) wait(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now = k.now.Add(d)
+}
+
+const keeperLease = 2 * time.Minute
+
+func newKeepers(t *testing.T, h StoreHarness) *keepers {
+	k := &keepers{t: t, h: h, rotator: newRotator(), now: noon}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "acme_scale", Name: "Scale", AuthType: "oauth", Class: "cloud", SourceType: "device"},
+	})
+	require.NoError(t, err)
+	k.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: k.clock})
+	require.NoError(t, err)
+	k.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
+	require.NoError(t, err)
+	for i, store := range []linking.Grants{h.Grants, h.Second} {
+		k.stores[i] = &mortal{Grants: store, died: func() { k.wait(keeperLease + time.Second) }}
+		k.restart(i)
+	}
+	return k
+}
+
+// restart begins a process anew.
+func (k *keepers) restart(i int) {
+	var err error
+	k.keepers[i], err = linking.NewKeeper(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
+		k.seal, &linking.KeeperOptions{Now: k.clock, Lease: keeperLease})
+	require.NoError(k.t, err)
+}
+
+// link connects a person, with a secret that ends at once.
+func (k *keepers) link(user string, grace bool) {
+	k.sessions++
+	s := linkSession("a", user, fmt.Sprint("keeper ", k.sessions))
+	s.CreatedAt, s.ExpiresAt = k.clock(), k.clock().Add(time.Hour)
+	require.NoError(k.t, k.h.Linking.InsertSession(k.t.Context(), s))
+	place := fmt.Appendf(nil, "grant %s %s %s", s.Team, s.User, "acme_scale")
+	box, err := k.seal.Seal(k.t.Context(), k.rotator.link(user, grace), place)
+	require.NoError(k.t, err)
+	establish, err := k.health.Establishing(healthdata.NewConnection{Provider: "acme_scale"})
+	require.NoError(k.t, err)
+	_, err = k.h.Linking.Complete(k.t.Context(), linking.Completion{
+		Team: s.Team, Session: s.ID,
+		Credential: linking.Credential{
+			ID: uuid.New(), Team: s.Team, User: s.User, Provider: "acme_scale", Secret: box, CreatedAt: k.clock(), ExpiresAt: k.clock(),
+		},
+		Change: func(x *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {
+			x.State = linking.StateConnected
+			return establish(u)
+		},
+	})
+	require.NoError(k.t, err)
+}
+
+// expire ends the time of a secret.
+func (k *keepers) expire(user string) {
+	_, err := k.h.Grants.UpdateCredential(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale",
+		func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+			c.ExpiresAt = k.clock()
+			return nil, nil
+		})
+	require.NoError(k.t, err)
+}
+
+func (k *keepers) ask(i int, user string) (linking.Access, error) {
+	return k.keepers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
+}
+
+// connection is the user's, and with it whether anybody's grant is honoured.
+func (k *keepers) connection(user string) (healthdata.Connection, bool) {
+	u, err := k.h.Users.Get(k.t.Context(), conformance.Team("a"), conformance.User(user))
+	require.NoError(k.t, err)
+	c := k.h.Credential(k.t, "a", user)
+	honoured := false
+	for _, box := range []healthlab.Sealed{c.Secret, c.Previous} {
+		if box.Box == nil {
+			continue
+		}
+		secret, err := k.seal.Open(k.t.Context(), box, fmt.Appendf(nil, "grant %s %s %s", c.Team, c.User, c.Provider))
+		require.NoError(k.t, err)
+		honoured = honoured || k.rotator.honours(secret)
+	}
+	return *u.Connection("acme_scale"), honoured
+}
+
+// failures returns how often a failure of a user was announced.
+func (k *keepers) failures(user string) (n int) {
+	for _, m := range k.stores {
+		for _, e := range m.events {
+			if e.Type == healthdata.EventConnectionError && e.User == conformance.User(user) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func keepOnce(t *testing.T, h StoreHarness) {
+	k := newKeepers(t, h)
+	h.AddUser(t, "a", "ann")
+	k.link("ann", false)
+	// The provider takes its time, until both processes want a new secret.
+	var both sync.WaitGroup
+	for _, m := range k.stores {
+		both.Add(1)
+		m.first = both.Done
+	}
+	k.rotator.fault = func(answered bool) error {
+		if !answered {
+			both.Wait()
+		}
+		return nil
+	}
+	const callers = 1000
+	got := make([]linking.Access, callers)
+	for i, err := range conformance.Together(callers, func(i int) (err error) {
+		got[i], err = k.ask(i%2, "ann")
+		return err
+	}) {
+		require.NoError(t, err)
+		require.Equal(t, got[0], got[i])
+	}
+	require.Equal(t, 1, k.rotator.exchanges)
+	require.Equal(t, rotated("ann", 101), got[0].Secret)
+	c, _ := k.connection("ann")
+	require.Equal(t, healthdata.Connected, c.Status)
+}
+
+// keepRounds lets secrets end, over and over, in a world of outages.
+func keepRounds(t *testing.T, h StoreHarness) {
+	k := newKeepers(t, h)
+	r := rand.New(rand.NewPCG(6, 2026))
+	people := []string{"ann", "bob", "cleo", "dan", "eve"}
+	failed := map[string]int{}
+	for i, p := range people {
+		h.AddUser(t, "a", p)
+		k.link(p, i%2 == 0)
+	}
+	saw := map[string]int{} // that every kind of round happens
+	for round := range prove.Count(500, 10_000) {
+		p := people[r.IntN(len(people))]
+		before, _ := k.connection(p)
+		k.expire(p)
+		switch r.IntN(6) {
+		case 0: // nothing
+		case 1:
+			k.rotator.fault = func(answered bool) error { return unless(answered, errors.New("502")) }
+		case 2:
+			lost := 0
+			k.rotator.fault = func(answered bool) error {
+				if !answered || lost > 0 {
+					return nil
+				}
+				lost++
+				return context.DeadlineExceeded
+			}
+		case 3, 4:
+			k.stores[round%2].doomed = true
+		case 5:
+			k.rotator.mu.Lock()
+			k.rotator.people[p].last += 7 // the person took the grant back
+			k.rotator.mu.Unlock()
+		}
+		_ = conformance.Together(1+r.IntN(4), func(i int) error {
+			_, err := k.ask((round+i)%2, p)
+			return err
+		})
+		for i := range k.stores {
+			if k.stores[i].doomed = false; r.IntN(3) == 0 {
+				k.restart(i)
+			}
+		}
+		k.rotator.fault = nil
+		if c, _ := k.connection(p); c.Status == healthdata.Connected {
+			k.wait(time.Hour) // leases and pauses are over
+			k.expire(p)
+			_, honoured := k.connection(p)
+			_, err := k.ask(r.IntN(2), p)
+			if honoured {
+				require.NoError(t, err, "round %d: the grant is honoured", round)
+				saw["kept"]++
+			} else {
+				var over *linking.GrantError
+				require.ErrorAs(t, err, &over, "round %d", round)
+			}
+		}
+		after, honoured := k.connection(p)
+		if after.Status == healthdata.Connected {
+			require.True(t, honoured, "round %d", round)
+		} else {
+			require.Equal(t, healthdata.ConnectionError, after.Status)
+			require.False(t, honoured, "round %d: lost while the provider honours what is stored", round)
+			require.Equal(t, healthdata.FailureTokenRefresh, after.Failure.Type)
+			failed[p]++
+			saw["failed"]++
+			for i := range 2 {
+				_, err := k.ask(i, p)
+				require.Error(t, err)
+			}
+			k.link(p, r.IntN(2) == 0)
+			k.expire(p)
+			_, err := k.ask(0, p)
+			require.NoError(t, err)
+			again, _ := k.connection(p)
+			require.Equal(t, healthdata.Connected, again.Status)
+			require.Equal(t, before.CreatedOn, again.CreatedOn, "the same connection")
+			require.Nil(t, again.Failure)
+		}
+		require.Equal(t, failed[p], k.failures(p), "round %d: announced once", round)
+	}
+	require.Greater(t, saw["kept"], 100)
+	require.Greater(t, saw["failed"], 50)
+}
+
+func unless(done bool, err error) error {
+	if done {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+// Package linkingtest has the conformance suites of the interfaces of package linking.
+//
+//   - [RunStore] checks [linking.Store]; [RunFlows] runs a linking service on the store;
+//     [BenchFlows] measures it.
+//   - [RunGrants] checks [linking.Grants]; [RunCredentialRefresh] refreshes credentials on it
+//     while processes die.
+//   - [RunApps] checks [linking.AppSessions], [RunClients] checks [linking.TeamClients].
+//   - [RunConnector] checks [linking.ProviderConnector].
+//
+// An adapter runs them so:
+//
+//	func TestLinking(t *testing.T) {
+//		linkingtest.RunStore(t, func(testing.TB) linkingtest.StoreHarness {
+//			s := memory.New(nil)
+//			return linkingtest.StoreHarness{
+//				Linking: s.Linking(), Users: s.Users(), Messages: s.WebhookLog(), Grants: s.Grants(),
+//			}
+//		})
+//	}
+//
+//	func TestConnector(t *testing.T) {
+//		linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
+//			provider := newDouble(t) // an HTTP server that answers as the provider does
+//			return linkingtest.ConnectorHarness{
+//				Connector: New(provider.URL), Approve: provider.SignIn,
+//				Resources: []string{"glucose"}, From: monday, To: monday.AddDate(0, 0, 7),
+//			}
+//		})
+//	}
+//
+// It imports package testing: import it in tests only.
+package linkingtest

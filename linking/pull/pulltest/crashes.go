@@ -1,0 +1,279 @@
+package pulltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// RunCrashes fetches the data of people with processes that die over their writes,
+// before them and after them. In the end everything that the provider holds is stored,
+// once, as the provider has it: what came late, what was sent again fuller, and out of
+// order. The end of every history is told once.
+func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
+	w := newCrashWorld(t, newStore(t))
+	crashes := prove.Count(10, 100)
+	for w.crashes < crashes {
+		w.live()
+		w.wait(time.Duration(1+w.dice.IntN(20)) * time.Minute) // leases end
+		w.happen()
+	}
+	w.mortal.left = 0
+	s := w.process()
+	for range 60 {
+		for n := 1; n > 0; {
+			var err error
+			n, err = s.Step(t.Context())
+			require.NoError(t, err)
+		}
+		w.wait(time.Hour)
+	}
+	for _, user := range w.people {
+		require.Equal(t, w.cloud.truth(user), w.stored(user))
+		require.Equal(t, 1, w.mortal.told[user])
+	}
+	t.Logf("%d crashes, %d requests", w.crashes, w.cloud.requests)
+}
+
+// crashWorld is a provider, its people, and processes that come and go.
+type crashWorld struct {
+	t       *testing.T
+	health  *healthdata.Service
+	keeper  *linking.Keeper
+	team    healthlab.TeamID
+	people  []healthlab.UserID
+	cloud   *crashCloud
+	mortal  *mortalPulls
+	dice    *rand.Rand
+	now     time.Time
+	crashes int
+}
+
+const crashProvider = "acme_band"
+
+func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
+	w := &crashWorld{
+		t: t, team: healthlab.TeamID{UUID: uuid.New()}, dice: rand.New(rand.NewPCG(6, 2026)), now: noon,
+		mortal: &mortalPulls{Store: h.Pulls, told: map[healthlab.UserID]int{}},
+	}
+	clock := func() time.Time { return w.now }
+	w.cloud = &crashCloud{now: clock, held: map[healthlab.UserID][]crashReading{}}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{
+		Slug: crashProvider, Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
+		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}}, Backfill: healthdata.Backfill{Mode: "pull"},
+	}})
+	require.NoError(t, err)
+	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
+	require.NoError(t, err)
+	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
+	require.NoError(t, err)
+	w.keeper, err = linking.NewKeeper(h.Grants, w.health, nil, seal, &linking.KeeperOptions{Now: clock})
+	require.NoError(t, err)
+	for i := range 3 {
+		u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: fmt.Sprint("person ", i)})
+		require.NoError(t, err)
+		_, err = w.health.Establish(t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: crashProvider, Demo: true})
+		require.NoError(t, err)
+		w.people = append(w.people, u.ID)
+		for k := range 80 { // the history is thirty days long
+			w.cloud.hold(u.ID, noon.Add(-time.Duration(k)*9*time.Hour), noon, float64(50+w.dice.IntN(50)))
+		}
+	}
+	return w
+}
+
+func (w *crashWorld) wait(d time.Duration) { w.now = w.now.Add(d) }
+
+// process begins one.
+func (w *crashWorld) process() *pull.Service {
+	s, err := pull.New(w.mortal, w.health, w.keeper, nil, &pull.Options{Now: func() time.Time { return w.now }, Demo: w.cloud, Workers: 1 + w.dice.IntN(3)})
+	require.NoError(w.t, err)
+	return s
+}
+
+// live lets a process work until it dies, or for a while.
+func (w *crashWorld) live() {
+	w.mortal.left, w.mortal.after = 1+w.dice.IntN(12), w.dice.IntN(2) == 0
+	s := w.process()
+	for range 40 {
+		_, err := s.Step(w.t.Context())
+		if errors.Is(err, errDied) {
+			w.crashes++
+			return
+		}
+		require.NoError(w.t, err)
+		w.wait(time.Minute)
+	}
+}
+
+// happen adds something at the provider: late, and out of order, or fuller than before.
+func (w *crashWorld) happen() {
+	user := w.people[w.dice.IntN(len(w.people))]
+	at := w.now.Add(-time.Duration(w.dice.IntN(600)) * time.Minute)
+	w.cloud.hold(user, at, at.Add(time.Duration(w.dice.IntN(36))*time.Hour), float64(50+w.dice.IntN(50)))
+	if w.dice.IntN(2) == 0 {
+		held := w.cloud.held[user]
+		held[len(held)-1-w.dice.IntN(2)].value += 3
+	}
+}
+
+func (w *crashWorld) stored(user healthlab.UserID) []string {
+	list, err := w.health.AllSamples(w.t.Context(), w.team, user, healthdata.SampleQuery{
+		Resource: "heartrate", From: noon.AddDate(0, 0, -60), To: noon.AddDate(1, 0, 0),
+	})
+	require.NoError(w.t, err)
+	out := []string{}
+	for _, s := range list {
+		out = append(out, crashLine(s.Timestamp.Time, s.Value.Number))
+	}
+	return out
+}
+
+func crashLine(at time.Time, value float64) string {
+	return fmt.Sprint(at.UTC().Format(time.RFC3339Nano), " ", value)
+}
+
+// crashReading is what a provider holds from an instant on.
+type crashReading struct {
+	at, visible time.Time
+	value       float64
+}
+
+// crashCloud is a provider whose pages are small.
+type crashCloud struct {
+	now      func() time.Time
+	held     map[healthlab.UserID][]crashReading
+	requests int
+}
+
+// hold keeps a reading, unless there is one of that time.
+func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value float64) {
+	for _, r := range c.held[user] {
+		if r.at.Equal(at) {
+			return
+		}
+	}
+	c.held[user] = append(c.held[user], crashReading{at, visible, value})
+}
+
+// truth is all that there is, in the order of time.
+func (c *crashCloud) truth(user healthlab.UserID) []string {
+	out := []string{}
+	for _, r := range c.held[user] {
+		out = append(out, crashLine(r.at, r.value))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (c *crashCloud) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	c.requests++
+	var fits []healthdata.Sample
+	for _, x := range c.held[r.User] { // out of order
+		if !x.at.Before(r.From) && x.at.Before(r.To) && !x.visible.After(c.now()) {
+			offset := 0
+			fits = append(fits, healthdata.Sample{
+				Timestamp: healthlab.At(x.at), TimezoneOffset: &offset, Unit: "bpm", Value: healthdata.Number(x.value),
+			})
+		}
+	}
+	const size = 7
+	from, _ := strconv.Atoi(r.Cursor)
+	to := min(from+size, len(fits))
+	page := linking.PullPage{Items: []linking.Pulled{{
+		Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(from, to):to],
+	}}}
+	if to < len(fits) {
+		page.Next = strconv.Itoa(to)
+	}
+	return page, nil
+}
+
+// mortalPulls is a store that a process dies over: the write after the next few ones does
+// not come through, or its answer does not.
+type mortalPulls struct {
+	pull.Store
+	mu    sync.Mutex
+	left  int // writes; 0 for any number
+	after bool
+	told  map[healthlab.UserID]int
+}
+
+// write lets a write happen, or the process die.
+func (m *mortalPulls) write(do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dies := false
+	if m.left > 0 {
+		if m.left--; m.left == 0 {
+			m.left, dies = 1, true // and it stays dead
+		}
+	}
+	if dies && !m.after {
+		return errDied
+	}
+	if dies {
+		m.after = false
+	}
+	if err := do(); err != nil || !dies {
+		return err
+	}
+	return errDied
+}
+
+// tell counts the histories whose end was told.
+func (m *mortalPulls) tell(events []healthlab.Event) {
+	for _, e := range events {
+		if e.Type == "historical.data.heartrate.created" {
+			m.told[e.User]++
+		}
+	}
+}
+
+func (m *mortalPulls) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+	return m.write(func() error { return m.Store.Plan(ctx, ref, change) })
+}
+
+func (m *mortalPulls) ClaimConnections(ctx context.Context, n int, now, until time.Time) (out []pull.Ref, err error) {
+	err = m.write(func() (err error) { out, err = m.Store.ClaimConnections(ctx, n, now, until); return err })
+	return out, err
+}
+
+func (m *mortalPulls) Claim(ctx context.Context, q pull.ClaimQuery) (out []pull.Task, err error) {
+	err = m.write(func() (err error) { out, err = m.Store.Claim(ctx, q); return err })
+	return out, err
+}
+
+func (m *mortalPulls) Update(ctx context.Context, key pull.Key, change func(*pull.Task) ([]healthlab.Event, error)) (out pull.Task, err error) {
+	err = m.write(func() error {
+		var told []healthlab.Event
+		t, err := m.Store.Update(ctx, key, func(t *pull.Task) ([]healthlab.Event, error) {
+			events, err := change(t)
+			told = events
+			return events, err
+		})
+		if err == nil {
+			m.tell(told)
+		}
+		out = t
+		return err
+	})
+	return out, err
+}
+
+var errDied = errors.New("the process died")

@@ -1,0 +1,218 @@
+package orderstest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
+)
+
+// brokenReviews is a store of results under review with methods replaced.
+type brokenReviews struct {
+	orders.ReviewStore
+	matchtest.Store
+	insert func(context.Context, orders.RawResult, []healthlab.Event) error
+	list   func(context.Context, orders.ResultQuery) (orders.ResultPage, error)
+	settle func(context.Context, healthlab.TeamID, orders.RawResultID, orders.Settlement, orders.Settle) (orders.RawResult, error)
+	start  func(context.Context, matchtest.Record) (matchtest.Record, bool, error)
+	claim  func(context.Context, int, time.Time, time.Time) ([]matchtest.Record, error)
+}
+
+func (b *brokenReviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+	if b.insert != nil {
+		return b.insert(ctx, r, events)
+	}
+	return b.ReviewStore.InsertResult(ctx, r, events)
+}
+
+func (b *brokenReviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+	if b.list != nil {
+		return b.list(ctx, q)
+	}
+	return b.ReviewStore.Results(ctx, q)
+}
+
+func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
+	return b.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
+}
+
+func (b *brokenReviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+	if b.settle != nil {
+		return b.settle(ctx, team, id, s, c)
+	}
+	return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+}
+
+func (b *brokenReviews) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
+	if b.start != nil {
+		return b.start(ctx, t)
+	}
+	return b.Store.StartMatchTestRun(ctx, t)
+}
+
+func (b *brokenReviews) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
+	if b.claim != nil {
+		return b.claim(ctx, n, now, until)
+	}
+	return b.Store.ClaimMatchTestRuns(ctx, n, now, until)
+}
+
+func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
+	return func(t *testing.T) {
+		orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
+			s := memory.New(nil)
+			b := &brokenReviews{ReviewStore: s.Reviews(), Store: s.MatchTestRuns()}
+			spoil(b)
+			return orderstest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+		})
+	}
+}
+
+// brokenReviewStores are stores of results under review that break one promise each.
+var brokenReviewStores = []conformance.Broken{
+	{Name: "forgets events", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, _ []healthlab.Event) error {
+			return b.ReviewStore.InsertResult(ctx, r, nil)
+		}
+	}), Subtest: "Insert/RoundTrip"},
+	{Name: "takes what is there", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+			if _, err := b.Result(ctx, r.Team, r.ID); err == nil {
+				return nil
+			}
+			return b.ReviewStore.InsertResult(ctx, r, events)
+		}
+	}), Subtest: "Insert/Duplicate"},
+	{Name: "shows what operations alone see", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			if q.Status == "" && q.Decision == "" && q.LabSlug == "" && q.Search == "" && q.Cursor == "" {
+				q.Status = orders.MatchPendingOps
+				more, _ := b.ReviewStore.Results(ctx, q)
+				page.Results, page.Total = append(page.Results, more.Results...), page.Total+more.Total
+			}
+			return page, err
+		}
+	}), Subtest: "List/Filters"},
+	{Name: "shows who asks for operations all that they see", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			q.Escalated = false
+			return b.ReviewStore.Results(ctx, q)
+		}
+	}), Subtest: "List/Filters"},
+	{Name: "counts the page", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			page.Total = len(page.Results)
+			return page, err
+		}
+	}), Subtest: "List/Pages"},
+	{Name: "keeps what is nobody's", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+			err := b.ReviewStore.InsertResult(ctx, r, events)
+			if errors.Is(err, healthlab.NotFound) {
+				r.Subject = healthlab.UserID{}
+				err = b.ReviewStore.InsertResult(ctx, r, events)
+			}
+			return err
+		}
+	}), Subtest: "Insert/OfNobody"},
+	{Name: "forgets where a page ended once that is decided", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			if q.Cursor != "" && err == nil && page.Total < 3 {
+				return orders.ResultPage{}, catalogue.BadCursor()
+			}
+			return page, err
+		}
+	}), Subtest: "List/PagesWhileDecided"},
+	{Name: "holds for ever", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				if was == nil {
+					return c(r, was, made)
+				}
+				visits := slices.Clone(was.Visits)
+				events, err := c(r, was, made)
+				was.Visits = visits
+				return events, err
+			})
+		}
+	}), Subtest: "Settle/GivesBackWhatIsHeld"},
+	{Name: "writes the result first", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			if s.New == nil {
+				return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+			}
+			_, _ = b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+				r.Status = orders.MatchResolved
+				return nil, nil
+			})
+			return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+		}
+	}), Subtest: "Settle/AllOrNothing"},
+	{Name: "resolves for nobody", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			r, err := b.ReviewStore.SettleResult(ctx, team, id, s, c)
+			if !errors.Is(err, healthlab.NotFound) || s.New == nil {
+				return r, err
+			}
+			made := *s.New
+			return b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+				return c(r, nil, &made)
+			})
+		}
+	}), Subtest: "Settle/NewOrderOfNobody"},
+	{Name: "gives a result twice", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				if was != nil {
+					r.Status = orders.MatchPendingCustomer
+				}
+				return c(r, was, made)
+			})
+		}
+	}), Subtest: "Settle/OnlyOneWins"},
+	{Name: "forgets the order", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				events, err := c(r, was, made)
+				if was != nil {
+					was.Results = nil
+				}
+				return events, err
+			})
+		}
+	}), Subtest: "Settle/ExistingOrder"},
+	{Name: "leaves a specimen where it was", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				events, err := c(r, was, made)
+				if was != nil && was.SampleID == nil && made != nil {
+					made.SampleID = nil
+				}
+				return events, err
+			})
+		}
+	}), Subtest: "Settle/SpecimenMoves"},
+	{Name: "starts a run for every request", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.start = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
+			t.Key += t.Fingerprint
+			return b.Store.StartMatchTestRun(ctx, t)
+		}
+	}), Subtest: "Trials/OnePerKey"},
+	{Name: "claims without a lease", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]matchtest.Record, error) {
+			return b.Store.ClaimMatchTestRuns(ctx, n, now, now)
+		}
+	}), Subtest: "Trials/ClaimAndUpdate"},
+}

@@ -1,0 +1,21 @@
+// Package orderstest has the conformance suites of the interfaces of package orders.
+//
+//   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
+//     [orders.VisitStore], [RunKeys] checks [orders.Keys], [RunReviews] checks
+//     [orders.ReviewStore] with [matchtest.Store].
+//   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
+//   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
+//   - [RunLabBackend] checks [orders.LabBackend], [RunBookingBackend] checks
+//     [orders.BookingBackend], [RunMessenger] checks [orders.Messenger].
+//
+// An adapter runs them so:
+//
+//	func TestOrders(t *testing.T) {
+//		orderstest.RunStore(t, func(testing.TB) orderstest.StoreHarness {
+//			s := memory.New(nil)
+//			return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+//		})
+//	}
+//
+// It imports package testing: import it in tests only.
+package orderstest

@@ -1,0 +1,146 @@
+package orderstest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// LabHarness is a laboratory as its suite needs it.
+type LabHarness struct {
+	Lab orders.LabBackend
+	// Pass lets time pass at the lab: enough for something to happen to an order that
+	// it has taken.
+	Pass func()
+}
+
+// RunLabBackend runs the contract of [orders.LabBackend]. newLab returns a laboratory
+// that takes every order.
+func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
+	for name, run := range labCases {
+		t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
+	}
+}
+
+// submission hands over the requisition of a new order.
+func submission() orders.Submission {
+	r := newRecord("a", uuid.NewString())
+	r.Details = orders.NewDetails(catalogue.Testkit, uuid.New(), uuid.New(), healthlab.At(noon))
+	if _, err := begin(&r); err != nil {
+		panic(err)
+	}
+	return orders.Submission{Stage: orders.SubmitRequisition, Order: r.Order}
+}
+
+// heard reads a lab's feed to its end, n messages at a time.
+func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]orders.Message, string) {
+	t.Helper()
+	var out []orders.Message
+	for {
+		b, err := h.Lab.Updates(t.Context(), cursor, n)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(b.Messages), n)
+		if len(b.Messages) == 0 {
+			return out, b.Cursor
+		}
+		out, cursor = append(out, b.Messages...), b.Cursor
+	}
+}
+
+// wait lets things happen until the lab has something to say.
+func (h LabHarness) wait(t *testing.T) []orders.Message {
+	t.Helper()
+	for range 50 {
+		h.Pass()
+		if got, _ := h.heard(t, "", 10); len(got) > 1 {
+			return got
+		}
+	}
+	require.FailNow(t, "the lab says nothing")
+	return nil
+}
+
+var labCases = map[string]func(*testing.T, LabHarness){
+	"Submit/Again": func(t *testing.T, h LabHarness) {
+		s := submission()
+		first, err := h.Lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		again, err := h.Lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		seen := map[orders.Trigger]int{}
+		for range 50 {
+			h.Pass()
+		}
+		got, _ := h.heard(t, "", 10)
+		for _, m := range got {
+			seen[m.On]++
+		}
+		require.Equal(t, 1, seen[orders.KitShipped], "one kit")
+	},
+	"Submit/TwoOrders": func(t *testing.T, h LabHarness) {
+		one, err := h.Lab.Submit(t.Context(), submission())
+		require.NoError(t, err)
+		two, err := h.Lab.Submit(t.Context(), submission())
+		require.NoError(t, err)
+		require.NotEqual(t, one, two)
+	},
+	"Submit/ContextEnded": func(t *testing.T, h LabHarness) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := h.Lab.Submit(ctx, submission())
+		require.ErrorIs(t, err, context.Canceled)
+	},
+	"Updates/NameTheOrder": func(t *testing.T, h LabHarness) {
+		s := submission()
+		_, err := h.Lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		ids := map[string]bool{}
+		var last time.Time
+		for _, m := range h.wait(t) {
+			require.Equal(t, s.Order.TeamID, m.Team)
+			require.Equal(t, s.Order.ID, m.Order)
+			require.NotEmpty(t, m.ID)
+			require.False(t, ids[m.ID])
+			ids[m.ID] = true
+			require.False(t, m.At.Before(last))
+			last = m.At
+			require.Contains(t, orders.Triggers(), m.On)
+		}
+	},
+	"Updates/SameCursorSameMessages": func(t *testing.T, h LabHarness) {
+		_, err := h.Lab.Submit(t.Context(), submission())
+		require.NoError(t, err)
+		want := h.wait(t)
+		for n := 1; n <= 3; n++ {
+			got, end := h.heard(t, "", n)
+			require.Equal(t, want, got)
+			b, err := h.Lab.Updates(t.Context(), end, n)
+			require.NoError(t, err)
+			require.Empty(t, b.Messages)
+			require.Equal(t, end, b.Cursor, "nothing new, so the same cursor")
+		}
+	},
+	"Cancel/Again": func(t *testing.T, h LabHarness) {
+		s := submission()
+		_, err := h.Lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		require.NoError(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+		require.NoError(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+		h.Pass()
+		h.Pass()
+		got, _ := h.heard(t, "", 10)
+		require.Empty(t, got, "nothing happens to it any more")
+	},
+	"Cancel/NeverSubmitted": func(t *testing.T, h LabHarness) {
+		require.NoError(t, h.Lab.Cancel(t.Context(), conformance.Team("a"), orderID(uuid.NewString())))
+	},
+}

@@ -1,0 +1,14 @@
+package webhooktest_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+)
+
+func TestBroken(t *testing.T) {
+	conformance.RunBroken(t,
+		conformance.Of("deliveries", brokenDeliveryStores),
+		conformance.Of("endpoints", brokenEndpointStores),
+	)
+}

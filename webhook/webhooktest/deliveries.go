@@ -1,0 +1,397 @@
+package webhooktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// RunDeliveries runs the contract of webhook.Outbox, webhook.Deliveries and
+// webhook.Log. newStore returns a fresh, empty store and registers its own cleanup.
+func RunDeliveries(t *testing.T, newStore func(t *testing.T) Harness) {
+	for _, group := range []struct {
+		name  string
+		cases []webhookCase
+	}{
+		{"Append", appendCases},
+		{"Route", routeCases},
+		{"Lanes", laneCases},
+		{"Superseding", supersedingCases},
+		{"Claim", claimCases},
+		{"Settle", settleCases},
+		{"Release", releaseCases},
+		{"Replay", replayCases},
+		{"Recover", recoverCases},
+		{"Log", logCases},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range group.cases {
+				t.Run(c.name, func(t *testing.T) { c.run(t, newStore(t)) })
+			}
+		})
+	}
+}
+
+// webhookCase is one promise.
+type webhookCase struct {
+	name string
+	run  func(t *testing.T, s Harness)
+}
+
+var appendCases = []webhookCase{
+	{"DrawsSeqPerKey", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		for i := range 3 {
+			for _, key := range []string{"a", "b"} {
+				m, err := s.Log.Message(t.Context(), b.team, b.write(typeOrdered, key))
+				require.NoError(t, err)
+				require.Equal(t, int64(i+1), m.Seq)
+			}
+		}
+		other := newBench(t, s)
+		m, err := s.Log.Message(t.Context(), other.team, other.write(typeOrdered, "a"))
+		require.NoError(t, err)
+		require.Equal(t, int64(1), m.Seq, "keys belong to a team")
+	}},
+	{"BodyIsMadeOnce", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		e := b.event(typeLatest, "k")
+		e.Data = []byte("{\"b\":1.50, \"a\":\"é\\u0001\"}")
+		require.NoError(t, s.Outbox.Append(t.Context(), []healthlab.Event{e}))
+		want, err := webhook.Render(e, nil)
+		require.NoError(t, err)
+		m, err := s.Log.Message(t.Context(), b.team, e.ID)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(m.Body))
+		b.route()
+		for range 2 {
+			d := b.only(e.ID)
+			require.Equal(t, string(want), string(d.Body))
+			b.settle(failed(d, 0))
+		}
+	}},
+	{"AllOrNone", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		good, bad := b.event(typeLatest, "k"), b.event(typeLatest, "k")
+		bad.Data = []byte("[]")
+		require.ErrorIs(t, s.Outbox.Append(t.Context(), []healthlab.Event{good, bad}), healthlab.Invalid)
+		b.route()
+		b.nothing()
+		require.NoError(t, s.Outbox.Append(t.Context(), []healthlab.Event{good}))
+		m, err := s.Log.Message(t.Context(), b.team, good.ID)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), m.Seq, "a refused write draws nothing")
+	}},
+	{"IDTaken", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		e := b.event(typeLatest, "k")
+		require.ErrorIs(t, s.Outbox.Append(t.Context(), []healthlab.Event{e, e}), healthlab.Conflict)
+		require.NoError(t, s.Outbox.Append(t.Context(), []healthlab.Event{e}))
+		require.ErrorIs(t, s.Outbox.Append(t.Context(), []healthlab.Event{e}), healthlab.Conflict)
+		e.ID = uuid.Nil
+		require.ErrorIs(t, s.Outbox.Append(t.Context(), []healthlab.Event{e}), healthlab.Invalid)
+	}},
+	{"CancelledContext", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, s.Outbox.Append(ctx, []healthlab.Event{b.event(typeLatest, "k")}), context.Canceled)
+		_, err := s.Deliveries.Route(ctx, modes, most)
+		require.ErrorIs(t, err, context.Canceled)
+		b.route()
+		b.nothing()
+	}},
+	{"SeqIsInOrderUnderWriters", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		writers, each := 8, prove.Count(25, 250)
+		var group sync.WaitGroup
+		for range writers {
+			group.Go(func() {
+				for range each {
+					b.write(typeOrdered, "k")
+				}
+			})
+		}
+		for routed := 0; routed < writers*each; {
+			got, err := s.Deliveries.Route(t.Context(), modes, 7)
+			require.NoError(t, err)
+			routed += got.Events
+		}
+		group.Wait()
+		for want := range int64(writers * each) {
+			got := b.claim()
+			require.Len(t, got, 1)
+			require.Equal(t, want+1, got[0].Seq)
+			b.settle(succeeded(got[0]))
+		}
+		b.nothing()
+	}},
+}
+
+var routeCases = []webhookCase{
+	{"Filter", func(t *testing.T, s Harness) {
+		b := newBench(t, s, func(e *webhook.Endpoint) { e.FilterTypes = []string{typeOrdered} })
+		b.send(typeLatest, "k")
+		want := b.send(typeOrdered, "l")
+		b.only(want)
+	}},
+	{"DisabledEndpoint", func(t *testing.T, s Harness) {
+		b := newBench(t, s, func(e *webhook.Endpoint) { e.Disabled, e.DisabledReason = true, webhook.DisabledManual })
+		b.send(typeLatest, "k")
+		b.nothing()
+		b.update(func(e *webhook.Endpoint) { e.Disabled = false })
+		b.nothing()
+	}},
+	{"OtherTeam", func(t *testing.T, s Harness) {
+		b, other := newBench(t, s), newBench(t, s)
+		want := b.send(typeLatest, "k")
+		other.nothing()
+		b.only(want)
+	}},
+	{"NotAboutItself", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		second := b.endpoint()
+		want := b.send(typeIndependent, b.to.String())
+		b.nothing()
+		require.Equal(t, []uuid.UUID{want}, events(b.claimOf(second, most)))
+	}},
+	{"FanOut", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		all := []webhook.EndpointID{b.to}
+		for range 4 {
+			all = append(all, b.endpoint())
+		}
+		want := b.send(typeLatest, "k")
+		for _, to := range all {
+			require.Equal(t, []uuid.UUID{want}, events(b.claimOf(to, most)))
+		}
+	}},
+	{"AtMostSoMany", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		for range 5 {
+			b.write(typeIndependent, "k")
+		}
+		for _, want := range []int{2, 2, 1, 0} {
+			routed, err := s.Deliveries.Route(t.Context(), modes, 2)
+			require.NoError(t, err)
+			require.Equal(t, want, routed.Events)
+		}
+		require.Len(t, b.claim(), 5)
+	}},
+	{"SaysWhere", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		second := b.endpoint()
+		b.endpoint(func(e *webhook.Endpoint) { e.FilterTypes = []string{"test.other"} })
+		for range 2 {
+			b.write(typeOrdered, "k")
+		}
+		routed, err := s.Deliveries.Route(t.Context(), modes, most)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []webhook.EndpointID{b.to, second}, routed.Endpoints)
+	}},
+	{"OneLaneInOneBatch", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		var want []uuid.UUID
+		for range 4 {
+			want = append(want, b.write(typeOrdered, "k"))
+		}
+		b.route()
+		for _, e := range want {
+			b.settle(succeeded(b.only(e)))
+		}
+	}},
+	{"UnknownTypeIsOrdered", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		first, second := b.write("test.unknown.changed", "k"), b.write("test.unknown.changed", "k")
+		b.route()
+		b.settle(succeeded(b.only(first)))
+		b.only(second)
+	}},
+	{"TwoRouters", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		n := prove.Count(200, 2000)
+		want := make([]uuid.UUID, n)
+		for i := range want {
+			want[i] = b.write(typeOrdered, fmt.Sprint("k", i%10))
+		}
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() { b.route() })
+		}
+		group.Wait()
+		b.route()
+		last := map[string]int64{}
+		seen := map[uuid.UUID]bool{}
+		for got := b.claim(); len(got) > 0; got = b.claim() {
+			for _, d := range got {
+				require.False(t, seen[d.Event])
+				seen[d.Event] = true
+				require.Equal(t, last[d.Key]+1, d.Seq)
+				last[d.Key] = d.Seq
+				b.settle(succeeded(d))
+			}
+		}
+		require.Len(t, seen, n)
+	}},
+}
+
+var laneCases = []webhookCase{
+	{"OneHead", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
+		d := b.only(first)
+		require.True(t, d.Blocking)
+		b.nothing()
+		b.settle(succeeded(d))
+		require.False(t, b.only(second).Blocking)
+	}},
+	{"FailureHoldsTheLane", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
+		b.settle(failed(b.only(first), time.Hour))
+		b.nothing()
+		s.Advance(time.Hour)
+		b.settle(exhausted(b.only(first)))
+		b.only(second)
+	}},
+	{"CancelPromotes", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
+		b.settle(cancelled(b.only(first), webhook.ReasonExpired))
+		b.only(second)
+	}},
+	{"KeysDoNotWaitForEachOther", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		want := []uuid.UUID{b.send(typeOrdered, "k"), b.send(typeOrdered, "K"), b.send(typeOrdered, "k ")}
+		require.ElementsMatch(t, want, events(b.claim()))
+	}},
+	{"EndpointsDoNotWaitForEachOther", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		second := b.endpoint()
+		first := b.send(typeOrdered, "k")
+		next := b.send(typeOrdered, "k")
+		b.only(first)
+		d := b.claimOf(second, most)[0]
+		b.settle(succeeded(d))
+		require.Equal(t, []uuid.UUID{next}, events(b.claimOf(second, most)))
+	}},
+	{"IndependentWaitsForNothing", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		want := []uuid.UUID{b.send(typeIndependent, "k"), b.send(typeIndependent, "k"), b.send(typeLatest, ""), b.send(typeOrdered, "")}
+		require.ElementsMatch(t, want, events(b.claim()))
+	}},
+	{"UserScope", func(t *testing.T, s Harness) {
+		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = webhook.OrderUser })
+		a, k, z := b.send(typeOrdered, "a"), b.send(typeLatest, "k"), b.send(typeOrdered, "z")
+		for _, want := range []uuid.UUID{a, k, z} {
+			b.settle(succeeded(b.only(want)))
+		}
+	}},
+	{"UserScopeSupersedesPerKey", func(t *testing.T, s Harness) {
+		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = webhook.OrderUser })
+		head := b.send(typeOrdered, "a")
+		old := b.send(typeLatest, "k")
+		last := b.send(typeLatest, "l")
+		fresh := b.send(typeLatest, "k")
+		for _, want := range []uuid.UUID{head, fresh, last} {
+			b.settle(succeeded(b.only(want)))
+		}
+		b.nothing()
+		require.Equal(t, "0 cancelled superseded", b.ended(old), "and the newer one has its place")
+	}},
+}
+
+var supersedingCases = []webhookCase{
+	{"UnsentHead", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		old, fresh := b.send(typeLatest, "k"), b.send(typeLatest, "k")
+		b.settle(succeeded(b.only(fresh)))
+		b.nothing()
+		require.Equal(t, "0 cancelled superseded", b.ended(old))
+	}},
+	{"FailedHeadStartsOver", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		old := b.send(typeLatest, "k")
+		b.settle(failed(b.only(old), time.Hour))
+		fresh := b.send(typeLatest, "k")
+		d := b.only(fresh)
+		require.Zero(t, d.Attempts)
+		require.Equal(t, 1, d.Starts)
+		require.True(t, d.FirstFailedAt.IsZero())
+		require.Equal(t, "1 cancelled superseded", b.ended(old))
+	}},
+	{"SendingHeadIsWaitedFor", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		old := b.send(typeLatest, "k")
+		d := b.only(old)
+		fresh := b.send(typeLatest, "k")
+		b.nothing()
+		b.settle(succeeded(d))
+		b.only(fresh)
+		require.Equal(t, "1 succeeded ", b.ended(old))
+	}},
+	{"SendingHeadThatFailsIsNotSentAgain", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		old := b.send(typeLatest, "k")
+		d := b.only(old)
+		fresh := b.send(typeLatest, "k")
+		b.settle(failed(d, time.Hour))
+		b.only(fresh)
+		require.Equal(t, "1 cancelled superseded", b.ended(old))
+	}},
+	{"WaitingOneIsReplaced", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		d := b.only(b.send(typeLatest, "k"))
+		second, third := b.send(typeLatest, "k"), b.send(typeLatest, "k")
+		b.settle(succeeded(d))
+		b.settle(succeeded(b.only(third)))
+		b.nothing()
+		require.Equal(t, "0 cancelled superseded", b.ended(second))
+	}},
+	{"NeverIntoAHeadWithSomethingWaiting", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		b.only(b.send(typeLatest, "k")) // and its worker dies
+		second := b.send(typeLatest, "k")
+		s.Advance(lease)
+		third := b.send(typeLatest, "k")
+		d := b.claim()[0]
+		require.True(t, d.Superseded)
+		b.settle(cancelled(d, webhook.ReasonSuperseded))
+		b.settle(succeeded(b.only(third)))
+		b.nothing()
+		require.Equal(t, "0 cancelled superseded", b.ended(second))
+	}},
+	{"ExpiredLeaseIsNotSending", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		d := b.only(b.send(typeLatest, "k"))
+		s.Advance(lease)
+		fresh := b.send(typeLatest, "k")
+		require.Equal(t, []webhook.Lease{d.Lease}, b.settle(succeeded(d)).Lost, "its place was taken")
+		b.only(fresh)
+	}},
+	{"OtherKeysStay", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		want := []uuid.UUID{b.send(typeLatest, "k"), b.send(typeLatest, "l")}
+		require.ElementsMatch(t, want, events(b.claim()))
+	}},
+	{"OrderedNever", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		first := b.send(typeOrdered, "k")
+		b.settle(failed(b.only(first), time.Hour))
+		b.send(typeOrdered, "k")
+		b.nothing()
+		s.Advance(time.Hour)
+		d := b.only(first)
+		require.False(t, d.Superseded)
+		require.Equal(t, 1, d.Attempts)
+	}},
+}

@@ -1,0 +1,400 @@
+package webhooktest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// RunDispatcher runs webhook.Dispatcher on a store, through what goes wrong between the
+// two: processes that die with work in their hands, clocks that are wrong, endpoints that
+// change. newStore is as for RunDeliveries, but the store's clock must move by itself.
+func RunDispatcher(t *testing.T, newStore func(t *testing.T) Harness) {
+	for _, c := range dispatcherCases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, newStore(t)) })
+	}
+}
+
+// desk is a bench with dispatchers and a receiver.
+type desk struct {
+	*bench
+	types   *webhook.Catalogue
+	seal    healthlab.Sealer
+	service *webhook.Service
+	answer  func(from int, n webhook.Notification) webhook.Result // default: accepted
+
+	mu  sync.Mutex
+	got []delivery
+	new chan struct{}
+}
+
+// delivery is what the receiver got, and from which dispatcher.
+type delivery struct {
+	webhook.Notification
+	from int
+}
+
+func newDesk(t *testing.T, s Harness) *desk {
+	d := &desk{new: make(chan struct{}, 1)}
+	var err error
+	d.types, err = webhook.NewCatalogue([]healthlab.EventType{
+		{Name: typeLatest, Mode: healthlab.Latest}, {Name: typeOrdered, Mode: healthlab.Ordered},
+		{Name: typeIndependent, Mode: healthlab.Independent},
+	}, webhook.EventTypes())
+	require.NoError(t, err)
+	d.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	d.service, err = webhook.NewService(d.types, s.Deliveries, s.Endpoints, s.Log, d.notifier(0), d.seal, nil)
+	require.NoError(t, err)
+	d.bench = &bench{t: t, s: s, team: healthlab.TeamID{UUID: id()}, user: healthlab.UserID{UUID: id()}}
+	e, err := d.service.Create(t.Context(), d.team, webhook.NewEndpoint{URL: "https://receiver.example.com/first"})
+	require.NoError(t, err)
+	d.to = e.ID
+	return d
+}
+
+type notifier func(ctx context.Context, n webhook.Notification) webhook.Result
+
+func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
+	return f(ctx, n)
+}
+
+// notifier returns the receiver as one of the dispatchers reaches it.
+func (d *desk) notifier(from int) webhook.Notifier {
+	return notifier(func(_ context.Context, n webhook.Notification) webhook.Result {
+		d.mu.Lock()
+		d.got = append(d.got, delivery{n, from})
+		d.mu.Unlock()
+		select {
+		case d.new <- struct{}{}:
+		default:
+		}
+		if d.answer == nil {
+			return webhook.Result{Class: webhook.ClassOK, Status: 200}
+		}
+		return d.answer(from, n)
+	})
+}
+
+// all returns what the receiver has got.
+func (d *desk) all() []delivery {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.got)
+}
+
+// await waits until the receiver has got so many.
+func (d *desk) await(n int) []delivery {
+	d.t.Helper()
+	d.until(func() bool { return len(d.all()) >= n })
+	return d.all()
+}
+
+// until waits until something holds that may hold when something came.
+func (d *desk) until(holds func() bool) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-d.new:
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			require.True(d.t, holds(), "it did not happen within a minute")
+		}
+	}
+}
+
+// settled waits until nothing is claimed or waits of an event.
+func (d *desk) settled(event uuid.UUID, want string) {
+	d.t.Helper()
+	d.until(func() bool { return d.ended(event) == want })
+}
+
+// succeeded reports whether the log says that an event was accepted. A later line may
+// be about an attempt that came too late.
+func (d *desk) succeeded(event uuid.UUID) bool {
+	d.t.Helper()
+	page, err := d.s.Log.Attempts(d.t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
+	require.NoError(d.t, err)
+	return slices.ContainsFunc(page.Attempts, func(a webhook.Attempt) bool { return a.State == webhook.Succeeded })
+}
+
+const deskLease = time.Minute
+
+// run runs a dispatcher until the returned function stops it.
+func (d *desk) run(from int, change func(*webhook.Options, *Harness)) (stop func()) {
+	d.t.Helper()
+	s := d.s
+	o := &webhook.Options{
+		Schedule:    webhook.Delays(slices.Repeat([]time.Duration{20 * time.Millisecond}, 100)...),
+		Lease:       deskLease,
+		Timeout:     10 * time.Second,
+		StartMargin: 5 * time.Second,
+		SettleWait:  time.Millisecond,
+		Busy:        5 * time.Millisecond,
+		Idle:        10 * time.Millisecond,
+		CacheFor:    time.Millisecond,
+		Drain:       time.Second,
+	}
+	if change != nil {
+		change(o, &s)
+	}
+	r, err := webhook.NewDispatcher(d.types, s.Deliveries, s.Endpoints, d.notifier(from), d.seal, o)
+	require.NoError(d.t, err)
+	ctx, cancel := context.WithCancel(d.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		require.NoError(d.t, <-done)
+	})
+}
+
+// forgetful says that it has recorded outcomes, and has not: the process died before.
+type forgetful struct{ webhook.Deliveries }
+
+func (forgetful) Settle(context.Context, []webhook.Outcome) (webhook.Settled, error) {
+	return webhook.Settled{}, nil
+}
+
+// single claims until it has something, and then no more.
+type single struct {
+	webhook.Deliveries
+	has atomic.Bool
+}
+
+func (s *single) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
+	if s.has.Load() {
+		c.Quotas = nil
+	}
+	got, err := s.Deliveries.Claim(ctx, c)
+	if len(got.Deliveries) > 0 {
+		s.has.Store(true)
+	}
+	return got, err
+}
+
+// stuck stands still in Get until it is let go.
+type stuck struct {
+	webhook.Endpoints
+	in, out chan struct{}
+}
+
+func (s stuck) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
+	s.in <- struct{}{}
+	<-s.out
+	return s.Endpoints.Get(ctx, team, id)
+}
+
+var dispatcherCases = []webhookCase{
+	{"DiesBeforeItSettles", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		event := d.write(typeOrdered, "k")
+		stop := d.run(1, func(_ *webhook.Options, s *Harness) { s.Deliveries = forgetful{s.Deliveries} })
+		d.await(1)
+		stop()
+		s.Advance(deskLease)
+		stop = d.run(2, nil)
+		got := d.await(2)
+		d.settled(event, "1 succeeded ")
+		stop()
+		require.Len(t, d.all(), 2, "one repeat")
+		require.Equal(t, got[0].ID, got[1].ID)
+		require.Equal(t, string(got[0].Body), string(got[1].Body))
+		page, err := s.Log.Attempts(t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
+		require.NoError(t, err)
+		require.Len(t, page.Attempts, 1)
+	}},
+	{"TwoShareTheWork", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		// At first there is more than one can hold, and less than both.
+		n, atFirst := prove.Count(1000, 10_000), 6
+		for i := range atFirst {
+			d.write(typeLatest, fmt.Sprint(i))
+		}
+		var both atomic.Int32 // each has sent something: then all goes on
+		gate := make(chan struct{})
+		first := []func(){sync.OnceFunc(func() { both.Add(1) }), sync.OnceFunc(func() { both.Add(1) })}
+		open := sync.OnceFunc(func() { close(gate) })
+		d.answer = func(from int, _ webhook.Notification) webhook.Result {
+			if first[from](); both.Load() == 2 {
+				open()
+			}
+			<-gate
+			return webhook.Result{Class: webhook.ClassOK, Status: 200}
+		}
+		few := func(o *webhook.Options, _ *Harness) { o.Slots = 4 }
+		one, two := d.run(0, few), d.run(1, few)
+		<-gate
+		for i := range n - atFirst {
+			d.write(typeLatest, fmt.Sprint(atFirst+i))
+		}
+		d.await(n)
+		one()
+		two()
+		seen, share := map[string]int{}, map[int]int{}
+		for _, g := range d.all() {
+			seen[g.ID]++
+			share[g.from]++
+		}
+		require.Len(t, seen, n)
+		require.Len(t, d.all(), n, "nothing twice")
+		require.Len(t, share, 2)
+	}},
+	{"TooLateToStart", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		d.write(typeLatest, "k")
+		var late atomic.Int64
+		held := stuck{s.Endpoints, make(chan struct{}, 100), make(chan struct{})}
+		released := make(chan struct{}, 100)
+		asleep := d.run(1, func(o *webhook.Options, s *Harness) {
+			s.Endpoints, s.Deliveries = held, &single{Deliveries: s.Deliveries}
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+			o.Hooks.Released = func() { released <- struct{}{} }
+		})
+		<-held.in // it has claimed, and sleeps
+		fresh := d.write(typeLatest, "k")
+		s.Advance(90 * time.Second)
+		late.Store(int64(90 * time.Second))
+		awake := d.run(2, nil)
+		d.settled(fresh, "1 succeeded ")
+		close(held.out)
+		<-released
+		asleep()
+		awake()
+		for _, g := range d.all() {
+			require.Equal(t, 2, g.from, "what was claimed too long ago is not sent")
+		}
+		got := d.all()
+		require.Equal(t, webhook.MessageID(fresh), got[len(got)-1].ID, "the old version never comes after the new one")
+	}},
+	{"ItsClockIsWrong", func(t *testing.T, s Harness) {
+		for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
+			d := newDesk(t, s)
+			d.answer = func(int, webhook.Notification) webhook.Result {
+				if len(d.all()) < 3 {
+					return webhook.Result{Class: webhook.ClassRefused, Status: 500}
+				}
+				return webhook.Result{Class: webhook.ClassOK, Status: 200}
+			}
+			event := d.write(typeLatest, "k")
+			before := d.now()
+			stop := d.run(1, func(o *webhook.Options, _ *Harness) {
+				o.Now = func() time.Time { return time.Now().Add(wrong) }
+			})
+			d.settled(event, "3 succeeded ")
+			stop()
+			for _, g := range d.all() {
+				require.WithinRange(t, g.At, before.Add(-time.Second), d.now().Add(time.Second), "signed by the store's clock")
+			}
+		}
+	}},
+	{"TheServersClockJumps", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		var all []uuid.UUID
+		for i := range 200 {
+			all = append(all, d.write(typeOrdered, fmt.Sprint(i%40)))
+		}
+		var n atomic.Int64
+		d.answer = func(int, webhook.Notification) webhook.Result {
+			if n.Add(1)%5 == 0 {
+				return webhook.Result{Class: webhook.ClassRefused, Status: 500}
+			}
+			return webhook.Result{Class: webhook.ClassOK, Status: 200}
+		}
+		stop := d.run(1, nil)
+		d.await(50)
+		s.Advance(90 * time.Second)
+		missing := func() int {
+			left := map[string]bool{}
+			for _, e := range all {
+				left[webhook.MessageID(e)] = true
+			}
+			for _, g := range d.all() {
+				delete(left, g.ID)
+			}
+			return len(left)
+		}
+		d.until(func() bool { return missing() == 0 })
+		d.until(func() bool {
+			all = slices.DeleteFunc(all, d.succeeded)
+			return len(all) == 0
+		})
+		stop()
+	}},
+	{"EndpointChangesBetweenAttempts", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		changed := make(chan struct{})
+		d.answer = func(_ int, n webhook.Notification) webhook.Result {
+			if len(d.all()) > 1 {
+				return webhook.Result{Class: webhook.ClassOK, Status: 200}
+			}
+			<-changed
+			return webhook.Result{Class: webhook.ClassRefused, Status: 500}
+		}
+		event := d.write(typeOrdered, "k")
+		stop := d.run(1, nil)
+		d.await(1)
+		url := "https://receiver.example.com/second"
+		_, err := d.service.Patch(t.Context(), d.team, d.to, webhook.Patch{URL: &url})
+		require.NoError(t, err)
+		require.NoError(t, d.service.SetHeaders(t.Context(), d.team, d.to, map[string]string{"X-Ward": "7"}))
+		require.NoError(t, d.service.Rotate(t.Context(), d.team, d.to, ""))
+		close(changed)
+		d.settled(event, "2 succeeded ")
+		stop()
+		got := d.all()
+		require.Len(t, got, 2)
+		require.Equal(t, got[0].ID, got[1].ID)
+		require.Equal(t, string(got[0].Body), string(got[1].Body))
+		require.Equal(t, url, got[1].URL)
+		require.Equal(t, "7", got[1].Headers.Get("X-Ward"))
+		require.Len(t, got[0].Secrets, 1)
+		require.Len(t, got[1].Secrets, 2)
+		require.Equal(t, got[0].Secrets[0], got[1].Secrets[1])
+	}},
+	{"DisablesAcrossRestarts", func(t *testing.T, s Harness) {
+		d := newDesk(t, s)
+		d.answer = func(int, webhook.Notification) webhook.Result {
+			return webhook.Result{Class: webhook.ClassRefused, Status: 500}
+		}
+		event := d.write(typeOrdered, "k")
+		for n, wait := range []time.Duration{0, 12 * time.Hour, 120*time.Hour - time.Minute, 2 * time.Minute} {
+			s.Advance(wait)
+			require.False(t, d.get().Disabled)
+			stop := d.run(n, func(o *webhook.Options, _ *Harness) {
+				o.Schedule = webhook.Delays(slices.Repeat([]time.Duration{time.Minute}, 10)...)
+				o.Expiry = 1000 * time.Hour
+			})
+			if n < 3 {
+				d.await(n + 1)
+			}
+			// The last time it is the sweep that notices, or one more failure.
+			d.until(func() bool {
+				e := d.get()
+				return e.Disabled || n < 3 && !e.Health.LastFailedAt.Before(d.now().Add(-30*time.Second))
+			})
+			stop()
+			require.Equal(t, n >= 1, !d.get().Health.ArmedAt.IsZero())
+		}
+		require.Equal(t, webhook.DisabledFailing, d.get().DisabledReason)
+		page, err := s.Log.Attempts(t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(page.Attempts, func(a webhook.Attempt) bool {
+			return a.State == webhook.Cancelled && a.Reason == webhook.ReasonDisabled
+		}))
+	}},
+}

@@ -1,0 +1,220 @@
+package webhooktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Harness is a store as the suites of package webhook see it: the seams, all on
+// the same data, and a way to move its clock.
+type Harness struct {
+	Outbox     webhook.Outbox
+	Deliveries webhook.Deliveries
+	Endpoints  webhook.Endpoints
+	Log        webhook.Log
+	// Advance moves the store's clock forward: what was due in an hour is due now
+	// after Advance(time.Hour), and a lease of a minute has ended. The clock may also
+	// move by itself.
+	Advance func(d time.Duration)
+}
+
+// The types that the suites write.
+const (
+	typeLatest      = "test.latest.changed"
+	typeOrdered     = "test.ordered.changed"
+	typeIndependent = "test.independent.changed"
+)
+
+var modes = map[string]healthlab.Mode{
+	typeLatest:      healthlab.Latest,
+	typeOrdered:     healthlab.Ordered,
+	typeIndependent: healthlab.Independent,
+}
+
+const (
+	lease = time.Minute
+	most  = 1000 // more than any subtest has
+)
+
+// bench is a team with one endpoint on a store, and words for what tests do with it.
+type bench struct {
+	t    testing.TB
+	s    Harness
+	team healthlab.TeamID
+	user healthlab.UserID
+	to   webhook.EndpointID
+}
+
+// newBench returns a bench whose endpoint was changed as asked.
+func newBench(t testing.TB, s Harness, change ...func(*webhook.Endpoint)) *bench {
+	b := &bench{t: t, s: s, team: healthlab.TeamID{UUID: id()}, user: healthlab.UserID{UUID: uuid.New()}}
+	b.to = b.endpoint(change...)
+	return b
+}
+
+func id() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+// longAgo is before anything that a store's clock may say.
+var longAgo = time.Date(2020, 1, 2, 3, 4, 5, 678901000, time.UTC)
+
+// endpoint registers one more endpoint of the team.
+func (b *bench) endpoint(change ...func(*webhook.Endpoint)) webhook.EndpointID {
+	b.t.Helper()
+	e := webhook.Endpoint{
+		ID: webhook.EndpointID{UUID: id()}, Team: b.team, URL: "https://receiver.example.com/in",
+		OrderScope: webhook.OrderKey, CreatedAt: longAgo, UpdatedAt: longAgo,
+		Secrets: []webhook.SealedSecret{{ID: id(), Sealed: healthlab.Sealed{KeyID: "k", Box: []byte("box")}, CreatedAt: longAgo}},
+	}
+	for _, c := range change {
+		c(&e)
+	}
+	require.NoError(b.t, b.s.Endpoints.Insert(b.t.Context(), e, most))
+	return e.ID
+}
+
+func (b *bench) event(eventType, key string) healthlab.Event {
+	return healthlab.Event{
+		ID: id(), Type: eventType, Team: b.team, User: b.user, Key: key, At: longAgo,
+		Data: json.RawMessage(`{"key": "` + key + `"}`),
+	}
+}
+
+// write appends one event to the outbox and returns its id.
+func (b *bench) write(eventType, key string) uuid.UUID {
+	b.t.Helper()
+	e := b.event(eventType, key)
+	require.NoError(b.t, b.s.Outbox.Append(b.t.Context(), []healthlab.Event{e}))
+	return e.ID
+}
+
+// route moves everything written into lanes.
+func (b *bench) route() {
+	b.t.Helper()
+	for {
+		routed, err := b.s.Deliveries.Route(b.t.Context(), modes, most)
+		require.NoError(b.t, err)
+		if routed.Events == 0 {
+			return
+		}
+	}
+}
+
+// send writes an event and routes it.
+func (b *bench) send(eventType, key string) uuid.UUID {
+	b.t.Helper()
+	e := b.write(eventType, key)
+	b.route()
+	return e
+}
+
+// claimMax claims at most n deliveries of the endpoint.
+func (b *bench) claimMax(n int) []webhook.Delivery {
+	b.t.Helper()
+	return b.claimOf(b.to, n)
+}
+
+func (b *bench) claimOf(to webhook.EndpointID, n int) []webhook.Delivery {
+	b.t.Helper()
+	c, err := b.s.Deliveries.Claim(b.t.Context(), webhook.Claim{
+		Quotas: []webhook.Quota{{Endpoint: to, Max: n}}, Lease: lease,
+	})
+	require.NoError(b.t, err)
+	return c.Deliveries
+}
+
+// claim claims all that is due.
+func (b *bench) claim() []webhook.Delivery { b.t.Helper(); return b.claimMax(most) }
+
+// only claims all that is due, which must be the delivery of this event alone.
+func (b *bench) only(event uuid.UUID) webhook.Delivery {
+	b.t.Helper()
+	got := b.claim()
+	require.Equal(b.t, []uuid.UUID{event}, events(got))
+	return got[0]
+}
+
+// nothing requires that there is nothing to claim.
+func (b *bench) nothing() { b.t.Helper(); require.Empty(b.t, events(b.claim())) }
+
+func events(ds []webhook.Delivery) []uuid.UUID {
+	var out []uuid.UUID
+	for _, d := range ds {
+		out = append(out, d.Event)
+	}
+	return out
+}
+
+func (b *bench) settle(o ...webhook.Outcome) webhook.Settled {
+	b.t.Helper()
+	settled, err := b.s.Deliveries.Settle(b.t.Context(), o)
+	require.NoError(b.t, err)
+	require.Empty(b.t, settled.Later)
+	return settled
+}
+
+func succeeded(d webhook.Delivery) webhook.Outcome {
+	return webhook.Outcome{
+		Delivery: d, State: webhook.Succeeded, Sent: true, Status: 200, Class: webhook.ClassOK, Duration: time.Millisecond,
+	}
+}
+
+func failed(d webhook.Delivery, delay time.Duration) webhook.Outcome {
+	return webhook.Outcome{
+		Delivery: d, State: webhook.Retrying, Delay: delay, Sent: true, Status: 500, Class: webhook.ClassRefused, Duration: time.Millisecond,
+	}
+}
+
+func exhausted(d webhook.Delivery) webhook.Outcome {
+	o := failed(d, 0)
+	o.State, o.Reason = webhook.Failed, webhook.ReasonExhausted
+	return o
+}
+
+func cancelled(d webhook.Delivery, why webhook.Reason) webhook.Outcome {
+	return webhook.Outcome{Delivery: d, State: webhook.Cancelled, Reason: why}
+}
+
+// ended returns how the log says an event's delivery to the endpoint stands.
+func (b *bench) ended(event uuid.UUID) string {
+	b.t.Helper()
+	page, err := b.s.Log.Attempts(b.t.Context(), webhook.AttemptQuery{Team: b.team, Endpoint: b.to, Event: event})
+	require.NoError(b.t, err)
+	if len(page.Attempts) == 0 {
+		return "nothing"
+	}
+	a := page.Attempts[0]
+	return fmt.Sprint(a.N, " ", a.State, " ", a.Reason)
+}
+
+func (b *bench) get() webhook.Endpoint {
+	b.t.Helper()
+	e, err := b.s.Endpoints.Get(b.t.Context(), b.team, b.to)
+	require.NoError(b.t, err)
+	return e
+}
+
+func (b *bench) update(change func(*webhook.Endpoint)) webhook.Endpoint {
+	b.t.Helper()
+	e, err := b.s.Endpoints.Update(b.t.Context(), b.team, b.to, func(e *webhook.Endpoint) ([]healthlab.Event, error) {
+		change(e)
+		return nil, nil
+	})
+	require.NoError(b.t, err)
+	return e
+}
+
+// now asks the store for its time.
+func (b *bench) now() time.Time {
+	b.t.Helper()
+	c, err := b.s.Deliveries.Claim(b.t.Context(), webhook.Claim{Lease: lease})
+	require.NoError(b.t, err)
+	return c.At
+}
