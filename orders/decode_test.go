@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -63,29 +64,29 @@ func TestDecodeAddressOfAVisit(t *testing.T) {
 func TestDecodeHeadOfAReport(t *testing.T) {
 	for _, text := range []string{`{"age": "41", "clia_#": "05D", "patient": "Ana Roe"}`, `{"age": 41, "clia_number": "05D", "patient": "Ana Roe"}`,
 		`{"age": "41", "clia_#": "05D", "clia_number": "06D", "patient": "Ana Roe"}`} {
-		h := reads[orders.ResultsMetadata](t, text)
-		require.Equal(t, orders.ResultsMetadata{Age: "41", CLIANumber: ptr("05D"), Patient: "Ana Roe"}, h)
+		h := reads[labresult.Metadata](t, text)
+		require.Equal(t, labresult.Metadata{Age: "41", CLIANumber: ptr("05D"), Patient: "Ana Roe"}, h)
 		require.Equal(t, h, afresh(t, h))
 	}
-	require.Equal(t, orders.ResultsMetadata{Patient: "Ana Roe"}, reads[orders.ResultsMetadata](t, `{"age": null, "patient": "Ana Roe"}`))
-	require.Error(t, json.Unmarshal([]byte(`{"age": true}`), new(orders.ResultsMetadata)))
+	require.Equal(t, labresult.Metadata{Patient: "Ana Roe"}, reads[labresult.Metadata](t, `{"age": null, "patient": "Ana Roe"}`))
+	require.Error(t, json.Unmarshal([]byte(`{"age": true}`), new(labresult.Metadata)))
 }
 
 func TestDecodeDatesOfASample(t *testing.T) {
 	at := healthlab.At(time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC))
-	for text, want := range map[string]*orders.TimestampWithOffset{
+	for text, want := range map[string]*labresult.TimestampWithOffset{
 		`{"timestamp": "2026-03-02T15:00:00Z", "timezone_offset": -25200}`: {Timestamp: at, TimezoneOffset: -25200},
 		`"2026-03-02T08:00:00-07:00"`:                                      {Timestamp: at, TimezoneOffset: -25200},
 		`"2026-03-02T15:00:00"`:                                            {Timestamp: at},
 		`"2026-03-02"`:                                                     {Timestamp: healthlab.At(at.Add(-15 * time.Hour))},
 		`null`:                                                             nil,
 	} {
-		s := reads[orders.SampleData](t, `{"sample_id": "A", "date_collected": `+text+`, "date_received": `+text+`, "date_reported": `+text+`}`)
-		require.Equal(t, orders.SampleData{SampleID: ptr("A"), DateCollected: want, DateReceived: want, DateReported: want}, s, text)
+		s := reads[labresult.SampleData](t, `{"sample_id": "A", "date_collected": `+text+`, "date_received": `+text+`, "date_reported": `+text+`}`)
+		require.Equal(t, labresult.SampleData{SampleID: ptr("A"), DateCollected: want, DateReceived: want, DateReported: want}, s, text)
 		require.Equal(t, s, afresh(t, s))
 	}
 	for _, bad := range []string{`"yesterday"`, `12`, `{"timestamp": "x"}`} {
-		err := json.Unmarshal([]byte(`{"date_collected": `+bad+`}`), new(orders.SampleData))
+		err := json.Unmarshal([]byte(`{"date_collected": `+bad+`}`), new(labresult.SampleData))
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "yesterday")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -57,16 +58,16 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 func TestReportOfACulture(t *testing.T) {
 	a := newArchive(t)
 	o := a.requisitioned("walk-in")
-	susceptible := func(group, of string) orders.LabResult {
-		return orders.LabResult{Name: "Ampicillin", LOINC: ptr("18864-9"), Group: group, Result: "R", Methods: []orders.Coded{{Text: "MIC"}},
-			Parent: &orders.ParentResult{Group: group, Value: of}}
+	susceptible := func(group, of string) labresult.Result {
+		return labresult.Result{Name: "Ampicillin", LOINC: ptr("18864-9"), Group: group, Result: "R", Methods: []labresult.Coded{{Text: "MIC"}},
+			Parent: &labresult.ParentResult{Group: group, Value: of}}
 	}
 	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
-		m.Results = &orders.OrderResults{
-			Metadata: orders.ResultsMetadata{Notes: ptr("took antibiotics")},
-			Results:  []orders.LabResult{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1"}},
-			SampleInformation: map[string]orders.SampleData{"S1": {SpecimenType: &orders.Coded{Text: "Urine"}, TypeModifiers: []orders.Coded{{Text: "midstream"}},
-				SpecimenSite: &orders.Coded{Text: "Bladder"}, Conditions: []orders.Coded{{Text: "Autolyzed"}}, RejectReasons: []orders.Coded{{Text: "Clotted"}}}},
+		m.Results = &labresult.Report{
+			Metadata: labresult.Metadata{Notes: ptr("took antibiotics")},
+			Results:  []labresult.Result{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1"}},
+			SampleInformation: map[string]labresult.SampleData{"S1": {SpecimenType: &labresult.Coded{Text: "Urine"}, TypeModifiers: []labresult.Coded{{Text: "midstream"}},
+				SpecimenSite: &labresult.Coded{Text: "Bladder"}, Conditions: []labresult.Coded{{Text: "Autolyzed"}}, RejectReasons: []labresult.Coded{{Text: "Clotted"}}}},
 		}
 	})))
 	file, err := a.docs().Report(t.Context(), a.team, o.ID)

@@ -509,7 +509,7 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
 	part := results
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part, ReportFile: "REPORT1"}))
+	require.NoError(t, a.Receive(ctx, orders.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part.Report, ReportFile: "REPORT1"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, own, file)
@@ -521,7 +521,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected, ReportFile: "REPORT2"}))
+	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected.Report, ReportFile: "REPORT2"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Names of the events that this package emits.
@@ -45,9 +46,9 @@ type CriticalResult struct {
 	TeamID  healthlab.TeamID `json:"team_id"`
 	UserID  healthlab.UserID `json:"user_id"`
 	// SampleID is the lab's id of the specimen.
-	SampleID       string         `json:"sample_id"`
-	Status         ResultStatus   `json:"status"`
-	Interpretation Interpretation `json:"interpretation"`
+	SampleID       string                   `json:"sample_id"`
+	Status         labresult.Status         `json:"status"`
+	Interpretation labresult.Interpretation `json:"interpretation"`
 	// CreatedAt is when the result first came from the lab, UpdatedAt when it last
 	// did.
 	CreatedAt healthlab.Time `json:"created_at"`

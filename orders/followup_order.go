@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -175,9 +176,9 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	}
 	var lost []catalogue.Marker
 	for _, marker := range r.LabTest.Markers {
-		if slices.ContainsFunc(m.Results.MissingResults, func(missing MissingResult) bool {
-			return missing.InferredFailureType == InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
-				func(source SourceMarker) bool { return source.MarkerID == marker.ID })
+		if slices.ContainsFunc(m.Results.MissingResults, func(missing labresult.Missing) bool {
+			return missing.InferredFailureType == labresult.InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
+				func(source labresult.SourceMarker) bool { return source.MarkerID == marker.ID })
 		}) {
 			lost = append(lost, marker)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -28,7 +29,7 @@ func TestRedraw(t *testing.T) {
 	require.Len(t, o.OrderTransaction.Orders, 2)
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultFinal, results.Metadata.Status, "its result is final")
+	require.Equal(t, labresult.Final, results.Metadata.Status, "its result is final")
 
 	member := o.OrderTransaction.Orders[1]
 	require.Equal(t, o.ID, *member.ParentID)
@@ -222,7 +223,7 @@ func TestImport(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 
 	// Results come by the lab's own number, of the order's patient.
-	m := orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &orders.OrderResults{}}
+	m := orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &labresult.Report{}}
 	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.RequisitionBypassed, d.get(o).LowLevel(), "a number alone names nobody")
 	m.ID, m.Patient = "n", &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
@@ -393,7 +394,7 @@ func TestLabThatReusesSampleIDs(t *testing.T) {
 	require.Equal(t, "SAME", *d.get(one).SampleID)
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
-		Results: &orders.OrderResults{}}))
+		Results: &labresult.Report{}}))
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "and not its result")
 	lab.broken = false
@@ -407,11 +408,11 @@ func TestMessagesThatContradictThemselves(t *testing.T) {
 	d.later(0)
 	ana, bo = d.get(ana), d.get(bo)
 	for _, m := range []orders.Message{
-		{ID: "1", Team: d.team, Order: ana.ID, SampleID: *bo.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
-		{ID: "2", Team: d.team, SampleID: "0" + *ana.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
-		{ID: "3", Team: healthlab.TeamID{UUID: id("other team")}, SampleID: *ana.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
+		{ID: "1", Team: d.team, Order: ana.ID, SampleID: *bo.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
+		{ID: "2", Team: d.team, SampleID: "0" + *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
+		{ID: "3", Team: healthlab.TeamID{UUID: id("other team")}, SampleID: *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
 		{ID: "4", Team: d.team, Order: ana.ID, On: orders.CancelAsked},
-		{ID: "5", Team: d.team, On: orders.FinalResult, Results: &orders.OrderResults{}},
+		{ID: "5", Team: d.team, On: orders.FinalResult, Results: &labresult.Report{}},
 	} {
 		require.NoError(t, d.Receive(t.Context(), m))
 		require.Equal(t, ana, d.get(ana))

@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -163,7 +164,7 @@ type Message struct {
 	// come from, bounds and flags that follow from a reference range, the head; and, in a
 	// report that is all there will be, required results of which it does not say a word
 	// are missing.
-	Results *OrderResults
+	Results *labresult.Report
 	// ReportFile is the id of the lab's own report of Results, as [Service.KeepReport]
 	// was given it; empty for none.
 	ReportFile string

@@ -1,7 +1,6 @@
 package orders
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // maxMessages bounds how many ids of messages an order remembers.
@@ -476,92 +474,4 @@ func (r *Record) track(t *Tracking, at healthlab.Time) {
 	ship.UpdatedAt, kit.UpdatedAt = at, at
 	kit.Shipment = &ship
 	r.Details.Testkit = &kit
-}
-
-// drawn notes when the sample was taken, where that is known from nothing but the draw.
-func (r *Record) drawn(on Trigger, at time.Time) {
-	if on == SampleDrawn && r.ExpectedResultByDate == nil && r.WorstCaseResultByDate == nil {
-		r.collected(at)
-	}
-}
-
-// collected notes when the sample was taken, and by when results are to be expected.
-func (r *Record) collected(at time.Time) {
-	if at.IsZero() {
-		return
-	}
-	day := today(at)
-	by := func(days *int) *healthlab.Date {
-		if days == nil {
-			return nil
-		}
-		d := day.AddDays(*days)
-		return &d
-	}
-	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
-}
-
-// result keeps what the lab reported, which came at a moment. It names what a corrected
-// report changed.
-func (r *Record) result(m Message, at time.Time) (corrected []CorrectedMarker) {
-	results := *m.Results
-	results.OrderTransaction = nil // drawn when it is read
-	results.Results = rules.NonNil(results.Results)
-	results.Metadata.Status = ResultFinal
-	switch {
-	case m.On == PartialResult:
-		results.Metadata.Status = ResultPartial
-	case m.On == CorrectedResult && r.Results != nil:
-		results.Metadata.Status = ResultCorrected
-		results.Results, corrected = markCorrected(r.Results.Results, results.Results, healthlab.At(at))
-	}
-	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
-	r.head(&results.Metadata, m)
-	worst := Worst(results.Results)
-	results.Metadata.Interpretation = &worst
-	missing := len(results.MissingResults) > 0
-	r.CriticalSent = r.CriticalSent && r.Results != nil && allCriticalIn(*r.Results, results)
-	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
-	r.ReportFile = m.ReportFile
-	if r.ReportedAt.IsZero() {
-		r.ReportedAt = at
-	}
-	return corrected
-}
-
-// allCriticalIn reports whether whatever is critical in a report was in the one before.
-func allCriticalIn(before, now OrderResults) bool {
-	return !slices.ContainsFunc(now.Results, func(r LabResult) bool {
-		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b LabResult) bool {
-			return b.Interpretation == Critical && b.findingKey() == r.findingKey()
-		})
-	})
-}
-
-// withdraw takes back what was reported of a sample that the lab cannot use. A report of
-// missing results alone says why, and stays.
-func (r *Record) withdraw() {
-	r.Interpretation, r.ReportFile = nil, ""
-	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
-		r.Results, r.HasMissingResults = nil, nil
-	}
-}
-
-// alarm tells of a critical result, once for each, and when its report was fetched.
-func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
-	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
-		return nil, nil
-	}
-	r.CriticalSent, r.Notifications.Alarmed = true, at.Time
-	r.planNotifications()
-	notice := CriticalResult{
-		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
-		Interpretation: Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,
-	}
-	if r.SampleID != nil {
-		notice.SampleID = *r.SampleID
-	}
-	return event(notice, healthlab.Event{
-		ID: id, Type: EventCriticalResult, Team: r.TeamID, User: r.UserID, Key: r.ID.String(), At: at.Time,
-	})
 }

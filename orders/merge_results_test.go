@@ -9,12 +9,13 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func TestMergeResults(t *testing.T) {
-	found := func(slug, loinc, code, result string, read orders.Interpretation) orders.LabResult {
-		r := orders.LabResult{Slug: slug, Result: result, Interpretation: read}
+	found := func(slug, loinc, code, result string, read labresult.Interpretation) labresult.Result {
+		r := labresult.Result{Slug: slug, Result: result, Interpretation: read}
 		if loinc != "" {
 			r.LOINC = &loinc
 		}
@@ -23,35 +24,35 @@ func TestMergeResults(t *testing.T) {
 		}
 		return r
 	}
-	lost := func(slug string) orders.MissingResult { return orders.MissingResult{Slug: slug} }
-	first := orders.OrderResults{
-		Metadata: orders.ResultsMetadata{SpecimenNumber: "1"},
-		Results: []orders.LabResult{found("a", "2345-7", "x", "1", orders.Critical), found("b", "", "code", "2", orders.Abnormal),
-			found("c", "", "", "3", orders.Normal)},
-		MissingResults:    []orders.MissingResult{lost("d"), lost("e")},
-		SampleInformation: map[string]orders.SampleData{"1": {}},
+	lost := func(slug string) labresult.Missing { return labresult.Missing{Slug: slug} }
+	first := labresult.Report{
+		Metadata: labresult.Metadata{SpecimenNumber: "1"},
+		Results: []labresult.Result{found("a", "2345-7", "x", "1", labresult.Critical), found("b", "", "code", "2", labresult.Abnormal),
+			found("c", "", "", "3", labresult.Normal)},
+		MissingResults:    []labresult.Missing{lost("d"), lost("e")},
+		SampleInformation: map[string]labresult.SampleData{"1": {}},
 	}
-	second := orders.OrderResults{
-		Metadata:          orders.ResultsMetadata{SpecimenNumber: "2"},
-		Results:           []orders.LabResult{found("other", "2345-7", "y", "10", orders.Normal), found("d", "", "", "40", orders.Normal)},
-		MissingResults:    []orders.MissingResult{lost("f"), lost("c")},
-		SampleInformation: map[string]orders.SampleData{"2": {}},
+	second := labresult.Report{
+		Metadata:          labresult.Metadata{SpecimenNumber: "2"},
+		Results:           []labresult.Result{found("other", "2345-7", "y", "10", labresult.Normal), found("d", "", "", "40", labresult.Normal)},
+		MissingResults:    []labresult.Missing{lost("f"), lost("c")},
+		SampleInformation: map[string]labresult.SampleData{"2": {}},
 	}
-	got := orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionCompleted}, []orders.OrderResults{first, second})
+	got := labresult.Merge(labresult.Final, []labresult.Report{first, second})
 	var texts []string
 	for _, r := range got.Results {
 		texts = append(texts, r.Result)
 	}
 	require.Equal(t, []string{"10", "2", "3", "40"}, texts)
-	require.Equal(t, []orders.MissingResult{lost("f"), lost("c"), lost("e")}, got.MissingResults)
+	require.Equal(t, []labresult.Missing{lost("f"), lost("c"), lost("e")}, got.MissingResults)
 	require.Equal(t, "2", got.Metadata.SpecimenNumber)
-	require.Equal(t, orders.ResultFinal, got.Metadata.Status)
-	require.Equal(t, orders.Abnormal, *got.Metadata.Interpretation)
+	require.Equal(t, labresult.Final, got.Metadata.Status)
+	require.Equal(t, labresult.Abnormal, *got.Metadata.Interpretation)
 	require.Len(t, got.SampleInformation, 2)
 	require.Len(t, first.Results, 3, "the parts are as they were")
 	require.Equal(t, "1", first.Results[0].Result)
-	got = orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionActive}, []orders.OrderResults{first})
-	require.Equal(t, orders.ResultPartial, got.Metadata.Status)
+	got = labresult.Merge(labresult.Partial, []labresult.Report{first})
+	require.Equal(t, labresult.Partial, got.Metadata.Status)
 }
 
 func TestTransactionResults(t *testing.T) {
@@ -63,13 +64,13 @@ func TestTransactionResults(t *testing.T) {
 	d.later(day)
 	got, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultPartial, got.Metadata.Status)
+	require.Equal(t, labresult.Partial, got.Metadata.Status)
 	redraw := d.get(o).OrderTransaction.Orders[1].ID
 	_, err = d.Simulate(t.Context(), d.team, redraw, "", orders.SimulationFlags{})
 	require.NoError(t, err)
 	got, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultFinal, got.Metadata.Status)
+	require.Equal(t, labresult.Final, got.Metadata.Status)
 	require.Len(t, got.Results, 3)
 	require.Empty(t, got.MissingResults)
 	_, err = d.TransactionResults(t.Context(), d.team, orders.TransactionID{UUID: id("nothing")})

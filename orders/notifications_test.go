@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // newMessageDesk is a desk with patients who get messages.
@@ -118,13 +119,13 @@ func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
 func TestTeamIsToldOfCriticalResults(t *testing.T) {
 	d, out := newMessageDesk(t)
 	d.settings = orders.Settings{SMSOff: true, EmailOff: true}
-	simulate := func(i orders.Interpretation) orders.Order {
+	simulate := func(i labresult.Interpretation) orders.Order {
 		o := d.placed("walk-in")
 		_, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: i})
 		require.NoError(t, err)
 		return o
 	}
-	o := simulate(orders.Critical)
+	o := simulate(labresult.Critical)
 	d.settle()
 	require.Empty(t, sent(out, o), "nobody wants to know")
 	d.settings.CriticalEmail = "on-call@riverside.example"
@@ -132,11 +133,11 @@ func TestTeamIsToldOfCriticalResults(t *testing.T) {
 	d.settle()
 	require.Empty(t, sent(out, o), "nor do they hear of what is over")
 
-	o = simulate(orders.Abnormal)
+	o = simulate(labresult.Abnormal)
 	d.settle()
 	require.Empty(t, sent(out, o))
 	out.Fail(1)
-	o = simulate(orders.Critical)
+	o = simulate(labresult.Critical)
 	d.settle()
 	require.Empty(t, sent(out, o))
 	for range 2 {
@@ -273,7 +274,7 @@ func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
 func TestSimulateSlowly(t *testing.T) {
 	d := newDesk(t)
 	o := d.placed("kit")
-	_, err := d.SimulateSlowly(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: orders.Abnormal}, 10*time.Second)
+	_, err := d.SimulateSlowly(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Abnormal}, 10*time.Second)
 	require.NoError(t, err)
 	steps := []orders.LowLevel{orders.RequisitionCreated, orders.TransitCustomer, orders.OutForDelivery, orders.WithCustomer, orders.TransitLab,
 		orders.DeliveredToLab, orders.Completed}
@@ -287,7 +288,7 @@ func TestSimulateSlowly(t *testing.T) {
 		require.Equal(t, low, d.get(o).LowLevel(), "not before its time")
 		d.wait(time.Second)
 	}
-	require.Equal(t, orders.Abnormal, *d.get(o).Interpretation)
+	require.Equal(t, labresult.Abnormal, *d.get(o).Interpretation)
 	require.NotEqual(t, d.get(o).Events[1].CreatedAt, d.get(o).Events[2].CreatedAt)
 
 	d.settings.Redraws, d.opts.RedrawLabs = true, []string{"northlab"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -77,7 +78,7 @@ type Order struct {
 	// HasABN: an advance beneficiary notice exists.
 	HasABN bool `json:"has_abn"`
 	// Interpretation is the worst of the results; null before there are any.
-	Interpretation *Interpretation `json:"interpretation"`
+	Interpretation *labresult.Interpretation `json:"interpretation"`
 	// HasMissingResults: an expected result is not there; null before there are any.
 	HasMissingResults *bool `json:"has_missing_results"`
 	// ExpectedResultByDate is the day by which 95 % of such orders are finished;
@@ -106,7 +107,7 @@ type OrderEvent struct {
 	// StatusDetail is a finer reason; null for most events.
 	StatusDetail *StatusDetail `json:"status_detail"`
 	// CorrectedMarkers are those that a corrected report changed; left out of other events.
-	CorrectedMarkers []CorrectedMarker `json:"corrected_markers,omitempty"`
+	CorrectedMarkers []labresult.CorrectedMarker `json:"corrected_markers,omitempty"`
 }
 
 // Method returns how the order's sample is collected.

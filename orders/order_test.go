@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -36,7 +37,7 @@ func fullOrder(t testing.TB) orders.Order {
 	o.Physician = &people.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
 	o.HealthInsuranceID, o.RequisitionFormURL, o.Priority = ptr(id("insurance")), ptr("https://files.example.com/r"), true
 	o.ActivateBy, o.Passthrough, o.ICDCodes = &healthlab.Date{Year: 2026, Month: 4, Day: 1}, ptr("ours"), []string{"E11.9"}
-	o.HasABN, o.Interpretation, o.HasMissingResults = true, ptr(orders.Abnormal), ptr(false)
+	o.HasABN, o.Interpretation, o.HasMissingResults = true, ptr(labresult.Abnormal), ptr(false)
 	o.ExpectedResultByDate = &healthlab.Date{Year: 2026, Month: 4, Day: 5}
 	o.WorstCaseResultByDate = &healthlab.Date{Year: 2026, Month: 4, Day: 9}
 	o.LabTest.Price = number(t, "49.90")
@@ -122,7 +123,7 @@ func TestNothingOfThePatientIsPrinted(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(&b, nil))
 	log.Info("order", "order", o, "pointer", &o, "details", o.PatientDetails, "address", o.PatientAddress, "shipping", o.ShippingDetails,
 		"proxy", o.PatientDetails.MedicalProxy)
-	r := orders.Record{Order: o, Results: &orders.OrderResults{Results: []orders.LabResult{{Result: "Ana"}}}}
+	r := orders.Record{Order: o, Results: &labresult.Report{Results: []labresult.Result{{Result: "Ana"}}}}
 	req := orders.PlaceRequest{PatientDetails: people.PatientDetailsInput{FirstName: "Ana"}}
 	kept := orders.ImportRequest{PatientDetails: req.PatientDetails}
 	log.Info("more", "record", r, "results", r.Results, "request", req, "create", orders.CreateRequest{PlaceRequest: req}, "import", kept,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -274,7 +275,7 @@ func resultReady(o *Order) bool {
 
 // overlap counts the ordered markers that a report has results of, and the markers that
 // it has results of at all, by the lab's codes, LOINC slugs aside.
-func overlap(results *OrderResults, t catalogue.LabTest) (shared, reported int) {
+func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported int) {
 	if results == nil {
 		return 0, 0
 	}

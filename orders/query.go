@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Query asks for a page of a team's orders. Filters combine with and, the values of
@@ -35,7 +36,7 @@ type Query struct {
 	// Critical asks for orders whose interpretation is critical (true), or is
 	// anything else, none included (false).
 	Critical       *bool
-	Interpretation Interpretation
+	Interpretation labresult.Interpretation
 	// Activations compares the activation date with Today.
 	Activations []ActivationType
 	Today       healthlab.Date
@@ -81,7 +82,7 @@ func (q Query) Normal() (Query, error) {
 		rules.OneOf(&p, a, []ActivationType{ActivationCurrent, ActivationScheduled}, "order_activation_types", i)
 	}
 	if q.Interpretation != "" {
-		rules.OneOf(&p, q.Interpretation, Interpretations(), "interpretation")
+		rules.OneOf(&p, q.Interpretation, labresult.Interpretations(), "interpretation")
 	}
 	if q.Sort == "" {
 		q.Sort = SortCreatedAt
@@ -103,11 +104,6 @@ func (q Query) Normal() (Query, error) {
 	}
 	q.Search = strings.TrimSpace(q.Search)
 	return q, p.Err()
-}
-
-// Interpretations returns every reading of a result.
-func Interpretations() []Interpretation {
-	return []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
 }
 
 // allLowLevels returns the low-level statuses of all methods.
@@ -142,11 +138,11 @@ func (q *Query) Match(o *Order) bool {
 		!q.Transaction.IsZero() && o.OrderTransaction.ID != q.Transaction:
 		return false
 	}
-	var read Interpretation
+	var read labresult.Interpretation
 	if o.Interpretation != nil {
 		read = *o.Interpretation
 	}
-	if q.Interpretation != "" && read != q.Interpretation || q.Critical != nil && (read == Critical) != *q.Critical {
+	if q.Interpretation != "" && read != q.Interpretation || q.Critical != nil && (read == labresult.Critical) != *q.Critical {
 		return false
 	}
 	name := o.PatientDetails.Name()

@@ -51,33 +51,6 @@ func (Message) GoString() string { return rules.Redacted }
 // LogValue shows nothing of what Message holds.
 func (Message) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
 
-// String shows nothing of what LabResult holds.
-func (LabResult) String() string { return rules.Redacted }
-
-// GoString shows nothing of what LabResult holds.
-func (LabResult) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what LabResult holds.
-func (LabResult) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what ResultsMetadata holds.
-func (ResultsMetadata) String() string { return rules.Redacted }
-
-// GoString shows nothing of what ResultsMetadata holds.
-func (ResultsMetadata) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what ResultsMetadata holds.
-func (ResultsMetadata) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what OrderResults holds.
-func (OrderResults) String() string { return rules.Redacted }
-
-// GoString shows nothing of what OrderResults holds.
-func (OrderResults) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what OrderResults holds.
-func (OrderResults) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
 // String shows nothing of what ImportRequest holds.
 func (ImportRequest) String() string { return rules.Redacted }
 
@@ -221,30 +194,3 @@ func (CoverageItem) GoString() string { return rules.Redacted }
 
 // LogValue shows nothing of what CoverageItem holds.
 func (CoverageItem) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what Code holds.
-func (Code) String() string { return rules.Redacted }
-
-// GoString shows nothing of what Code holds.
-func (Code) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what Code holds.
-func (Code) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what Coded holds.
-func (Coded) String() string { return rules.Redacted }
-
-// GoString shows nothing of what Coded holds.
-func (Coded) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what Coded holds.
-func (Coded) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what ParentResult holds.
-func (ParentResult) String() string { return rules.Redacted }
-
-// GoString shows nothing of what ParentResult holds.
-func (ParentResult) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what ParentResult holds.
-func (ParentResult) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }

@@ -10,39 +10,40 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // organism is one of several results of one code.
-func organism(name string, read orders.Interpretation) orders.LabResult {
-	return orders.LabResult{Name: name, Slug: "culture", LOINC: ptr("600-7"), Result: name, Type: orders.CommentResult, Interpretation: read}
+func organism(name string, read labresult.Interpretation) labresult.Result {
+	return labresult.Result{Name: name, Slug: "culture", LOINC: ptr("600-7"), Result: name, Type: labresult.Comment, Interpretation: read}
 }
 
 // What one report says side by side stays so when it is merged.
 func TestMergeKeepsAReportWhole(t *testing.T) {
-	merge := func(parts ...orders.OrderResults) orders.OrderResults {
-		return orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionCompleted}, parts)
+	merge := func(parts ...labresult.Report) labresult.Report {
+		return labresult.Merge(labresult.Final, parts)
 	}
-	texts := func(r orders.OrderResults) (out []string) {
+	texts := func(r labresult.Report) (out []string) {
 		for _, one := range r.Results {
 			out = append(out, one.Result)
 		}
 		return out
 	}
-	first := orders.OrderResults{
-		Results:        []orders.LabResult{organism("E. coli", orders.Critical), {Name: "Colour", Result: "red"}, organism("K. oxytoca", orders.Normal), {Name: "Smell", Result: "none"}},
-		MissingResults: []orders.MissingResult{{Name: "Iron", Slug: "iron"}, {Name: "Iron", Slug: "iron", Note: ptr("second tube")}},
+	first := labresult.Report{
+		Results:        []labresult.Result{organism("E. coli", labresult.Critical), {Name: "Colour", Result: "red"}, organism("K. oxytoca", labresult.Normal), {Name: "Smell", Result: "none"}},
+		MissingResults: []labresult.Missing{{Name: "Iron", Slug: "iron"}, {Name: "Iron", Slug: "iron", Note: ptr("second tube")}},
 	}
 	got := merge(first)
 	require.Equal(t, []string{"E. coli", "red", "K. oxytoca", "none"}, texts(got))
-	require.Equal(t, orders.Critical, *got.Metadata.Interpretation)
+	require.Equal(t, labresult.Critical, *got.Metadata.Interpretation)
 	require.Len(t, got.MissingResults, 2)
-	got = merge(first, orders.OrderResults{Results: []orders.LabResult{{Name: "Smell", Result: "sweet"}, {Name: "Taste", Result: "not asked"},
-		organism("P. mirabilis", orders.Normal), organism("E. faecalis", orders.Normal)}})
+	got = merge(first, labresult.Report{Results: []labresult.Result{{Name: "Smell", Result: "sweet"}, {Name: "Taste", Result: "not asked"},
+		organism("P. mirabilis", labresult.Normal), organism("E. faecalis", labresult.Normal)}})
 	require.Equal(t, []string{"P. mirabilis", "E. faecalis", "red", "sweet", "not asked"}, texts(got))
-	require.Equal(t, orders.UnknownInterpretation, orders.Worst(first.Results[1:2]))
-	require.Equal(t, orders.Normal, *got.Metadata.Interpretation)
+	require.Equal(t, labresult.UnknownInterpretation, labresult.Worst(first.Results[1:2]))
+	require.Equal(t, labresult.Normal, *got.Metadata.Interpretation)
 	first.Metadata.Notes = ptr("took antibiotics")
-	got = merge(first, orders.OrderResults{Metadata: orders.ResultsMetadata{Notes: ptr("fasting")}}, first)
+	got = merge(first, labresult.Report{Metadata: labresult.Metadata{Notes: ptr("fasting")}}, first)
 	require.Equal(t, "took antibiotics\nfasting", *got.Metadata.Notes)
 }
 
@@ -51,9 +52,9 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 	d := newDesk(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
-		m.On, m.Results.Results[0].Interpretation = orders.PartialResult, orders.Abnormal
+		m.On, m.Results.Results[0].Interpretation = orders.PartialResult, labresult.Abnormal
 	})))
-	require.Equal(t, orders.Abnormal, *d.get(o).Interpretation)
+	require.Equal(t, labresult.Abnormal, *d.get(o).Interpretation)
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results = orders.SampleRejected, nil })))
 	got := d.get(o)
 	require.Equal(t, orders.SampleError, got.LowLevel())
@@ -77,20 +78,20 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 func TestCorrectionOfOneIsolate(t *testing.T) {
 	d := newDesk(t)
 	o := d.requisitioned("walk-in")
-	susceptible := func(group, result string, flag orders.Interpretation) orders.LabResult {
-		return orders.LabResult{Name: "Ampicillin", Slug: "ampicillin", LOINC: ptr("18864-9"), Group: group, Result: result, Interpretation: flag}
+	susceptible := func(group, result string, flag labresult.Interpretation) labresult.Result {
+		return labresult.Result{Name: "Ampicillin", Slug: "ampicillin", LOINC: ptr("18864-9"), Group: group, Result: result, Interpretation: flag}
 	}
-	report := func(id string, on orders.Trigger, results ...orders.LabResult) {
+	report := func(id string, on orders.Trigger, results ...labresult.Result) {
 		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
-			m.ID, m.On, m.Results = id, on, &orders.OrderResults{Results: results}
+			m.ID, m.On, m.Results = id, on, &labresult.Report{Results: results}
 		})))
 	}
-	report("1", orders.FinalResult, susceptible("1", "R", orders.Abnormal), susceptible("2", "S", orders.Critical))
-	report("2", orders.CorrectedResult, susceptible("2", "R", orders.Critical))
+	report("1", orders.FinalResult, susceptible("1", "R", labresult.Abnormal), susceptible("2", "S", labresult.Critical))
+	report("2", orders.CorrectedResult, susceptible("2", "R", labresult.Critical))
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "S", *results.Results[0].PreviousResult)
-	report("3", orders.CorrectedResult, susceptible("1", "R", orders.Abnormal), susceptible("2", "R", orders.Critical))
+	report("3", orders.CorrectedResult, susceptible("1", "R", labresult.Abnormal), susceptible("2", "R", labresult.Critical))
 	results, err = d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Nil(t, results.Results[0].PreviousResult, "it was not there before")
@@ -103,8 +104,8 @@ func TestReasonsOfARejectedSample(t *testing.T) {
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On = orders.PartialResult })))
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
-		m.On, m.Detail, m.Results = orders.SampleRejected, orders.SampleStabilityExceeded, &orders.OrderResults{
-			Metadata: orders.ResultsMetadata{Notes: ptr("SAMPLE REJECTED: shipped frozen")}, MissingResults: []orders.MissingResult{{Name: "Iron", Note: ptr("frozen")}},
+		m.On, m.Detail, m.Results = orders.SampleRejected, orders.SampleStabilityExceeded, &labresult.Report{
+			Metadata: labresult.Metadata{Notes: ptr("SAMPLE REJECTED: shipped frozen")}, MissingResults: []labresult.Missing{{Name: "Iron", Note: ptr("frozen")}},
 		}
 	})))
 	got := d.get(o)
@@ -123,11 +124,11 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	d := newDesk(t)
 	o := d.requisitioned("walk-in")
 	began := d.now()
-	iron := orders.LabResult{Name: "Iron", Slug: "iron", Result: "1", Interpretation: orders.Normal}
-	zinc := orders.LabResult{Name: "Zinc", Slug: "zinc", Result: "9", Interpretation: orders.Critical}
+	iron := labresult.Result{Name: "Iron", Slug: "iron", Result: "1", Interpretation: labresult.Normal}
+	zinc := labresult.Result{Name: "Zinc", Slug: "zinc", Result: "9", Interpretation: labresult.Critical}
 	critical := iron
-	critical.Interpretation = orders.Critical
-	report := func(on orders.Trigger, results ...orders.LabResult) {
+	critical.Interpretation = labresult.Critical
+	report := func(on orders.Trigger, results ...labresult.Result) {
 		d.later(time.Hour)
 		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
 	}
@@ -138,8 +139,8 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	report(orders.CorrectedResult, critical)
 	told := d.critical(o)
 	require.Len(t, told, 2)
-	require.Equal(t, orders.ResultPartial, told[0].Status)
-	require.Equal(t, orders.ResultFinal, told[1].Status)
+	require.Equal(t, labresult.Partial, told[0].Status)
+	require.Equal(t, labresult.Final, told[1].Status)
 	for i, hours := range []int{2, 4} {
 		require.Equal(t, began.Add(time.Hour), told[i].CreatedAt.Time)
 		require.Equal(t, began.Add(time.Duration(hours)*time.Hour), told[i].UpdatedAt.Time)
@@ -168,7 +169,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 	o := d.requisitioned("coded")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
 		m.Results.Results = nil
-		m.Results.MissingResults = []orders.MissingResult{{Name: "Sodium", ProviderID: ptr("N001-1"), InferredFailureType: orders.InternalLabFailure}}
+		m.Results.MissingResults = []labresult.Missing{{Name: "Sodium", ProviderID: ptr("N001-1"), InferredFailureType: labresult.InternalLabFailure}}
 	})))
 	got, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
@@ -179,7 +180,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 	again := d.get(orders.Order{ID: d.get(o).OrderTransaction.Orders[1].ID})
 	d.work()
 	require.NoError(t, d.Receive(t.Context(), d.report(again, func(m *orders.Message) {
-		m.Results.Results = []orders.LabResult{{Name: "Sodium", ProviderID: ptr("N001-1"), Result: "140"}}
+		m.Results.Results = []labresult.Result{{Name: "Sodium", ProviderID: ptr("N001-1"), Result: "140"}}
 	})))
 	got, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	require.NoError(t, err)
@@ -195,20 +196,20 @@ func TestFormOfUntypedResults(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
 		m.Results.Results = nil
 		for _, text := range texts {
-			m.Results.Results = append(m.Results.Results, orders.LabResult{Name: text, Result: text})
+			m.Results.Results = append(m.Results.Results, labresult.Result{Name: text, Result: text})
 		}
 	})))
 	got, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	want := []struct {
 		text string
-		kind orders.ResultType
-	}{{"<5", orders.RangeResult}, {">=3", orders.RangeResult}, {"1.5-2", orders.RangeResult}, {"-2 - 3", orders.CommentResult}, {"7", orders.NumericResult}, {"clotted", orders.CommentResult}}
+		kind labresult.Type
+	}{{"<5", labresult.Range}, {">=3", labresult.Range}, {"1.5-2", labresult.Range}, {"-2 - 3", labresult.Comment}, {"7", labresult.Numeric}, {"clotted", labresult.Comment}}
 	for i, w := range want {
 		r := got.Results[i]
 		require.Equal(t, w.text, r.Result)
 		require.Equal(t, w.kind, r.Type)
-		if w.kind == orders.NumericResult {
+		if w.kind == labresult.Numeric {
 			require.Nil(t, r.Notes)
 		} else {
 			require.Equal(t, texts[i], *r.Notes)
@@ -239,7 +240,7 @@ func TestCompareWithRange(t *testing.T) {
 		{value: "9", text: ">3", high: "9", above: no, below: no},
 		{value: "9", text: "adults: below 5"},
 	} {
-		r := orders.LabResult{Type: orders.NumericResult, Result: tc.value, Value: number(tc.value)}
+		r := labresult.Result{Type: labresult.Numeric, Result: tc.value, Value: number(tc.value)}
 		if tc.text != "" {
 			r.ReferenceRange = &tc.text
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // patientMatches returns the team's orders whose patient has the reported name and birth
@@ -154,7 +155,7 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {
-		r.Patient = &ReviewPatient{FirstName: nonEmpty(p.FirstName), LastName: nonEmpty(p.LastName), Gender: nonEmpty(string(p.Gender))}
+		r.Patient = &ReviewPatient{FirstName: rules.NonEmpty(p.FirstName), LastName: rules.NonEmpty(p.LastName), Gender: rules.NonEmpty(string(p.Gender))}
 		if !p.DOB.IsZero() {
 			dob := healthlab.At(p.DOB.At(time.UTC))
 			r.Patient.DOB = &dob
@@ -175,9 +176,9 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	if err != nil {
 		return err
 	}
-	worst, status := Worst(whole.Results.Results), ResultFinal
+	worst, status := labresult.Worst(whole.Results.Results), labresult.Final
 	if m.On == PartialResult {
-		status = ResultPartial
+		status = labresult.Partial
 	}
 	r.Interpretation, r.ResultStatus, r.Subject = &worst, &status, w.subject()
 	var events []healthlab.Event
@@ -200,11 +201,4 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	}
 	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
 	return nil
-}
-
-func nonEmpty(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -39,8 +40,8 @@ func TestResultsThatCannotBeKept(t *testing.T) {
 
 // lost makes a report of one in which a result is missing through the lab's fault.
 func lost(m *orders.Message) {
-	m.Results.MissingResults = []orders.MissingResult{{Name: "Glucose", InferredFailureType: orders.InternalLabFailure,
-		SourceMarkers: []orders.SourceMarker{{MarkerID: 11}}}}
+	m.Results.MissingResults = []labresult.Missing{{Name: "Glucose", InferredFailureType: labresult.InternalLabFailure,
+		SourceMarkers: []labresult.SourceMarker{{MarkerID: 11}}}}
 }
 
 func partial(m *orders.Message) { m.On = orders.PartialResult }
@@ -216,7 +217,7 @@ func TestAcceptedCriticalResult(t *testing.T) {
 	d := newReviewDesk(t)
 	o := d.requisitioned("walk-in", fated("never_again"))
 	r := d.held(d.report(o, bySample, func(m *orders.Message) {
-		m.SampleID, m.Results.Results[0].Interpretation = "", orders.Critical
+		m.SampleID, m.Results.Results[0].Interpretation = "", labresult.Critical
 	}))
 	fetched := d.now()
 	d.later(3 * day)
@@ -236,7 +237,7 @@ func TestAcceptedLatePartial(t *testing.T) {
 	require.Equal(t, orders.Corrected, got.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultCorrected, results.Metadata.Status)
+	require.Equal(t, labresult.Corrected, results.Metadata.Status)
 }
 
 // seen is an order as each of its messages shows it, oldest first.
@@ -291,7 +292,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 	require.Equal(t, orders.Ordered, got.LowLevel(), "kits have no status for it")
 	results, err := d.Results(t.Context(), d.team, got.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+	require.Equal(t, labresult.Partial, results.Metadata.Status)
 	kept, err := d.store.Orders().Get(t.Context(), d.team, got.ID)
 	require.NoError(t, err)
 	require.Zero(t, kept.Lab.Due)
@@ -309,7 +310,7 @@ func TestHeldResultsAreWhole(t *testing.T) {
 		m.Results.Results[0].Result, m.Results.Results[0].Type, m.Results.Results[0].Interpretation = "9", "", ""
 		m.Results.Results[0].ReferenceRange = ptr("3-5")
 	}))
-	require.Equal(t, orders.Abnormal, *r.Interpretation)
+	require.Equal(t, labresult.Abnormal, *r.Interpretation)
 	require.Equal(t, orders.MatchLab{}, r.Lab, "nothing says whose it is")
 	got := d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
 	require.Equal(t, r.Interpretation, got.Interpretation)

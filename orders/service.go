@@ -328,22 +328,6 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 	return page.Orders[0].OrderTransaction.Detail(team), nil
 }
 
-// Results returns what came out of an order so far, partial results included.
-// NotFound before the first report.
-func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID) (OrderResults, error) {
-	r, err := s.store.Get(ctx, team, id)
-	if err != nil {
-		return OrderResults{}, fmt.Errorf("get results: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
-	}
-	if !r.HasResults() {
-		return OrderResults{}, rules.Missing(ResultNotFound, "the order has no result yet")
-	}
-	out := *r.Results
-	t := r.OrderTransaction
-	out.OrderTransaction = &t
-	return out, nil
-}
-
 // Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
 // allow it, cancelled included. The lab is told in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -43,7 +44,7 @@ func TestKitBoundToItsPatient(t *testing.T) {
 	require.Equal(t, levels(all), history(o))
 	require.Equal(t, strings.Fields(all), d.told(o))
 	require.Equal(t, orders.TransactionCompleted, o.OrderTransaction.Status)
-	require.Equal(t, orders.Normal, *o.Interpretation)
+	require.Equal(t, labresult.Normal, *o.Interpretation)
 	require.False(t, *o.HasMissingResults)
 	require.Equal(t, 2, o.WorstCaseResultByDate.Compare(*o.ExpectedResultByDate)+1)
 	results, err := d.Results(t.Context(), d.team, o.ID)
@@ -175,7 +176,7 @@ func TestPartialResults(t *testing.T) {
 	require.Equal(t, orders.PartialResults, o.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+	require.Equal(t, labresult.Partial, results.Metadata.Status)
 	d.later(day)
 	require.Equal(t, strings.Fields("ordered requisition_created partial_results completed"), d.told(o))
 	// A kit has no status for it; it can be read all the same.
@@ -183,7 +184,7 @@ func TestPartialResults(t *testing.T) {
 	require.Equal(t, orders.DeliveredToLab, d.get(kit).LowLevel())
 	results, err = d.Results(t.Context(), d.team, kit.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+	require.Equal(t, labresult.Partial, results.Metadata.Status)
 }
 
 func TestCriticalResultIsToldOnce(t *testing.T) {
@@ -191,7 +192,7 @@ func TestCriticalResultIsToldOnce(t *testing.T) {
 	o := d.placed("walk-in", fated("critical,repeats"))
 	d.later(3 * day)
 	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.told(o))
-	require.Equal(t, orders.Critical, *d.get(o).Interpretation)
+	require.Equal(t, labresult.Critical, *d.get(o).Interpretation)
 }
 
 func TestMissingResults(t *testing.T) {
@@ -202,7 +203,7 @@ func TestMissingResults(t *testing.T) {
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Len(t, results.Results, 2)
-	require.Equal(t, orders.InternalLabFailure, results.MissingResults[0].InferredFailureType)
+	require.Equal(t, labresult.InternalLabFailure, results.MissingResults[0].InferredFailureType)
 }
 
 func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
@@ -455,9 +456,9 @@ func TestSimulateTheOnlyResult(t *testing.T) {
 	d := newDesk(t)
 	o := d.placed("coded")
 	lost := true
-	o, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: orders.Critical, HasMissingResults: &lost})
+	o, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Critical, HasMissingResults: &lost})
 	require.NoError(t, err)
-	require.Equal(t, orders.Critical, *o.Interpretation)
+	require.Equal(t, labresult.Critical, *o.Interpretation)
 	require.True(t, *o.HasMissingResults)
 	require.Len(t, d.critical(o), 1)
 	results, err := d.Results(t.Context(), d.team, o.ID)
@@ -495,22 +496,22 @@ func TestSimulateRules(t *testing.T) {
 	requireRule(t, err, orders.StatusOfOtherMethod, healthlab.Precondition)
 	_, err = d.Simulate(t.Context(), d.team, o.ID, "received.walk_in_test.ordered", orders.SimulationFlags{})
 	requireRule(t, err, orders.StatusNotReachable, healthlab.Precondition)
-	_, err = d.Simulate(t.Context(), d.team, o.ID, "nowhere", orders.SimulationFlags{Interpretation: "x", ResultTypes: []orders.ResultType{"x"}})
+	_, err = d.Simulate(t.Context(), d.team, o.ID, "nowhere", orders.SimulationFlags{Interpretation: "x", ResultTypes: []labresult.Type{"x"}})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 3)
 	_, err = d.Simulate(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, "", orders.SimulationFlags{})
 	require.ErrorIs(t, err, healthlab.NotFound)
 
-	got, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: orders.Critical,
-		ResultTypes: []orders.ResultType{orders.RangeResult, orders.CodedValueResult}, HasMissingResults: ptr(true)})
+	got, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Critical,
+		ResultTypes: []labresult.Type{labresult.Range, labresult.CodedValue}, HasMissingResults: ptr(true)})
 	require.NoError(t, err)
-	require.Equal(t, orders.Critical, *got.Interpretation)
+	require.Equal(t, labresult.Critical, *got.Interpretation)
 	require.True(t, *got.HasMissingResults)
 	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.told(got))
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.RangeResult, results.Results[0].Type)
+	require.Equal(t, labresult.Range, results.Results[0].Type)
 	require.True(t, *results.Results[0].IsAboveMaxRange)
 
 	kit, err := d.PlaceTestkit(t.Context(), d.team, d.kit())

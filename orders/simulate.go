@@ -16,17 +16,18 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // SimulationFlags says what a simulated lab finds.
 type SimulationFlags struct {
 	// Interpretation of the order as a whole; normal if empty.
-	Interpretation Interpretation `json:"interpretation"`
+	Interpretation labresult.Interpretation `json:"interpretation"`
 	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
 	// value with the unit and the reference interval of the marker, or a qualitative
 	// result; the others are numeric, comment and range in turn.
-	ResultTypes []ResultType `json:"result_types"`
+	ResultTypes []labresult.Type `json:"result_types"`
 	// HasMissingResults: one of the expected results is missing.
 	HasMissingResults *bool `json:"has_missing_results"`
 }
@@ -146,10 +147,10 @@ func (f *SimulationFlags) check(final Status) error {
 		}
 	}
 	if f.Interpretation != "" {
-		rules.OneOf(&p, f.Interpretation, Interpretations(), "interpretation")
+		rules.OneOf(&p, f.Interpretation, labresult.Interpretations(), "interpretation")
 	}
 	for i, t := range f.ResultTypes {
-		rules.OneOf(&p, t, []ResultType{NumericResult, RangeResult, CommentResult, CodedValueResult}, "result_types", i)
+		rules.OneOf(&p, t, []labresult.Type{labresult.Numeric, labresult.Range, labresult.Comment, labresult.CodedValue}, "result_types", i)
 	}
 	return p.Err()
 }
@@ -306,16 +307,16 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 // Simulated returns results for an order: those that its markers are expected to
 // bring, or one for each marker of which nothing is known. They are made up, and the
 // same for the same order, flags and report. A partial report has the first half.
-func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
+func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) labresult.Report {
 	due := simulatedDue(o.LabTest, expected)
 	lose := on != PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
 	if lose && len(due) == 1 && flags.Interpretation != "" {
 		// The only one is to be read in some way, so it is another one that is missing.
-		due = append(due, simulatedOne{missing: MissingResult{Name: o.LabTest.Name, Slug: o.LabTest.Slug, SourceMarkers: due[0].missing.SourceMarkers}})
+		due = append(due, simulatedOne{missing: labresult.Missing{Name: o.LabTest.Name, Slug: o.LabTest.Slug, SourceMarkers: due[0].missing.SourceMarkers}})
 	}
-	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}}
+	out := labresult.Report{Metadata: simulatedHead(o, at), Results: []labresult.Result{}}
 	if on != PartialResult {
-		out.MissingResults = []MissingResult{}
+		out.MissingResults = []labresult.Missing{}
 	}
 	t := healthlab.At(at)
 	for i, d := range due {
@@ -323,12 +324,12 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 			break
 		}
 		if lose && i == len(due)-1 {
-			d.missing.InferredFailureType = InternalLabFailure
+			d.missing.InferredFailureType = labresult.InternalLabFailure
 			out.MissingResults = append(out.MissingResults, d.missing)
 			continue
 		}
-		reading := Normal
-		if flags.Interpretation == UnknownInterpretation || i == 0 && flags.Interpretation != "" {
+		reading := labresult.Normal
+		if flags.Interpretation == labresult.UnknownInterpretation || i == 0 && flags.Interpretation != "" {
 			reading = flags.Interpretation // one that is normal would be better than unknown
 		}
 		seed := hash(o.ID.String(), d.missing.Slug, string(on))
@@ -339,10 +340,10 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 		case known:
 			types = marker.types()
 		default:
-			types = []ResultType{NumericResult, CommentResult, RangeResult}
+			types = []labresult.Type{labresult.Numeric, labresult.Comment, labresult.Range}
 		}
 		r := simulatedResult(types[i%len(types)], reading, seed)
-		if known && !marker.qualitative && r.Type == NumericResult {
+		if known && !marker.qualitative && r.Type == labresult.Numeric {
 			r = marker.result(reading, seed)
 			d.unit = r.Unit
 		}
@@ -353,41 +354,41 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 	}
 	out.Metadata.DateCollected, out.Metadata.DateReceived = dayText(at), dayText(at)
 	if o.SampleID != nil {
-		when := &TimestampWithOffset{Timestamp: t}
-		out.SampleInformation = map[string]SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: when, DateReceived: when, DateReported: when}}
+		when := &labresult.TimestampWithOffset{Timestamp: t}
+		out.SampleInformation = map[string]labresult.SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: when, DateReceived: when, DateReported: when}}
 	}
 	return out
 }
 
 // simulatedOne is a result that is due, told as one that is missing.
 type simulatedOne struct {
-	missing MissingResult
+	missing labresult.Missing
 	unit    *string
 }
 
 func simulatedDue(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []simulatedOne {
 	var due []simulatedOne
 	for _, m := range t.Markers {
-		source := []SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
+		source := []labresult.SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
 		for _, e := range expected[m.ID] {
-			d := simulatedOne{MissingResult{Name: e.Name, Slug: e.Slug, ProviderID: e.ProviderID, SourceMarkers: source}, m.Unit}
+			d := simulatedOne{labresult.Missing{Name: e.Name, Slug: e.Slug, ProviderID: e.ProviderID, SourceMarkers: source}, m.Unit}
 			if e.LOINC != nil {
 				d.missing.LOINC, d.missing.LOINCSlug, d.unit = &e.LOINC.Code, &e.LOINC.Slug, e.LOINC.Unit
 			}
 			due = append(due, d)
 		}
 		if len(expected[m.ID]) == 0 {
-			due = append(due, simulatedOne{MissingResult{Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source}, m.Unit})
+			due = append(due, simulatedOne{labresult.Missing{Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source}, m.Unit})
 		}
 	}
 	if len(due) == 0 {
-		due = append(due, simulatedOne{missing: MissingResult{Name: t.Name, Slug: t.Slug}})
+		due = append(due, simulatedOne{missing: labresult.Missing{Name: t.Name, Slug: t.Slug}})
 	}
 	return due
 }
 
-func simulatedHead(o *Order, at time.Time) ResultsMetadata {
-	h := ResultsMetadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
+func simulatedHead(o *Order, at time.Time) labresult.Metadata {
+	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {
 		h.Age, h.DOB = strconv.Itoa(people.Age(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
 	}
@@ -402,27 +403,27 @@ func simulatedHead(o *Order, at time.Time) ResultsMetadata {
 
 // simulatedResult makes up one result of an unknown marker. Its reference range is 3.0 to
 // 7.0.
-func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResult {
+func simulatedResult(t labresult.Type, reading labresult.Interpretation, seed uint64) labresult.Result {
 	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}
 	span, above, below := "3.0-7.0", false, false
-	r := LabResult{Type: t, Value: &none, Interpretation: reading, SourceInterpretation: "N"}
+	r := labresult.Result{Type: t, Value: &none, Interpretation: reading, SourceInterpretation: "N"}
 	value := tenth(30 + seed%41)
 	switch reading {
-	case Abnormal:
+	case labresult.Abnormal:
 		value, above, r.SourceInterpretation = tenth(71+seed%20), true, "H"
-	case Critical:
+	case labresult.Critical:
 		value, above, r.SourceInterpretation = tenth(150+seed%20), true, "HH"
-	case UnknownInterpretation:
+	case labresult.UnknownInterpretation:
 		r.SourceInterpretation = ""
 	default:
 	}
 	switch t {
-	case NumericResult:
+	case labresult.Numeric:
 		r.Result, r.Value = value.String(), &value
 		r.ReferenceRange, r.MinRangeValue, r.MaxRangeValue = &span, &low, &high
 		r.IsAboveMaxRange, r.IsBelowMinRange = &above, &below
-	case RangeResult:
+	case labresult.Range:
 		under := "<" + high.String()
 		r.Result, r.ReferenceRange, r.MaxRangeValue, r.IsAboveMaxRange = "<"+low.String(), &under, &high, &above
 		if above {
@@ -430,7 +431,7 @@ func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResul
 		}
 		text := r.Result
 		r.Notes = &text
-	case CodedValueResult:
+	case labresult.CodedValue:
 		r.Result = "NOT_DETECTED"
 		if above {
 			r.Result = "DETECTED"

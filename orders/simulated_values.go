@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // simulatedMarker is how a simulated laboratory reports a marker. The reference intervals are
@@ -31,17 +32,17 @@ func simulatedOf(loinc, unit *string) (simulatedMarker, bool) {
 }
 
 // types are the result types of the marker where a simulation does not name any.
-func (m simulatedMarker) types() []ResultType {
+func (m simulatedMarker) types() []labresult.Type {
 	if m.qualitative {
-		return []ResultType{CodedValueResult}
+		return []labresult.Type{labresult.CodedValue}
 	}
-	return []ResultType{NumericResult}
+	return []labresult.Type{labresult.Numeric}
 }
 
 // result makes up a numeric result with the reference interval of the marker. An abnormal one
 // is anywhere from borderline, the last digit beyond the interval, to half a span beyond it. A
 // seed gives the same result each time.
-func (m simulatedMarker) result(reading Interpretation, seed uint64) LabResult {
+func (m simulatedMarker) result(reading labresult.Interpretation, seed uint64) labresult.Result {
 	number := func(f float64) catalogue.Number {
 		return catalogue.Number{Decimal: decimal.NewFromFloat(f).Round(m.digits)}
 	}
@@ -50,30 +51,30 @@ func (m simulatedMarker) result(reading Interpretation, seed uint64) LabResult {
 	low, high := m.low, m.high
 	span := high - low
 	step := math.Pow10(-int(m.digits)) // the least that is told apart
-	r := LabResult{Type: NumericResult, Interpretation: reading, SourceInterpretation: "N"}
+	r := labresult.Result{Type: labresult.Numeric, Interpretation: reading, SourceInterpretation: "N"}
 	above, below := false, false
 	var value float64
 	switch {
 	case high == 0: // only a lower bound
 		value = low * (1.1 + 0.8*part)
 		switch reading {
-		case Abnormal:
+		case labresult.Abnormal:
 			value, below, r.SourceInterpretation = low-max(step, low*0.35*part), true, "L"
-		case Critical:
+		case labresult.Critical:
 			value, below, r.SourceInterpretation = m.critical*(0.6+0.4*part), true, "LL"
 		default:
 		}
 	default:
 		value = low + span*(0.15+0.7*part)
 		switch reading {
-		case Abnormal:
+		case labresult.Abnormal:
 			value, above, r.SourceInterpretation = high+max(step, min(span, m.critical-high)*0.5*part), true, "H"
-		case Critical:
+		case labresult.Critical:
 			value, above, r.SourceInterpretation = m.critical*(1+0.1*part), true, "HH"
 		default:
 		}
 	}
-	if reading == UnknownInterpretation {
+	if reading == labresult.UnknownInterpretation {
 		r.SourceInterpretation = ""
 	}
 	v := number(value)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // A made-up value lies inside, outside or far outside of the reference interval of its
@@ -21,13 +22,13 @@ func TestSimulatedValuesFitTheMarker(t *testing.T) {
 		expected := map[int][]catalogue.ExpectedResult{1: {{Name: tc.loinc, LOINC: &catalogue.LOINC{Code: tc.loinc, Unit: &tc.unit}}}}
 		for i := range 200 {
 			o := orders.Order{ID: orders.OrderID{UUID: id(fmt.Sprint(i))}, LabTest: catalogue.LabTest{Markers: []catalogue.Marker{marker}}}
-			for _, reading := range []orders.Interpretation{orders.Normal, orders.Abnormal, orders.Critical} {
+			for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical} {
 				r := orders.Simulated(&o, expected, orders.SimulationFlags{Interpretation: reading}, orders.FinalResult, noon).Results[0]
 				require.Equal(t, tc.span, *r.ReferenceRange)
 				require.Equal(t, tc.unit, *r.Unit)
 				above := r.MaxRangeValue != nil && r.Value.GreaterThan(r.MaxRangeValue.Decimal)
 				below := r.MinRangeValue != nil && r.Value.LessThan(r.MinRangeValue.Decimal)
-				require.Equal(t, reading != orders.Normal, above || below, "%s is %s: %s", tc.loinc, reading, r.Result)
+				require.Equal(t, reading != labresult.Normal, above || below, "%s is %s: %s", tc.loinc, reading, r.Result)
 				require.Equal(t, above, r.IsAboveMaxRange != nil && *r.IsAboveMaxRange)
 				require.Equal(t, below, r.IsBelowMinRange != nil && *r.IsBelowMinRange)
 			}
@@ -36,6 +37,6 @@ func TestSimulatedValuesFitTheMarker(t *testing.T) {
 	o := orders.Order{LabTest: catalogue.LabTest{Markers: []catalogue.Marker{{ID: 1}}}}
 	expected := map[int][]catalogue.ExpectedResult{1: {{LOINC: &catalogue.LOINC{Code: "94500-6"}}}}
 	r := orders.Simulated(&o, expected, orders.SimulationFlags{}, orders.FinalResult, noon).Results[0]
-	require.Equal(t, orders.CodedValueResult, r.Type)
+	require.Equal(t, labresult.CodedValue, r.Type)
 	require.Equal(t, "NOT_DETECTED", r.Result)
 }

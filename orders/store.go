@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -42,7 +43,7 @@ type Record struct {
 	Messages []string
 	// Results is what the lab reported; nil before the first report, and after the lab
 	// could not use the sample.
-	Results *OrderResults
+	Results *labresult.Report
 	// ReportedAt is when the first report came; zero before it.
 	ReportedAt time.Time
 	// Files are the laboratory's own reports that are kept, by id, oldest first;

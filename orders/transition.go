@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Step is one thing that happens to an order, with all that the rules need to know
@@ -28,7 +29,7 @@ type Step struct {
 	// nowhere.
 	FormURL string
 	// Corrected are the markers that a corrected report changed.
-	Corrected []CorrectedMarker
+	Corrected []labresult.CorrectedMarker
 }
 
 // TransitionError says that a trigger makes no sense where an order stands. It

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // RawResultID names a result that matched no order for certain.
@@ -96,11 +97,11 @@ type UnmatchedResult struct {
 	// Reason says the same in words.
 	Reason string `json:"reason"`
 	// Patient is whom the lab reports; null if it names none.
-	Patient        *ReviewPatient  `json:"patient"`
-	Lab            MatchLab        `json:"lab"`
-	Markers        []MatchMarker   `json:"markers"`
-	Interpretation *Interpretation `json:"interpretation"`
-	ResultStatus   *ResultStatus   `json:"result_status"`
+	Patient        *ReviewPatient            `json:"patient"`
+	Lab            MatchLab                  `json:"lab"`
+	Markers        []MatchMarker             `json:"markers"`
+	Interpretation *labresult.Interpretation `json:"interpretation"`
+	ResultStatus   *labresult.Status         `json:"result_status"`
 	// Note is the reviewer's.
 	Note             *string           `json:"note"`
 	ResolutionAction *ReviewAction     `json:"resolution_action"`

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -32,8 +33,8 @@ func newReviewDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 func (d *desk) report(o orders.Order, edit ...func(*orders.Message)) orders.Message {
 	m := orders.Message{
 		ID: uuid.NewString(), Team: d.team, Order: o.ID, On: orders.FinalResult, At: d.now(), Lab: o.LabTest.Lab.Slug,
-		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1", Type: orders.NumericResult,
-			Interpretation: orders.Normal, ProviderID: o.LabTest.Markers[0].ProviderID}}},
+		Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1", Type: labresult.Numeric,
+			Interpretation: labresult.Normal, ProviderID: o.LabTest.Markers[0].ProviderID}}},
 	}
 	if o.SampleID != nil {
 		m.SampleID = *o.SampleID
@@ -106,10 +107,10 @@ func TestResultsAreJudged(t *testing.T) {
 		{"specimen and patient", nil, []func(*orders.Message){bySample}, ""},
 		{"name in another case", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
 		{"patient in the report's head", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
-			m.Patient, m.Results.Metadata = nil, orders.ResultsMetadata{Patient: "ROE, ANA", DOB: "19840509"}
+			m.Patient, m.Results.Metadata = nil, labresult.Metadata{Patient: "ROE, ANA", DOB: "19840509"}
 		}}, ""},
 		{"birth date that can be read as two", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
-			m.Patient, m.Results.Metadata = nil, orders.ResultsMetadata{Patient: "Ana Roe", DOB: "05/09/1984"}
+			m.Patient, m.Results.Metadata = nil, labresult.Metadata{Patient: "Ana Roe", DOB: "05/09/1984"}
 		}}, orders.MatchSampleMismatch},
 		{"specimen alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
 		{"swapped birth date", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, orders.MatchSampleMismatch},
@@ -488,8 +489,8 @@ func TestMatchTestRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rules, 8)
 	for _, rule := range rules {
-		for _, status := range []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial} {
-			req := matchtest.Request{Case: rule.Case, OrderSource: matchtest.Managed, ResultStatus: status, Interpretation: orders.Abnormal}
+		for _, status := range []labresult.Status{labresult.Final, labresult.Partial} {
+			req := matchtest.Request{Case: rule.Case, OrderSource: matchtest.Managed, ResultStatus: status, Interpretation: labresult.Abnormal}
 			if rule.Case == orders.MatchWrongCollection {
 				req.OrderSource, req.Orders = matchtest.Provided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
 			}

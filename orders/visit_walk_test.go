@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // TestRandomVisits mixes bookings, reschedules and cancellations with what happens to
@@ -144,7 +145,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				on := rapid.SampledFrom([]orders.Trigger{orders.PartialResult, orders.FinalResult, orders.CorrectedResult, orders.SampleRejected}).Draw(rt, "on")
 				m := orders.Message{ID: fmt.Sprint("result ", news), Team: d.team, Order: some().ID, On: on, At: d.now()}
 				if on != orders.SampleRejected {
-					m.Results = &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1"}}}
+					m.Results = &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}
 				}
 				require.NoError(rt, d.Receive(t.Context(), m))
 			},
@@ -340,7 +341,7 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 func (d *desk) partly(o orders.Order) orders.Message {
 	return orders.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
 		Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: patient().DOB},
-		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
+		Results: &labresult.Report{Results: []labresult.Result{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
 }
 
 // What is told of an order names no appointment that the same step ends.

@@ -2,13 +2,13 @@ package hl7
 
 import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // term reads a coded value with all of its codes; nil if there is none.
-func term(p er7.Part) *orders.Coded {
+func term(p er7.Part) *labresult.Coded {
 	c := p.Coded()
-	out := orders.Coded{Text: c.Display(), Codes: codesOf(c)}
+	out := labresult.Coded{Text: c.Display(), Codes: codesOf(c)}
 	if out.Text == "" && out.Codes == nil {
 		return nil
 	}
@@ -16,8 +16,8 @@ func term(p er7.Part) *orders.Coded {
 }
 
 // terms reads the coded values of a field that repeats.
-func terms(p er7.Part) []orders.Coded {
-	var out []orders.Coded
+func terms(p er7.Part) []labresult.Coded {
+	var out []labresult.Coded
 	for _, one := range p.Repetitions() {
 		if t := term(one); t != nil {
 			out = append(out, *t)
@@ -27,11 +27,11 @@ func terms(p er7.Part) []orders.Coded {
 }
 
 // codesOf returns what a coded value has besides its text.
-func codesOf(c er7.Coded) []orders.Code {
-	var out []orders.Code
+func codesOf(c er7.Coded) []labresult.Code {
+	var out []labresult.Code
 	for _, code := range c.Codes {
 		if code.Code != "" || code.Text != "" && code.Text != c.Display() {
-			out = append(out, orders.Code(code))
+			out = append(out, labresult.Code(code))
 		}
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -41,7 +42,7 @@ func reportOf(t *testing.T, name string) orders.Message {
 	return told[0]
 }
 
-func codedText(c orders.Coded) string {
+func codedText(c labresult.Coded) string {
 	text := c.Text
 	for _, code := range c.Codes {
 		text += " " + code.System + ":" + code.Code
@@ -49,7 +50,7 @@ func codedText(c orders.Coded) string {
 	return text
 }
 
-func codedTexts(list []orders.Coded) []string {
+func codedTexts(list []labresult.Coded) []string {
 	var out []string
 	for _, c := range list {
 		out = append(out, codedText(c))
@@ -78,7 +79,7 @@ func TestCulture(t *testing.T) {
 		"2 Ciprofloxacin 0.5 of 2 Klebsiella pneumoniae in F1",
 	}, got)
 	isolate := m.Results.Results[0]
-	require.Equal(t, []orders.Code{{Code: "112283007", Text: "Escherichia coli", System: "SCT"}, {Code: "ECOLI", Text: "E. coli", System: "L"}}, isolate.Codes)
+	require.Equal(t, []labresult.Code{{Code: "112283007", Text: "Escherichia coli", System: "SCT"}, {Code: "ECOLI", Text: "E. coli", System: "L"}}, isolate.Codes)
 	require.Equal(t, []string{"Culture L:CULT", "MALDI-TOF 99NL:MALDI"}, codedTexts(isolate.Methods))
 	require.Equal(t, "Confirmed by repeat", *isolate.Notes)
 	require.Equal(t, "Microorganism identified LN:11475-1 L:ORG", codedText(*m.Results.Results[2].Parent.Result))
@@ -108,12 +109,12 @@ func TestMissingResults(t *testing.T) {
 		got[r.Name] = [2]string{string(r.InferredFailureType), note}
 	}
 	require.Equal(t, map[string][2]string{
-		"Iron":                  {string(orders.UnknownFailure), "TNP"},
-		"Iron binding capacity": {string(orders.QuantityNotSufficientFailure), "QNS"},
-		"Unsaturated capacity":  {string(orders.CollectionProcessFailure), "CANC: hemolyzed"},
-		"Transferrin":           {string(orders.CollectionProcessFailure), "Test not performed\nTube clotted"},
-		"Iron saturation":       {string(orders.UnknownFailure), ""},
-		"Iron panel":            {string(orders.UnknownFailure), ""},
+		"Iron":                  {string(labresult.UnknownFailure), "TNP"},
+		"Iron binding capacity": {string(labresult.QuantityNotSufficientFailure), "QNS"},
+		"Unsaturated capacity":  {string(labresult.CollectionProcessFailure), "CANC: hemolyzed"},
+		"Transferrin":           {string(labresult.CollectionProcessFailure), "Test not performed\nTube clotted"},
+		"Iron saturation":       {string(labresult.UnknownFailure), ""},
+		"Iron panel":            {string(labresult.UnknownFailure), ""},
 	}, got)
 }
 
@@ -145,7 +146,7 @@ func TestNotCalculated(t *testing.T) {
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|||CM", ferrF, "OBX|1|ST|2276-4^Ferritin^LN||Unable to calculate||||||F")))
 	m := b.told()[0]
 	require.Equal(t, orders.FinalResult, m.On)
-	require.Equal(t, orders.MissingResultCalcFailure, m.Results.MissingResults[0].InferredFailureType)
+	require.Equal(t, labresult.MissingResultCalcFailure, m.Results.MissingResults[0].InferredFailureType)
 }
 
 // An empty result that is not final may still come.
@@ -177,7 +178,7 @@ func TestRejectedSampleOfOneTest(t *testing.T) {
 	require.Equal(t, "one tube was frozen", *m.Results.Metadata.Notes)
 	require.Len(t, m.Results.MissingResults, 1)
 	require.Equal(t, "Broken container", *m.Results.MissingResults[0].Note)
-	require.Equal(t, orders.DropOffFailure, m.Results.MissingResults[0].InferredFailureType)
+	require.Equal(t, labresult.DropOffFailure, m.Results.MissingResults[0].InferredFailureType)
 	require.Equal(t, []string{"Broken container HL70490:RB"}, codedTexts(m.Results.SampleInformation["S3"].RejectReasons))
 }
 

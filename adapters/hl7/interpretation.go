@@ -4,25 +4,25 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // flags is what the standard's abnormal flags mean.
-var flags = map[string]orders.Interpretation{
-	"N": orders.Normal, "NEG": orders.Normal, "ND": orders.Normal, "NR": orders.Normal,
-	"S": orders.Normal, "MS": orders.Normal, "VS": orders.Normal,
-	"L": orders.Abnormal, "H": orders.Abnormal, "A": orders.Abnormal, "<": orders.Abnormal, ">": orders.Abnormal,
-	"LU": orders.Abnormal, "HU": orders.Abnormal, "LX": orders.Abnormal, "HX": orders.Abnormal, "TOX": orders.Abnormal,
-	"POS": orders.Abnormal, "DET": orders.Abnormal, "IND": orders.Abnormal, "RR": orders.Abnormal, "WR": orders.Abnormal,
-	"R": orders.Abnormal, "I": orders.Abnormal, "NS": orders.Abnormal, "SDD": orders.Abnormal,
-	"LL": orders.Critical, "HH": orders.Critical, "AA": orders.Critical,
+var flags = map[string]labresult.Interpretation{
+	"N": labresult.Normal, "NEG": labresult.Normal, "ND": labresult.Normal, "NR": labresult.Normal,
+	"S": labresult.Normal, "MS": labresult.Normal, "VS": labresult.Normal,
+	"L": labresult.Abnormal, "H": labresult.Abnormal, "A": labresult.Abnormal, "<": labresult.Abnormal, ">": labresult.Abnormal,
+	"LU": labresult.Abnormal, "HU": labresult.Abnormal, "LX": labresult.Abnormal, "HX": labresult.Abnormal, "TOX": labresult.Abnormal,
+	"POS": labresult.Abnormal, "DET": labresult.Abnormal, "IND": labresult.Abnormal, "RR": labresult.Abnormal, "WR": labresult.Abnormal,
+	"R": labresult.Abnormal, "I": labresult.Abnormal, "NS": labresult.Abnormal, "SDD": labresult.Abnormal,
+	"LL": labresult.Critical, "HH": labresult.Critical, "AA": labresult.Critical,
 }
 
 // interpret maps the laboratory's flags: the worst of them counts. Without a flag,
 // the range decides, where it can.
-func (r *reader) interpret(l *orders.LabResult, f er7.Part) {
+func (r *reader) interpret(l *labresult.Result, f er7.Part) {
 	var own []string
-	worst := []orders.LabResult{}
+	worst := []labresult.Result{}
 	for _, p := range f.Repetitions() {
 		flag := p.Text()
 		if flag == "" {
@@ -32,22 +32,22 @@ func (r *reader) interpret(l *orders.LabResult, f er7.Part) {
 		mapped, ok := r.opts.Flags[flag]
 		if !ok {
 			if mapped, ok = flags[strings.ToUpper(flag)]; !ok {
-				mapped = orders.UnknownInterpretation
+				mapped = labresult.UnknownInterpretation
 			}
 		}
-		worst = append(worst, orders.LabResult{Interpretation: mapped})
+		worst = append(worst, labresult.Result{Interpretation: mapped})
 	}
 	l.SourceInterpretation = strings.Join(own, ",")
-	l.Interpretation = orders.Worst(worst)
+	l.Interpretation = labresult.Worst(worst)
 	if len(own) > 0 {
 		return
 	}
 	above, below := l.IsAboveMaxRange, l.IsBelowMinRange
 	switch {
 	case above != nil && *above, below != nil && *below:
-		l.Interpretation = orders.Abnormal
+		l.Interpretation = labresult.Abnormal
 	case above != nil && below != nil,
 		above != nil && l.MinRangeValue == nil, below != nil && l.MaxRangeValue == nil:
-		l.Interpretation = orders.Normal
+		l.Interpretation = labresult.Normal
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Journal stores the messages to and from one laboratory. All methods are safe for
@@ -56,7 +57,7 @@ type Dossier struct {
 type Test struct {
 	// Code is what it was ordered by.
 	Code   string
-	Marker orders.SourceMarker
+	Marker labresult.SourceMarker
 }
 
 // Delivery is one message as it came in. Printing or logging it shows nothing.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // statusMessages returns the messages to the orders.Service that follow from a status
@@ -114,7 +115,7 @@ func (d *Dossier) updateReport(tests []TestReport, changed bool) {
 
 // digestOf returns the same text for messages that say the same. It leaves out the head of
 // the report but for its notes, since the head changes with every message.
-func digestOf(done, stopped bool, r *orders.OrderResults) string {
+func digestOf(done, stopped bool, r *labresult.Report) string {
 	b := make([]byte, 0, 4096)
 	add := func(parts ...string) {
 		for _, p := range parts {
@@ -122,7 +123,7 @@ func digestOf(done, stopped bool, r *orders.OrderResults) string {
 		}
 	}
 	add(strconv.FormatBool(done), strconv.FormatBool(stopped))
-	coded := func(name string, list ...orders.Coded) {
+	coded := func(name string, list ...labresult.Coded) {
 		for _, c := range list {
 			add(name, c.Text)
 			for _, code := range c.Codes {
@@ -135,7 +136,7 @@ func digestOf(done, stopped bool, r *orders.OrderResults) string {
 		for _, l := range r.Results {
 			add("result", l.Name, l.Result, string(l.Type), text(l.Unit), text(l.Notes), text(l.ReferenceRange), string(l.Interpretation),
 				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory), l.Group)
-			coded("codes", orders.Coded{Codes: l.Codes})
+			coded("codes", labresult.Coded{Codes: l.Codes})
 			coded("method", l.Methods...)
 			if p := l.Parent; p != nil {
 				add("parent", p.PlacerNumber, p.FillerNumber, p.Group, p.Value)
@@ -150,12 +151,12 @@ func digestOf(done, stopped bool, r *orders.OrderResults) string {
 		for _, id := range slices.Sorted(maps.Keys(r.SampleInformation)) {
 			sample := r.SampleInformation[id]
 			add("sample", id)
-			for _, c := range []*orders.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite} {
+			for _, c := range []*labresult.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite} {
 				if c != nil {
 					coded("specimen", *c)
 				}
 			}
-			for _, list := range [][]orders.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons} {
+			for _, list := range [][]labresult.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons} {
 				coded("list", list...)
 			}
 			if c := sample.ClinicalInformation; c != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // rejected reports whether the laboratory reports no result of any test, and says that it
@@ -16,8 +17,8 @@ func (d *Dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
 	for key, t := range s.Tests {
-		failure, _ := s.why(orders.LabResult{}, t)
-		lost[key] = t.Status == "X" || lost[key] && failure != orders.UnknownFailure
+		failure, _ := s.why(labresult.Result{}, t)
+		lost[key] = t.Status == "X" || lost[key] && failure != labresult.UnknownFailure
 	}
 	for _, h := range s.Results {
 		t := s.Tests[h.Test]
@@ -25,7 +26,7 @@ func (d *Dossier) rejected() bool {
 			continue
 		}
 		failure, _ := s.why(h.Result, t)
-		if !h.absent() || failure == orders.MissingResultCalcFailure || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
+		if !h.absent() || failure == labresult.MissingResultCalcFailure || h.Status != "X" && h.Result.Result == "" && failure == labresult.UnknownFailure {
 			return false // nothing is wrong with the sample
 		}
 		lost[h.Test] = true
@@ -50,7 +51,7 @@ func (d *Dossier) rejectDetail() orders.StatusDetail {
 	}
 	unreported := s.unreported()
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
-		if _, detail := s.why(orders.LabResult{}, s.Tests[key]); unreported[key] && detail != "" {
+		if _, detail := s.why(labresult.Result{}, s.Tests[key]); unreported[key] && detail != "" {
 			return detail
 		}
 	}
@@ -87,8 +88,8 @@ func (s *State) unreported() map[string]bool {
 	return out
 }
 
-func (s *State) missing(r orders.LabResult, t HeldTest) orders.MissingResult {
-	out := orders.MissingResult{
+func (s *State) missing(r labresult.Result, t HeldTest) labresult.Missing {
+	out := labresult.Missing{
 		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
 		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Parent: r.Parent, Note: optional(s.note(r, t)),
 	}
@@ -98,7 +99,7 @@ func (s *State) missing(r orders.LabResult, t HeldTest) orders.MissingResult {
 
 // note returns the laboratory's words on a missing result, and the next reason if they are
 // one word, such as TNP.
-func (s *State) note(r orders.LabResult, t HeldTest) string {
+func (s *State) note(r labresult.Result, t HeldTest) string {
 	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
 	if len(strings.Fields(own)) > 1 {
 		return own
@@ -116,19 +117,19 @@ func (s *State) note(r orders.LabResult, t HeldTest) string {
 const longestReason = 1000
 
 // why infers from the laboratory's words why a result of a test is missing.
-func (s *State) why(r orders.LabResult, t HeldTest) (failure orders.FailureType, detail orders.StatusDetail) {
+func (s *State) why(r labresult.Result, t HeldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
 	for _, words := range s.reasons(r, t) {
-		if failure, detail = reason(words); failure != orders.UnknownFailure {
+		if failure, detail = reason(words); failure != labresult.UnknownFailure {
 			break
 		}
 	}
-	return cmp.Or(failure, orders.UnknownFailure), detail
+	return cmp.Or(failure, labresult.UnknownFailure), detail
 }
 
 // reasons are the laboratory's words on why a result of a test is missing, the nearest first.
-func (s *State) reasons(r orders.LabResult, t HeldTest) []string {
+func (s *State) reasons(r labresult.Result, t HeldTest) []string {
 	out := []string{text(r.Notes), r.Result, t.Notes}
-	for _, data := range append([]orders.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
+	for _, data := range append([]labresult.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
 		for _, why := range data.RejectReasons {
 			out = append(out, why.Text)
 		}
@@ -144,9 +145,9 @@ func (h HeldResult) absent() bool {
 
 // notPerformed reports whether the text of a result, or one of its codes, says that the test
 // was not performed.
-func notPerformed(r orders.LabResult) bool {
+func notPerformed(r labresult.Result) bool {
 	says := func(words string) bool { return absence.MatchString(strings.TrimLeft(words, " *-(")) }
-	return r.Type == orders.CommentResult && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c orders.Code) bool { return says(c.Code) || says(c.Text) }))
+	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
 // absence matches the words for a test that was not performed.
@@ -155,7 +156,7 @@ var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL
 	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
 
 // reason infers from a laboratory's words why a result is missing.
-func reason(words string) (orders.FailureType, orders.StatusDetail) {
+func reason(words string) (labresult.FailureType, orders.StatusDetail) {
 	words = strings.ToLower(words)
 	for _, r := range reasons {
 		for _, w := range r.words {
@@ -164,24 +165,24 @@ func reason(words string) (orders.FailureType, orders.StatusDetail) {
 			}
 		}
 	}
-	return orders.UnknownFailure, ""
+	return labresult.UnknownFailure, ""
 }
 
 // reasons maps words in notes on missing results to causes. The first match counts.
 var reasons = []struct {
 	words   []string
-	failure orders.FailureType
+	failure labresult.FailureType
 	detail  orders.StatusDetail
 }{
-	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // the patient is not certain
-	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, orders.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
-	{[]string{"hemoly", "haemoly"}, orders.CollectionProcessFailure, orders.SampleHemolyzed},
-	{[]string{"contaminat"}, orders.CollectionProcessFailure, orders.SampleContaminated},
-	{[]string{"stability", "too old", "expired", "thawed", "frozen", "temperature"}, orders.DropOffFailure, orders.SampleStabilityExceeded},
-	{[]string{"clotted", "wrong tube", "improper", "not centrifuged"}, orders.CollectionProcessFailure, orders.SampleImproperCollection},
-	{[]string{"lab accident", "laboratory accident", "lab error", "laboratory error"}, orders.InternalLabFailure, ""},
-	{[]string{"leak", "broken"}, orders.DropOffFailure, ""},
-	{[]string{"unable to calculate", "not calculated", "cannot be calculated"}, orders.MissingResultCalcFailure, ""},
-	{[]string{"duplicate"}, orders.NonFailure, ""},
-	{[]string{"not ordered", "order entry"}, orders.OrderEntryFailure, ""},
+	{[]string{"mislabel", "unlabel"}, labresult.CollectionProcessFailure, ""}, // the patient is not certain
+	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, labresult.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
+	{[]string{"hemoly", "haemoly"}, labresult.CollectionProcessFailure, orders.SampleHemolyzed},
+	{[]string{"contaminat"}, labresult.CollectionProcessFailure, orders.SampleContaminated},
+	{[]string{"stability", "too old", "expired", "thawed", "frozen", "temperature"}, labresult.DropOffFailure, orders.SampleStabilityExceeded},
+	{[]string{"clotted", "wrong tube", "improper", "not centrifuged"}, labresult.CollectionProcessFailure, orders.SampleImproperCollection},
+	{[]string{"lab accident", "laboratory accident", "lab error", "laboratory error"}, labresult.InternalLabFailure, ""},
+	{[]string{"leak", "broken"}, labresult.DropOffFailure, ""},
+	{[]string{"unable to calculate", "not calculated", "cannot be calculated"}, labresult.MissingResultCalcFailure, ""},
+	{[]string{"duplicate"}, labresult.NonFailure, ""},
+	{[]string{"not ordered", "order entry"}, labresult.OrderEntryFailure, ""},
 }

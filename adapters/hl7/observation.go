@@ -8,8 +8,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -34,7 +34,7 @@ func (r *reader) observation(s er7.Segment) {
 		status = t.Status
 	}
 	kind := s.Field(2).Text()
-	result := orders.LabResult{Name: coded.Display(), Group: s.Field(4).Whole(), Methods: terms(s.Field(17)), Parent: t.Parent}
+	result := labresult.Result{Name: coded.Display(), Group: s.Field(4).Whole(), Methods: terms(s.Field(17)), Parent: t.Parent}
 	result.Slug = slug(result.Name)
 	r.codes(&result, coded)
 	if loinc, ok := coded.In("LN", "LOINC"); ok && loinc.Text != "" && coded.Original == "" {
@@ -82,7 +82,7 @@ func (r *reader) observation(s er7.Segment) {
 }
 
 // notes makes room for comments on a result.
-func notes(l *orders.LabResult) *string {
+func notes(l *labresult.Result) *string {
 	if l.Notes == nil {
 		l.Notes = new(string)
 	}
@@ -93,7 +93,7 @@ func notes(l *orders.LabResult) *string {
 func lines(kind string) bool { return kind == "TX" || kind == "FT" }
 
 // codes finds the result's code at the laboratory and its LOINC code.
-func (r *reader) codes(l *orders.LabResult, c er7.Coded) {
+func (r *reader) codes(l *labresult.Result, c er7.Coded) {
 	if loinc, ok := c.In("LN", "LOINC"); ok {
 		l.LOINC = optional(loinc.Code)
 	}
@@ -112,8 +112,8 @@ func (r *reader) codes(l *orders.LabResult, c er7.Coded) {
 }
 
 // value reads a result by its type.
-func value(l *orders.LabResult, kind string, f er7.Part) {
-	l.Type, l.Value = orders.CommentResult, minusOne()
+func value(l *labresult.Result, kind string, f er7.Part) {
+	l.Type, l.Value = labresult.Comment, minusOne()
 	if f.Empty() || f.Null() {
 		return
 	}
@@ -135,9 +135,9 @@ func value(l *orders.LabResult, kind string, f er7.Part) {
 	}
 	compact := strings.ReplaceAll(l.Result, " ", "")
 	if n, err := catalogue.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
-		l.Type, l.Result, l.Value = orders.NumericResult, strings.TrimPrefix(compact, "+"), &n
+		l.Type, l.Result, l.Value = labresult.Numeric, strings.TrimPrefix(compact, "+"), &n
 	} else if interval.MatchString(compact) {
-		l.Type, l.Result = orders.RangeResult, compact
+		l.Type, l.Result = labresult.Range, compact
 	}
 }
 
@@ -185,7 +185,7 @@ func slug(name string) string {
 }
 
 // laboratory notes who did the work.
-func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
+func (r *reader) laboratory(t *TestReport, l *labresult.Result, s er7.Segment) {
 	name := s.Field(23).Component(1).Text()
 	if name == "" {
 		name = s.Field(15).Component(2).Text()
@@ -201,12 +201,12 @@ func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
 	if name == "" {
 		return
 	}
-	lab := orders.PerformingLaboratory{Name: name, MedicalDirector: optional(s.Field(25).Person().Full())}
+	lab := labresult.PerformingLaboratory{Name: name, MedicalDirector: optional(s.Field(25).Person().Full())}
 	if a := s.Field(24).Address(); a != (er7.Address{}) {
 		lab.Address = &people.Address{FirstLine: a.Street, SecondLine: optional(a.Other), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country}
 	}
 	if t.Laboratories == nil {
-		t.Laboratories = map[string]orders.PerformingLaboratory{}
+		t.Laboratories = map[string]labresult.PerformingLaboratory{}
 	}
 	t.Laboratories[name] = lab
 	l.PerformingLaboratory = &name

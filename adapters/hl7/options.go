@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -72,7 +73,7 @@ type Options struct {
 	Tests map[string]string
 	// Flags maps the laboratory's own flags to interpretations, beside those of the
 	// standard.
-	Flags map[string]orders.Interpretation
+	Flags map[string]labresult.Interpretation
 	// Statuses maps the statuses of a status message (ORC-25, else ORC-5) to what they
 	// mean for an order. Default: IP is SampleReceived.
 	Statuses map[string]orders.Trigger

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -229,7 +230,7 @@ func (r request) dossier(m *er7.Message) Dossier {
 	}
 	for _, t := range r.tests() {
 		code := r.opts.TestCode(t).Code
-		d.Tests = append(d.Tests, Test{Code: code, Marker: orders.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
+		d.Tests = append(d.Tests, Test{Code: code, Marker: labresult.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
 	}
 	return d
 }

@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // results returns the report of the order so far, and whether it has a result.
-func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) {
+func (d *Dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	s := &d.State
-	out := orders.OrderResults{Metadata: s.Head, Results: []orders.LabResult{}, SampleInformation: map[string]orders.SampleData{}}
-	out.Metadata.Status = orders.ResultPartial
+	out := labresult.Report{Metadata: s.Head, Results: []labresult.Result{}, SampleInformation: map[string]labresult.SampleData{}}
+	out.Metadata.Status = labresult.Partial
 	if done {
-		out.Metadata.Status, out.MissingResults = orders.ResultFinal, []orders.MissingResult{}
+		out.Metadata.Status, out.MissingResults = labresult.Final, []labresult.Missing{}
 	}
 	out.Metadata.Notes = optional(s.notes())
 	sampleOf := map[string]string{}
@@ -39,7 +39,7 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 		case h.Result.Result != "":
 			if n := h.Result.Notes; n == nil || *n == "" {
 				h.Result.Notes = nil
-				if h.Result.Type == orders.RangeResult || h.Result.Type == orders.CommentResult {
+				if h.Result.Type == labresult.Range || h.Result.Type == labresult.Comment {
 					h.Result.Notes = optional(h.Result.Result)
 				}
 			}
@@ -49,7 +49,7 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 	unreported := s.unreported()
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
 		if t := s.Tests[key]; done && unreported[key] {
-			gone := orders.LabResult{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts), Parent: t.Parent}
+			gone := labresult.Result{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts), Parent: t.Parent}
 			if len(t.Codes) > 0 {
 				gone.ProviderID = optional(t.Codes[0])
 			}
@@ -76,8 +76,8 @@ func (s *State) notes() string {
 // addSamples adds the samples of a test and returns the key of its first one. Several tests
 // may be of one sample; one that is described in another way, such as an isolate under the
 // number of the blood that it grew from, gets a key of its own.
-func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string {
-	add := func(id string, data orders.SampleData) string {
+func (d *Dossier) addSamples(to map[string]labresult.SampleData, t HeldTest) string {
+	add := func(id string, data labresult.SampleData) string {
 		key := id
 		for n := 2; describedOtherwise(to[key], data); n++ {
 			if n > 50 { // do not look for an equal one further
@@ -88,7 +88,7 @@ func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string
 		if have, ok := to[key]; ok {
 			labs := maps.Clone(data.PerformingLaboratories)
 			if labs == nil {
-				labs = map[string]orders.PerformingLaboratory{}
+				labs = map[string]labresult.PerformingLaboratory{}
 			}
 			maps.Copy(labs, have.PerformingLaboratories)
 			if len(labs) > 0 {
@@ -109,9 +109,9 @@ func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string
 }
 
 // describedOtherwise reports whether two descriptions of a sample differ.
-func describedOtherwise(a, b orders.SampleData) bool {
-	one := func(a, b *orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
-	list := func(a, b []orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+func describedOtherwise(a, b labresult.SampleData) bool {
+	one := func(a, b *labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+	list := func(a, b []labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
 		one(a.CollectionMethod, b.CollectionMethod) || one(a.CollectionSite, b.CollectionSite) ||
 		list(a.TypeModifiers, b.TypeModifiers) || list(a.SiteModifiers, b.SiteModifiers) ||
@@ -119,15 +119,15 @@ func describedOtherwise(a, b orders.SampleData) bool {
 }
 
 // joined returns the notes of two tests.
-func joined(a, b *orders.ClinicalInformation) *orders.ClinicalInformation {
+func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation {
 	if a == nil || b == nil || text(a.Notes) == text(b.Notes) {
 		return cmp.Or(a, b)
 	}
-	return &orders.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
+	return &labresult.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
 }
 
-func (d *Dossier) source(t HeldTest, opts *Options) []orders.SourceMarker {
-	var out []orders.SourceMarker
+func (d *Dossier) source(t HeldTest, opts *Options) []labresult.SourceMarker {
+	var out []labresult.SourceMarker
 	for _, o := range d.Tests {
 		if t.is(o, opts) {
 			out = append(out, o.Marker)

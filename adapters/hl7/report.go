@@ -7,7 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -31,7 +31,7 @@ type TestReport struct {
 	// Patient is the patient that the message names.
 	Patient Patient
 	// Head is what is known of the report as a whole.
-	Head orders.ResultsMetadata
+	Head labresult.Metadata
 	// Numbers are the placer order numbers of OBR and ORC; without them, that of the parent
 	// order. Two numbers contradict each other.
 	Numbers []string
@@ -47,9 +47,9 @@ type TestReport struct {
 	// At is when the results were reported or changed.
 	At time.Time
 	// Parent is the result that led to the test; nil for none.
-	Parent *orders.ParentResult
+	Parent *labresult.ParentResult
 	// Collected, Received: of the first sample; nil if not known.
-	Collected, Received *orders.TimestampWithOffset
+	Collected, Received *labresult.TimestampWithOffset
 	// Sample is the id of the first sample.
 	Sample string
 	// Specimens are the samples that the message describes.
@@ -59,7 +59,7 @@ type TestReport struct {
 	// Documents came with the test; Withdrawn: the laboratory took one back.
 	Documents    []Document
 	Withdrawn    bool
-	Laboratories map[string]orders.PerformingLaboratory
+	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
 	// occurrence counts the tests before it that have the same numbers, codes and parent.
 	occurrence int
@@ -93,7 +93,7 @@ type Observation struct {
 	// Status is that of the observation: P, F, C, X, D and so on.
 	Status string
 	// Result has no text if the OBX has no value.
-	Result orders.LabResult
+	Result labresult.Result
 }
 
 // Read reads a result message (ORU, OUL) into plain values. Options may be nil.
@@ -154,7 +154,7 @@ type reader struct {
 	sender *string
 	// patient and head are those of the patient whose tests come next.
 	patient Patient
-	head    orders.ResultsMetadata
+	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
 	// specimens are those before the OBR, as OUL messages have them.
@@ -213,7 +213,7 @@ func (r *reader) finishOrder() {
 
 // headWithNotes returns the head of the patient's reports with the notes of the message, the
 // patient and the visit.
-func (r *reader) headWithNotes() orders.ResultsMetadata {
+func (r *reader) headWithNotes() labresult.Metadata {
 	h := r.head
 	h.Notes = optional(strings.TrimSpace(r.messageNotes + "\n" + r.patientNotes))
 	return h
@@ -231,7 +231,7 @@ func (r *reader) person(s er7.Segment) {
 	case "M":
 		r.patient.Gender = people.Male
 	}
-	r.head = orders.ResultsMetadata{Laboratory: r.sender, Patient: n.Full()}
+	r.head = labresult.Metadata{Laboratory: r.sender, Patient: n.Full()}
 	r.between = true
 	if at, err := s.Field(7).Stamp(r.opts.Zone); err == nil && at.Precision >= er7.Day {
 		dob := healthlab.DateOf(at.Time)
@@ -315,20 +315,20 @@ func (r *reader) beginTest(s er7.Segment) {
 	if source := s.Field(15); !source.Empty() { // before version 2.5
 		t.source = &Specimen{Type: term(source.Component(1)), Site: term(source.Component(4)), CollectionMethod: term(source.Component(6))}
 		if free := source.Component(3).Whole(); t.source.Type == nil && free != "" {
-			t.source.Type = &orders.Coded{Text: free}
+			t.source.Type = &labresult.Coded{Text: free}
 		}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
 }
 
 // parent reads the result and the order that led to a test; nil if there is none.
-func parent(obr er7.Segment) *orders.ParentResult {
+func parent(obr er7.Segment) *labresult.ParentResult {
 	result, order := obr.Field(26), obr.Field(29)
-	p := orders.ParentResult{
+	p := labresult.ParentResult{
 		PlacerNumber: order.Component(1).Text(), FillerNumber: order.Component(2).Text(),
 		Result: term(result.Component(1)), Group: result.Component(2).Whole(), Value: result.Component(3).Whole(),
 	}
-	if p == (orders.ParentResult{}) {
+	if p == (labresult.ParentResult{}) {
 		return nil
 	}
 	return &p
@@ -347,13 +347,13 @@ func (r *reader) comment(s er7.Segment) {
 	}
 }
 
-func (r *reader) moment(p er7.Part) *orders.TimestampWithOffset {
+func (r *reader) moment(p er7.Part) *labresult.TimestampWithOffset {
 	s, err := p.Stamp(r.opts.Zone)
 	if err != nil {
 		return nil
 	}
 	_, offset := s.Time.Zone()
-	return &orders.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset}
+	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset}
 }
 
 func contains(list []string, s string) bool {

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -61,9 +62,9 @@ func TestPartialFinalCorrected(t *testing.T) {
 	require.Equal(t, map[string]string{"Ferritin": "9.50", "Iron": "90"}, values(told[2]))
 	require.Equal(t, map[string]string{"Ferritin": "95.0", "Iron": "90"}, values(told[3]))
 	require.Equal(t, map[string]string{"Iron": "90"}, values(told[4]))
-	require.Equal(t, orders.ResultPartial, told[1].Results.Metadata.Status)
+	require.Equal(t, labresult.Partial, told[1].Results.Metadata.Status)
 	require.Nil(t, told[1].Results.MissingResults)
-	require.Equal(t, orders.ResultFinal, told[2].Results.Metadata.Status)
+	require.Equal(t, labresult.Final, told[2].Results.Metadata.Status)
 	require.Empty(t, told[2].Results.MissingResults)
 	require.NotNil(t, told[2].Results.MissingResults)
 
@@ -75,9 +76,9 @@ func TestPartialFinalCorrected(t *testing.T) {
 	require.Equal(t, "13-150", *r.ReferenceRange)
 	require.True(t, *r.IsBelowMinRange)
 	require.False(t, *r.IsAboveMaxRange)
-	require.Equal(t, orders.Abnormal, r.Interpretation)
+	require.Equal(t, labresult.Abnormal, r.Interpretation)
 	require.Equal(t, "L", r.SourceInterpretation)
-	require.Equal(t, []orders.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}, r.SourceMarkers)
+	require.Equal(t, []labresult.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}, r.SourceMarkers)
 	require.Equal(t, "North Lab", *r.PerformingLaboratory)
 	head := told[2].Results.Metadata
 	require.Equal(t, "41 1984-05-09 ANA ROE F1 Jo Doe NORTH 77", strings.Join([]string{head.Age, head.DOB, head.Patient, head.SpecimenNumber, *head.Provider, *head.Laboratory, *head.PatientID}, " "))
@@ -330,15 +331,15 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	told := b.told()
 	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(told))
 	require.Equal(t, map[string]string{"Iron": "90"}, values(told[0]))
-	require.Equal(t, []orders.MissingResult{{Name: "Ferritin", Slug: "ferritin", InferredFailureType: orders.CollectionProcessFailure, Note: ptr("Specimen hemolyzed"),
-		LOINC: ptr("2276-4"), LOINCSlug: ptr("ferritin"), ProviderID: ptr("ferr"), SourceMarkers: []orders.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}}}, told[0].Results.MissingResults)
+	require.Equal(t, []labresult.Missing{{Name: "Ferritin", Slug: "ferritin", InferredFailureType: labresult.CollectionProcessFailure, Note: ptr("Specimen hemolyzed"),
+		LOINC: ptr("2276-4"), LOINCSlug: ptr("ferritin"), ProviderID: ptr("ferr"), SourceMarkers: []labresult.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}}}, told[0].Results.MissingResults)
 
 	// A test that is cancelled without a result segment is missing too.
 	b = newBench(t, nil)
 	n = b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||duplicate", ironF, iron)))
 	require.Equal(t, "4598", *b.told()[0].Results.MissingResults[0].ProviderID)
-	require.Equal(t, orders.NonFailure, b.told()[0].Results.MissingResults[0].InferredFailureType)
+	require.Equal(t, labresult.NonFailure, b.told()[0].Results.MissingResults[0].InferredFailureType)
 
 	// The laboratory stops the whole order.
 	for method, want := range map[catalogue.CollectionMethod]orders.Trigger{catalogue.Testkit: orders.Stopped, catalogue.WalkInTest: orders.SampleRejected} {
@@ -404,7 +405,7 @@ func TestObservations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, err := er7.Parse([]byte("MSH|^~\\&|LIS|N|||20260302||ORU^R01\rOBR|1|N1||t^T\r"+tt.segment), nil)
 			require.NoError(t, err)
-			in, err := hl7.Read(m, &hl7.Options{LOINC: map[string]string{"ferr": "2276-4"}, Flags: map[string]orders.Interpretation{"PANIC": orders.Critical}})
+			in, err := hl7.Read(m, &hl7.Options{LOINC: map[string]string{"ferr": "2276-4"}, Flags: map[string]labresult.Interpretation{"PANIC": labresult.Critical}})
 			require.NoError(t, err)
 			require.Len(t, in.Tests[0].Observations, 1)
 			r := in.Tests[0].Observations[0].Result

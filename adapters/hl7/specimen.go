@@ -5,18 +5,18 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Specimen is what a message says of one sample.
 type Specimen struct {
 	ID                  string
-	Collected, Received *orders.TimestampWithOffset
-	Type, Site          *orders.Coded
+	Collected, Received *labresult.TimestampWithOffset
+	Type, Site          *labresult.Coded
 	// TypeModifiers and SiteModifiers are those of Type and Site.
-	TypeModifiers, SiteModifiers     []orders.Coded
-	CollectionMethod, CollectionSite *orders.Coded
-	Conditions, RejectReasons        []orders.Coded
+	TypeModifiers, SiteModifiers     []labresult.Coded
+	CollectionMethod, CollectionSite *labresult.Coded
+	Conditions, RejectReasons        []labresult.Coded
 }
 
 // specimen reads an SPM, which stands before its tests in some messages and after its test in

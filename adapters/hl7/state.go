@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // State is everything that the messages of a laboratory have reported of one order. The
 // order of the messages and repeats do not change it.
 type State struct {
 	// Head is that of the newest report, and HeadAt when it was reported.
-	Head   orders.ResultsMetadata
+	Head   labresult.Metadata
 	HeadAt time.Time
 	// Tests and Results are by keys of their own.
 	Tests   map[string]HeldTest
@@ -43,9 +43,9 @@ type HeldTest struct {
 	// Sample is the id of the first sample and Data what is known of it; More are the
 	// other samples by id.
 	Sample string
-	Data   orders.SampleData
-	More   map[string]orders.SampleData
-	Parent *orders.ParentResult
+	Data   labresult.SampleData
+	More   map[string]labresult.SampleData
+	Parent *labresult.ParentResult
 	// Document: a document came with the test.
 	Document bool
 }
@@ -57,7 +57,7 @@ type HeldResult struct {
 	Status string
 	At     time.Time
 	Seq    int
-	Result orders.LabResult
+	Result labresult.Result
 }
 
 // take adds what a message says of the order and, if it has results, of its tests.
@@ -126,7 +126,7 @@ func (s *State) test(t TestReport) {
 	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
 	for name, lab := range t.Laboratories {
 		if held.Data.PerformingLaboratories == nil {
-			held.Data.PerformingLaboratories = map[string]orders.PerformingLaboratory{}
+			held.Data.PerformingLaboratories = map[string]labresult.PerformingLaboratory{}
 		}
 		held.Data.PerformingLaboratories[name] = lab
 	}
@@ -151,9 +151,9 @@ func (s *State) test(t TestReport) {
 
 // samples returns what a report says of its samples: of the first one, and of the others by
 // id.
-func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.SampleData) {
-	data := func(s Specimen) orders.SampleData {
-		return orders.SampleData{
+func (t *TestReport) samples() (first labresult.SampleData, more map[string]labresult.SampleData) {
+	data := func(s Specimen) labresult.SampleData {
+		return labresult.SampleData{
 			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: reported(t.At),
 			SpecimenType: s.Type, TypeModifiers: s.TypeModifiers, SpecimenSite: s.Site, SiteModifiers: s.SiteModifiers,
 			CollectionMethod: s.CollectionMethod, CollectionSite: s.CollectionSite, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
@@ -165,30 +165,30 @@ func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.
 		first = data(t.Specimens[0])
 		for _, s := range t.Specimens[1:] {
 			if more == nil {
-				more = map[string]orders.SampleData{}
+				more = map[string]labresult.SampleData{}
 			}
 			more[s.ID] = data(s)
 		}
 	}
 	first.DateCollected, first.DateReceived = t.Collected, t.Received
 	if t.Notes != "" {
-		first.ClinicalInformation = &orders.ClinicalInformation{Notes: optional(t.Notes)}
+		first.ClinicalInformation = &labresult.ClinicalInformation{Notes: optional(t.Notes)}
 	}
 	return first, more
 }
 
 // describe fills in the unknown fields of a sample from another description of it.
-func describe(s *orders.SampleData, from orders.SampleData) {
+func describe(s *labresult.SampleData, from labresult.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
 	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
-	for to, other := range map[**orders.Coded]*orders.Coded{
+	for to, other := range map[**labresult.Coded]*labresult.Coded{
 		&s.SpecimenType: from.SpecimenType, &s.SpecimenSite: from.SpecimenSite,
 		&s.CollectionMethod: from.CollectionMethod, &s.CollectionSite: from.CollectionSite,
 	} {
 		*to = cmp.Or(*to, other)
 	}
-	for to, other := range map[*[]orders.Coded][]orders.Coded{
+	for to, other := range map[*[]labresult.Coded][]labresult.Coded{
 		&s.TypeModifiers: from.TypeModifiers, &s.SiteModifiers: from.SiteModifiers, &s.Conditions: from.Conditions, &s.RejectReasons: from.RejectReasons,
 	} {
 		if *to == nil {
@@ -274,12 +274,12 @@ func (t HeldTest) is(o Test, opts *Options) bool {
 	return false
 }
 
-func reported(at time.Time) *orders.TimestampWithOffset {
+func reported(at time.Time) *labresult.TimestampWithOffset {
 	if at.IsZero() {
 		return nil
 	}
 	_, offset := at.Zone()
-	return &orders.TimestampWithOffset{Timestamp: healthlab.At(at), TimezoneOffset: offset}
+	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(at), TimezoneOffset: offset}
 }
 
 func date(at time.Time) string {

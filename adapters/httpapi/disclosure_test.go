@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // planted are the markers of the fields of docs/disclosure.md. A marker is found in any
@@ -136,7 +137,7 @@ func TestDisclosure(t *testing.T) {
 		require.NoError(t, err)
 		reply := c.post(path+"/"+kind+"/appointment/book", book[kind], 200)
 		to.add("appointment", json.RawMessage(reply.Body))
-		c.report(o, orders.FinalResult, "1"+kind, orders.LabResult{Name: "Glucose", Result: p["result"], Type: orders.CommentResult, Interpretation: orders.Critical, ProviderID: ptr("N001-1")})
+		c.report(o, orders.FinalResult, "1"+kind, labresult.Result{Name: "Glucose", Result: p["result"], Type: labresult.Comment, Interpretation: labresult.Critical, ProviderID: ptr("N001-1")})
 		for _, document := range []string{"/requisition/pdf", "/labels/pdf?collection_date=2026-03-04T08:30:00Z", "/result/pdf"} {
 			c.get(path+document, 200)
 		}

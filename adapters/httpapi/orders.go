@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 func (a api) orderOperations() []operation {
@@ -133,7 +134,7 @@ func (a api) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healt
 func orderQuery(in *wire.In) orders.Query {
 	q := orders.Query{
 		Search:         text(in, "search_input"),
-		Interpretation: orders.Interpretation(text(in, "interpretation")),
+		Interpretation: labresult.Interpretation(text(in, "interpretation")),
 		PatientName:    text(in, "patient_name"),
 		Recipient:      text(in, "shipping_recipient_name"),
 		Critical:       in.OptBool("is_critical"),
@@ -209,9 +210,9 @@ func (a api) changeOrder(change func(ctx context.Context, team healthlab.TeamID,
 
 // simulation is the query and body of a simulated walk.
 type simulation struct {
-	Interpretation    orders.Interpretation `json:"interpretation" wire:"opt"`
-	ResultTypes       []orders.ResultType   `json:"result_types" wire:"opt"`
-	HasMissingResults *bool                 `json:"has_missing_results"`
+	Interpretation    labresult.Interpretation `json:"interpretation" wire:"opt"`
+	ResultTypes       []labresult.Type         `json:"result_types" wire:"opt"`
+	HasMissingResults *bool                    `json:"has_missing_results"`
 }
 
 func (a api) simulateOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -137,7 +138,7 @@ func TestCentersHaveStrings(t *testing.T) {
 func TestSimulatedValues(t *testing.T) {
 	c := newClinic(t, nil)
 	want := map[string][2]string{"Glucose": {"mg/dL", "70-99"}, "Hemoglobin A1c": {"%", "4.0-5.6"}, "Creatinine": {"mg/dL", "0.60-1.30"}, "Alanine aminotransferase": {"U/L", "7-56"}}
-	for _, reading := range []orders.Interpretation{orders.Normal, orders.Abnormal, orders.Critical} {
+	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical} {
 		o := c.placed()
 		path := "/v3/order/" + o.ID.String()
 		c.post(path+"/test", object{"interpretation": reading}, 200)
@@ -146,13 +147,13 @@ func TestSimulatedValues(t *testing.T) {
 		require.Equal(t, reading, *got.Metadata.Interpretation)
 		require.Len(t, got.Results, len(want))
 		for i, r := range got.Results {
-			require.Equal(t, orders.NumericResult, r.Type)
+			require.Equal(t, labresult.Numeric, r.Type)
 			require.Equal(t, want[r.Name], [2]string{*r.Unit, *r.ReferenceRange}, r.Name)
-			above := i == 0 && reading != orders.Normal
+			above := i == 0 && reading != labresult.Normal
 			require.Equal(t, above, *r.IsAboveMaxRange)
 			require.Equal(t, above, r.Value.GreaterThan(r.MaxRangeValue.Decimal), "%s %s", r.Name, r.Result)
 			require.False(t, r.Value.LessThan(r.MinRangeValue.Decimal), "%s %s", r.Name, r.Result)
-			require.Equal(t, above, r.Interpretation != orders.Normal)
+			require.Equal(t, above, r.Interpretation != labresult.Normal)
 		}
 	}
 }

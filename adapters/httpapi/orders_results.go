@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // activation is the body of a change of the day of activation. The key must be there;
@@ -46,7 +47,7 @@ func (a api) resendEvents(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, resentOut{OrderIDs: ids})
 }
 
-func (a api) resultMetadata(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.ResultsMetadata, error) {
+func (a api) resultMetadata(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (labresult.Metadata, error) {
 	results, err := a.Orders.Results(ctx, team, id)
 	return results.Metadata, err
 }

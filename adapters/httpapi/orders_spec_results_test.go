@@ -9,17 +9,18 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // report lets the lab report results of an order.
-func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ...orders.LabResult) orders.OrderResults {
+func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ...labresult.Result) orders.OrderResults {
 	c.t.Helper()
 	path := "/v3/order/" + o.ID.String()
 	c.get(path, 200).JSON(c.t, &o)
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
-		At: clinicNow, Results: &orders.OrderResults{Results: results}}))
+		At: clinicNow, Results: &labresult.Report{Results: results}}))
 	var out orders.OrderResults
 	c.get(path+"/result", 200).JSON(c.t, &out)
 	return out
@@ -32,7 +33,7 @@ func TestResultsAreMadeWhole(t *testing.T) {
 	o := c.placed() // 1001, 1002, 1011, 1012
 	c.Send(t, "POST", "/v3/order/"+o.ID.String()+"/test?final_status=received.walk_in_test.requisition_created", nil).Want(t, 200)
 	partial := c.report(o, orders.PartialResult, "1",
-		orders.LabResult{Name: "Glucose", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("< OR = 1.5"), ProviderID: ptr("N001-1")})
+		labresult.Result{Name: "Glucose", Result: "1.5", Type: labresult.Numeric, ReferenceRange: ptr("< OR = 1.5"), ProviderID: ptr("N001-1")})
 	require.Empty(t, partial.MissingResults)
 	one := partial.Results[0]
 	require.Equal(t, "1.5", one.Value.String())
@@ -42,14 +43,14 @@ func TestResultsAreMadeWhole(t *testing.T) {
 	require.Nil(t, one.IsBelowMinRange)
 	require.Equal(t, "glucose", one.Slug)
 	require.Equal(t, "2345-7", *one.LOINC)
-	require.Equal(t, orders.Normal, one.Interpretation)
+	require.Equal(t, labresult.Normal, one.Interpretation)
 	require.Equal(t, 1001, one.SourceMarkers[0].MarkerID)
 
 	final := c.report(o, orders.FinalResult, "2",
-		orders.LabResult{Name: "Sugar", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("<1.5"), LOINC: ptr("2345-7"), Interpretation: orders.Abnormal},
-		orders.LabResult{Name: "Creatinine", Result: ">2000", Type: orders.RangeResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N011-1")},
-		orders.LabResult{Name: "ALT", Result: "see note", Type: orders.CommentResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N012")},
-		orders.LabResult{Name: "Nobody asked", Result: "DETECTED", Type: orders.CodedValueResult, ReferenceRange: ptr("none seen"), ProviderID: ptr("X1")})
+		labresult.Result{Name: "Sugar", Result: "1.5", Type: labresult.Numeric, ReferenceRange: ptr("<1.5"), LOINC: ptr("2345-7"), Interpretation: labresult.Abnormal},
+		labresult.Result{Name: "Creatinine", Result: ">2000", Type: labresult.Range, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N011-1")},
+		labresult.Result{Name: "ALT", Result: "see note", Type: labresult.Comment, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N012")},
+		labresult.Result{Name: "Nobody asked", Result: "DETECTED", Type: labresult.CodedValue, ReferenceRange: ptr("none seen"), ProviderID: ptr("X1")})
 	require.True(t, *final.Results[0].IsAboveMaxRange, "the bound is not part of the range")
 	require.Equal(t, "-1", final.Results[1].Value.String())
 	require.True(t, *final.Results[1].IsAboveMaxRange)
@@ -60,11 +61,11 @@ func TestResultsAreMadeWhole(t *testing.T) {
 	require.Nil(t, final.Results[3].SourceMarkers)
 	require.Len(t, final.MissingResults, 1)
 	gone := final.MissingResults[0]
-	require.Equal(t, orders.MissingResult{Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", InferredFailureType: orders.UnknownFailure, LOINC: ptr("4548-4"),
-		LOINCSlug: ptr("hemoglobin-a1c"), ProviderID: ptr("N002-1"), SourceMarkers: []orders.SourceMarker{{MarkerID: 1002, Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", ProviderID: ptr("N002")}}}, gone)
+	require.Equal(t, labresult.Missing{Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", InferredFailureType: labresult.UnknownFailure, LOINC: ptr("4548-4"),
+		LOINCSlug: ptr("hemoglobin-a1c"), ProviderID: ptr("N002-1"), SourceMarkers: []labresult.SourceMarker{{MarkerID: 1002, Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", ProviderID: ptr("N002")}}}, gone)
 	c.get("/v3/order/"+o.ID.String(), 200).JSON(t, &o)
 	require.True(t, *o.HasMissingResults)
-	require.Equal(t, orders.Abnormal, *o.Interpretation)
+	require.Equal(t, labresult.Abnormal, *o.Interpretation)
 }
 
 // A kit has no status for partial results; they can be read all the same. What the lab
@@ -76,11 +77,11 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 	c.Send(t, "POST", path+"/test?final_status=sample_with_lab.testkit.delivered_to_lab", nil).Want(t, 200)
 	c.get(path, 200).JSON(t, &o)
 	events := len(o.Events)
-	one := func(value string, i orders.Interpretation) orders.LabResult {
-		return orders.LabResult{Name: "HbA1c", Result: value, Type: orders.NumericResult, ProviderID: ptr("N002-1"), Interpretation: i}
+	one := func(value string, i labresult.Interpretation) labresult.Result {
+		return labresult.Result{Name: "HbA1c", Result: value, Type: labresult.Numeric, ProviderID: ptr("N002-1"), Interpretation: i}
 	}
-	first := c.report(o, orders.PartialResult, "1", one("5", orders.Normal))
-	require.Equal(t, orders.ResultPartial, first.Metadata.Status)
+	first := c.report(o, orders.PartialResult, "1", one("5", labresult.Normal))
+	require.Equal(t, labresult.Partial, first.Metadata.Status)
 	require.Equal(t, "Ana Ray", first.Metadata.Patient)
 	require.Equal(t, "37", first.Metadata.Age)
 	require.Equal(t, "1988-03-07", first.Metadata.DOB)
@@ -89,24 +90,24 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 	require.NotEmpty(t, first.Metadata.DateReported)
 	c.get(path, 200).JSON(t, &o)
 	require.Len(t, o.Events, events)
-	require.Equal(t, orders.Normal, *o.Interpretation)
+	require.Equal(t, labresult.Normal, *o.Interpretation)
 	require.False(t, *o.HasMissingResults)
-	require.Equal(t, orders.ResultFinal, c.report(o, orders.FinalResult, "2", one("5", orders.Normal)).Metadata.Status)
+	require.Equal(t, labresult.Final, c.report(o, orders.FinalResult, "2", one("5", labresult.Normal)).Metadata.Status)
 	c.get(path, 200).JSON(t, &o)
 	require.Equal(t, orders.Completed, o.LowLevel())
-	iron := orders.LabResult{Name: "Iron", Slug: "iron", Result: "80", Type: orders.NumericResult, ProviderID: ptr("N077-1")}
+	iron := labresult.Result{Name: "Iron", Slug: "iron", Result: "80", Type: labresult.Numeric, ProviderID: ptr("N077-1")}
 	before := "5"
 	for i, value := range []string{"9", "10"} {
-		got := c.report(o, orders.CorrectedResult, "3"+value, one(value, orders.Critical), iron)
+		got := c.report(o, orders.CorrectedResult, "3"+value, one(value, labresult.Critical), iron)
 		require.Equal(t, value, got.Results[0].Result)
 		require.Equal(t, before, *got.Results[0].PreviousResult)
 		require.NotNil(t, got.Results[0].CorrectedAt)
 		require.Nil(t, got.Results[1].PreviousResult, "the first correction added it")
 		require.NotNil(t, got.Results[1].CorrectedAt)
-		require.Equal(t, orders.ResultCorrected, got.Metadata.Status)
-		var head orders.ResultsMetadata
+		require.Equal(t, labresult.Corrected, got.Metadata.Status)
+		var head labresult.Metadata
 		c.get(path+"/result/metadata", 200).JSON(t, &head)
-		require.Equal(t, orders.ResultCorrected, head.Status)
+		require.Equal(t, labresult.Corrected, head.Status)
 		before = value
 		c.get(path, 200).JSON(t, &o)
 		var named []string
@@ -116,7 +117,7 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 		require.Equal(t, [][]string{{"HbA1c", "Iron"}, {"HbA1c"}}[i], named, "the event names what the correction changed")
 		require.Equal(t, orders.Corrected, o.LowLevel())
 		require.Len(t, o.Events, events+2+i)
-		require.Equal(t, orders.Critical, *o.Interpretation)
+		require.Equal(t, labresult.Critical, *o.Interpretation)
 	}
 	var page struct{ Total int }
 	c.get("/v3/orders?is_critical=true&status=corrected", 200).JSON(t, &page)
@@ -163,7 +164,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 			case orders.Completed, orders.Corrected, orders.RedrawAvailable, orders.PartialResults:
 				var got orders.OrderResults
 				results.Want(t, 200).JSON(t, &got)
-				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == orders.ResultPartial)
+				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == labresult.Partial)
 				require.Equal(t, "2026-03-04", *got.Metadata.DateCollected)
 				require.Equal(t, "2026-03-04", *got.Metadata.DateReceived)
 				require.Equal(t, s.LowLevel() == orders.PartialResults, got.MissingResults == nil, "null before there is a final report")
@@ -190,7 +191,7 @@ func TestRedrawOverHTTP(t *testing.T) {
 		c.refused("POST", path+"/cancel", nil, 400, orders.CancelNotAllowed)
 		var results orders.OrderResults
 		c.get(journey+"/result", 200).JSON(t, &results)
-		require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+		require.Equal(t, labresult.Partial, results.Metadata.Status)
 		lost := results.MissingResults[0].Slug
 		again := "/v3/order/" + second.ID.String()
 		var redraw orders.Order
@@ -201,9 +202,9 @@ func TestRedrawOverHTTP(t *testing.T) {
 		c.refused("POST", again+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
 		c.Send(t, "POST", again+"/test", nil).Want(t, 200)
 		c.get(journey+"/result", 200).JSON(t, &results)
-		require.Equal(t, orders.ResultFinal, results.Metadata.Status)
+		require.Equal(t, labresult.Final, results.Metadata.Status)
 		require.Empty(t, results.MissingResults)
-		require.True(t, slices.ContainsFunc(results.Results, func(r orders.LabResult) bool { return r.Slug == lost }))
+		require.True(t, slices.ContainsFunc(results.Results, func(r labresult.Result) bool { return r.Slug == lost }))
 		var detail orders.TransactionDetail
 		c.get(journey, 200).JSON(t, &detail)
 		require.Equal(t, orders.TransactionCompleted, detail.Status)
@@ -273,8 +274,8 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 			var got orders.UnmatchedResult
 			c.get(item, 200).JSON(t, &got)
 			require.Equal(t, rule.Case, got.DecisionCode)
-			require.Equal(t, orders.ResultStatus(status), *got.ResultStatus)
-			require.Equal(t, orders.Abnormal, *got.Interpretation)
+			require.Equal(t, labresult.Status(status), *got.ResultStatus)
+			require.Equal(t, labresult.Abnormal, *got.Interpretation)
 			require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject, orders.ReviewUnsure}, got.AllowedActions)
 			if i%2 == j {
 				c.post(item+"/resolve", object{"action": "reject", "note": "no"}, 200).JSON(t, &got)
@@ -422,7 +423,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 	require.Equal(t, orders.WithCustomer, o.LowLevel())
 	c.hears(o, orders.SampleReceived)
 	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
-		At: clinicNow, Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1"}}}}))
+		At: clinicNow, Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}}))
 	c.refused("GET", path+"/result", nil, 404, orders.ResultNotFound)
 	c.refused("GET", path+"/result/metadata", nil, 404, orders.ResultNotFound)
 	c.refused("GET", "/v3/order_transaction/"+o.OrderTransaction.ID.String()+"/result", nil, 404, orders.ResultNotFound)
@@ -431,25 +432,25 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 // A simulated lab reads its results as it is told to, and reports the types that are asked for.
 func TestFlagsOfASimulation(t *testing.T) {
 	c := newClinic(t, nil)
-	for _, reading := range []orders.Interpretation{orders.Normal, orders.Abnormal, orders.Critical, orders.UnknownInterpretation} {
-		for _, kinds := range [][]orders.ResultType{nil, {orders.NumericResult}, {orders.RangeResult}, {orders.CommentResult}, {orders.CodedValueResult}} {
+	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation} {
+		for _, kinds := range [][]labresult.Type{nil, {labresult.Numeric}, {labresult.Range}, {labresult.Comment}, {labresult.CodedValue}} {
 			o := c.placed()
 			path := "/v3/order/" + o.ID.String()
-			c.post(path+"/test", object{"interpretation": reading, "result_types": kinds, "has_missing_results": reading == orders.Abnormal}, 200)
+			c.post(path+"/test", object{"interpretation": reading, "result_types": kinds, "has_missing_results": reading == labresult.Abnormal}, 200)
 			c.get(path, 200).JSON(t, &o)
 			require.Equal(t, reading, *o.Interpretation)
-			require.Equal(t, reading == orders.Abnormal, *o.HasMissingResults)
+			require.Equal(t, reading == labresult.Abnormal, *o.HasMissingResults)
 			var got orders.OrderResults
 			c.get(path+"/result", 200).JSON(t, &got)
 			require.Equal(t, reading, *got.Metadata.Interpretation)
-			seen := map[orders.ResultType]bool{}
+			seen := map[labresult.Type]bool{}
 			for _, r := range got.Results {
 				seen[r.Type] = true
 				require.NotEmpty(t, r.SourceMarkers)
-				require.Equal(t, r.Type == orders.NumericResult, r.Value.String() != "-1")
+				require.Equal(t, r.Type == labresult.Numeric, r.Value.String() != "-1")
 			}
 			if kinds == nil {
-				kinds = []orders.ResultType{orders.NumericResult} // as its markers are
+				kinds = []labresult.Type{labresult.Numeric} // as its markers are
 			}
 			require.Len(t, seen, len(kinds))
 			for _, kind := range kinds {

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -203,7 +204,7 @@ func TestCandidatesSayWhy(t *testing.T) {
 	c.get("/v3/order/"+one.ID.String(), 200).JSON(t, &one)
 	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: one.TeamID, Order: one.ID, SampleID: "another", On: orders.FinalResult,
 		At: clinicNow, Lab: "northlab", Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Ray", DOB: one.PatientDetails.DOB},
-		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Glucose", Result: "5", ProviderID: ptr("N001")}}}}))
+		Results: &labresult.Report{Results: []labresult.Result{{Name: "Glucose", Result: "5", ProviderID: ptr("N001")}}}}))
 	item := c.unmatchedPage("").Data[0]
 	require.Equal(t, orders.MatchSampleMismatch, item.DecisionCode)
 	require.Len(t, item.CandidateGroups, 1)

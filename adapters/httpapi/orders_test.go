@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -30,9 +31,9 @@ func orderPairs() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "Order", Value: orders.Order{}},
 		{Schema: "OrderResults", Value: orders.OrderResults{}},
-		{Schema: "ResultsMetadata", Value: orders.ResultsMetadata{}},
-		{Schema: "MissingResult", Value: orders.MissingResult{}},
-		{Schema: "SampleData", Value: orders.SampleData{}},
+		{Schema: "ResultsMetadata", Value: labresult.Metadata{}},
+		{Schema: "MissingResult", Value: labresult.Missing{}},
+		{Schema: "SampleData", Value: labresult.SampleData{}},
 		{Schema: "TransactionDetail", Value: orders.TransactionDetail{}},
 		{Schema: "TestkitDetails", Value: orders.TestkitDetails{}},
 		{Schema: "VisitDetails", Value: orders.VisitDetails{}},
@@ -229,7 +230,7 @@ func TestOrderFromPlacementToResult(t *testing.T) {
 	c.get(path+"/result", 200).JSON(t, &results)
 	require.NotEmpty(t, results.Results)
 	require.Len(t, results.MissingResults, 1)
-	var head orders.ResultsMetadata
+	var head labresult.Metadata
 	c.get(path+"/result/metadata", 200).JSON(t, &head)
 	require.Equal(t, results.Metadata, head)
 	c.get(journey+"/result", 200).JSON(t, &all)

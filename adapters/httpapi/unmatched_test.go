@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -45,7 +46,7 @@ func (c *clinic) unmatched(o orders.Order, id string) {
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{
 		ID: id, Team: o.TeamID, On: orders.FinalResult, At: clinicNow, Lab: o.LabTest.Lab.Slug,
 		Patient: &orders.ReportedPatient{FirstName: *o.PatientDetails.FirstName, LastName: *o.PatientDetails.LastName, DOB: o.PatientDetails.DOB},
-		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: name, Result: "1", Type: orders.NumericResult, Interpretation: orders.Normal}}},
+		Results: &labresult.Report{Results: []labresult.Result{{Name: name, Result: "1", Type: labresult.Numeric, Interpretation: labresult.Normal}}},
 	}))
 }
 

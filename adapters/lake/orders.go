@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // The resources of orders and of their results.
@@ -216,12 +217,12 @@ func orderCells(o *orders.Order) []healthdata.Cell {
 	}
 }
 
-func (x *export) resultCells(r *orders.LabResult) []healthdata.Cell {
+func (x *export) resultCells(r *labresult.Result) []healthdata.Cell {
 	value, text := healthdata.Cell{}, textCell(r.Result)
-	if r.Type == orders.NumericResult {
+	if r.Type == labresult.Numeric {
 		value = numberCell(r.Value)
 	}
-	if r.Type == orders.CommentResult && !x.opts.Identified {
+	if r.Type == labresult.Comment && !x.opts.Identified {
 		text = healthdata.Cell{}
 	}
 	return []healthdata.Cell{

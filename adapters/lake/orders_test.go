@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -112,7 +113,7 @@ func TestServiceExports(t *testing.T) {
 	require.Len(t, rows, len(results.Results))
 	for i, r := range results.Results {
 		require.Equal(t, []string{placed[0].User, placed[0].Order, r.Slug}, []string{rows[i].User, rows[i].Order, rows[i].Slug})
-		if r.Type == orders.NumericResult {
+		if r.Type == labresult.Numeric {
 			value, _ := r.Value.Float64()
 			require.InDelta(t, value, rows[i].Value, 0)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -167,20 +168,20 @@ func TestReportHasEverything(t *testing.T) {
 		require.NoError(t, err)
 		return &n
 	}
-	source := []orders.SourceMarker{{MarkerID: 1, Name: "Sugar panel", Slug: "sugar"}}
-	o.Results = &orders.OrderResults{
-		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D0000001"), Patient: "O'ROE VANDENBERGHE, ANASTASIA", SpecimenNumber: "SPEC-77", Provider: ptr("VALE, CYRIL"), Laboratory: ptr("Northlab Duluth"),
-			DateReported: "2026-03-05", DateCollected: ptr("2026-03-02"), DateReceived: ptr("2026-03-03"), Status: orders.ResultCorrected, Interpretation: ptr(orders.Critical), PatientID: ptr("PID-9"), AccountID: ptr("ACC-778")},
-		Results: []orders.LabResult{
-			{Name: "Glucose", Result: "412.0", Type: orders.NumericResult, Unit: ptr("mg/dL"), Timestamp: &at, Notes: ptr("Checked twice.\nCalled to the physician."), ReferenceRange: ptr("70-99"), IsAboveMaxRange: ptr(true), Interpretation: orders.Critical, SourceInterpretation: "HH", LOINC: ptr("2345-7"), SourceMarkers: source, PerformingLaboratory: ptr("LAB-A")},
-			{Name: "Insulin", Result: "1.2", PreviousResult: ptr("12"), CorrectedAt: &at, Type: orders.NumericResult, Unit: ptr("µIU/mL"), MinRangeValue: number("2.6"), MaxRangeValue: number("24.9"), IsBelowMinRange: ptr(true), Interpretation: orders.Abnormal, SourceInterpretation: "L", SourceMarkers: source},
-			{Name: "HIV 1/2", Result: "Non-reactive", Type: orders.CommentResult, Interpretation: orders.Normal},
-			{Name: "Culture", Result: strings.Repeat("No growth after five days of incubation. ", 30), Type: orders.CommentResult, Interpretation: orders.UnknownInterpretation},
+	source := []labresult.SourceMarker{{MarkerID: 1, Name: "Sugar panel", Slug: "sugar"}}
+	o.Results = &labresult.Report{
+		Metadata: labresult.Metadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D0000001"), Patient: "O'ROE VANDENBERGHE, ANASTASIA", SpecimenNumber: "SPEC-77", Provider: ptr("VALE, CYRIL"), Laboratory: ptr("Northlab Duluth"),
+			DateReported: "2026-03-05", DateCollected: ptr("2026-03-02"), DateReceived: ptr("2026-03-03"), Status: labresult.Corrected, Interpretation: ptr(labresult.Critical), PatientID: ptr("PID-9"), AccountID: ptr("ACC-778")},
+		Results: []labresult.Result{
+			{Name: "Glucose", Result: "412.0", Type: labresult.Numeric, Unit: ptr("mg/dL"), Timestamp: &at, Notes: ptr("Checked twice.\nCalled to the physician."), ReferenceRange: ptr("70-99"), IsAboveMaxRange: ptr(true), Interpretation: labresult.Critical, SourceInterpretation: "HH", LOINC: ptr("2345-7"), SourceMarkers: source, PerformingLaboratory: ptr("LAB-A")},
+			{Name: "Insulin", Result: "1.2", PreviousResult: ptr("12"), CorrectedAt: &at, Type: labresult.Numeric, Unit: ptr("µIU/mL"), MinRangeValue: number("2.6"), MaxRangeValue: number("24.9"), IsBelowMinRange: ptr(true), Interpretation: labresult.Abnormal, SourceInterpretation: "L", SourceMarkers: source},
+			{Name: "HIV 1/2", Result: "Non-reactive", Type: labresult.Comment, Interpretation: labresult.Normal},
+			{Name: "Culture", Result: strings.Repeat("No growth after five days of incubation. ", 30), Type: labresult.Comment, Interpretation: labresult.UnknownInterpretation},
 		},
-		MissingResults: []orders.MissingResult{{Name: "Urea", InferredFailureType: orders.QuantityNotSufficientFailure, Note: ptr("spilt"), LOINC: ptr("3094-0")}},
-		SampleInformation: map[string]orders.SampleData{"S-1": {SampleID: ptr("S-1"), ControlNumber: ptr("CTRL-5"), DateCollected: &orders.TimestampWithOffset{Timestamp: at, TimezoneOffset: -7 * 3600}, DateReceived: &orders.TimestampWithOffset{Timestamp: at},
-			ClinicalInformation:    &orders.ClinicalInformation{Fasting: true, Notes: ptr("hemolyzed"), Information: ptr("left arm"), TotalVolume: ptr("8 mL")},
-			PerformingLaboratories: map[string]orders.PerformingLaboratory{"LAB-A": {Name: "Northlab North", PhoneNumber: ptr("+15550106"), MedicalDirector: ptr("Dr. Mara Keen"), Address: &people.Address{FirstLine: "5 Frost St", City: "Bemidji", State: "MN", Zip: "56601", Country: "US"}}}}},
+		MissingResults: []labresult.Missing{{Name: "Urea", InferredFailureType: labresult.QuantityNotSufficientFailure, Note: ptr("spilt"), LOINC: ptr("3094-0")}},
+		SampleInformation: map[string]labresult.SampleData{"S-1": {SampleID: ptr("S-1"), ControlNumber: ptr("CTRL-5"), DateCollected: &labresult.TimestampWithOffset{Timestamp: at, TimezoneOffset: -7 * 3600}, DateReceived: &labresult.TimestampWithOffset{Timestamp: at},
+			ClinicalInformation:    &labresult.ClinicalInformation{Fasting: true, Notes: ptr("hemolyzed"), Information: ptr("left arm"), TotalVolume: ptr("8 mL")},
+			PerformingLaboratories: map[string]labresult.PerformingLaboratory{"LAB-A": {Name: "Northlab North", PhoneNumber: ptr("+15550106"), MedicalDirector: ptr("Dr. Mara Keen"), Address: &people.Address{FirstLine: "5 Frost St", City: "Bemidji", State: "MN", Zip: "56601", Country: "US"}}}}},
 	}
 	o.Interpretation = o.Results.Metadata.Interpretation
 	id := d.keep(t, o, orders.LabAccepted, orders.FinalResult)

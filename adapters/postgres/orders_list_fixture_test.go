@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -103,7 +104,7 @@ func (c *clinic) order(n int) orders.Record {
 		o.ActivateBy = &day
 	}
 	age := float64(c.rows-n) / float64(c.rows) // 0 is now
-	low, read := orders.Completed, orders.Interpretation("")
+	low, read := orders.Completed, labresult.Interpretation("")
 	switch x := r.Float64(); {
 	case age < 0.02*r.Float64():
 		open := []orders.LowLevel{orders.Ordered, orders.RequisitionCreated}
@@ -118,20 +119,20 @@ func (c *clinic) order(n int) orders.Record {
 		}
 		switch y := r.Float64(); {
 		case y < 0.01:
-			read = orders.Critical
+			read = labresult.Critical
 		case y < 0.25:
-			read = orders.Abnormal
+			read = labresult.Abnormal
 		case y < 0.26:
-			read = orders.UnknownInterpretation
+			read = labresult.UnknownInterpretation
 		default:
-			read = orders.Normal
+			read = labresult.Normal
 		}
 	}
 	if read != "" {
 		o.Interpretation = &read
-		o.Results = &orders.OrderResults{Metadata: orders.ResultsMetadata{Age: "41", DOB: born.String(), Patient: last, Status: orders.ResultFinal},
-			Results: []orders.LabResult{{Name: "Glucose", Slug: "glucose", Result: "5.1", Type: orders.NumericResult, Interpretation: read},
-				{Name: "Urea", Slug: "urea", Result: "4.1", Type: orders.NumericResult, Interpretation: orders.Normal}}}
+		o.Results = &labresult.Report{Metadata: labresult.Metadata{Age: "41", DOB: born.String(), Patient: last, Status: labresult.Final},
+			Results: []labresult.Result{{Name: "Glucose", Slug: "glucose", Result: "5.1", Type: labresult.Numeric, Interpretation: read},
+				{Name: "Urea", Slug: "urea", Result: "4.1", Type: labresult.Numeric, Interpretation: labresult.Normal}}}
 	}
 	took := time.Duration(0)
 	if low != orders.Ordered {
@@ -264,9 +265,9 @@ func (c *clinic) lists() []listKind {
 		{"method/on_site", func(q *orders.Query, _ int) { q.Methods = []catalogue.CollectionMethod{catalogue.OnSiteCollection} }},
 		{"critical/true", func(q *orders.Query, _ int) { q.Critical = &yes }},
 		{"critical/false", func(q *orders.Query, _ int) { q.Critical = &no }},
-		{"interpretation/abnormal", func(q *orders.Query, _ int) { q.Interpretation = orders.Abnormal }},
-		{"interpretation/normal", func(q *orders.Query, _ int) { q.Interpretation = orders.Normal }},
-		{"interpretation/unknown", func(q *orders.Query, _ int) { q.Interpretation = orders.UnknownInterpretation }},
+		{"interpretation/abnormal", func(q *orders.Query, _ int) { q.Interpretation = labresult.Abnormal }},
+		{"interpretation/normal", func(q *orders.Query, _ int) { q.Interpretation = labresult.Normal }},
+		{"interpretation/unknown", func(q *orders.Query, _ int) { q.Interpretation = labresult.UnknownInterpretation }},
 		{"activation/scheduled", func(q *orders.Query, _ int) { q.Activations = []orders.ActivationType{orders.ActivationScheduled} }},
 		{"activation/current", func(q *orders.Query, _ int) { q.Activations = []orders.ActivationType{orders.ActivationCurrent} }},
 		{"user", func(q *orders.Query, n int) { q.User = named(n).UserID }},
@@ -303,7 +304,7 @@ func (c *clinic) lists() []listKind {
 			q.UpdatedFrom, q.UpdatedBefore = day(n, 90)
 		}},
 		{"patient+status", func(q *orders.Query, n int) { q.PatientName, q.Status = last(n), []orders.LowLevel{orders.Completed} }},
-		{"letter+abnormal", func(q *orders.Query, n int) { q.PatientName, q.Interpretation = last(n)[:1], orders.Abnormal }},
+		{"letter+abnormal", func(q *orders.Query, n int) { q.PatientName, q.Interpretation = last(n)[:1], labresult.Abnormal }},
 		{"letter+status", func(q *orders.Query, n int) {
 			q.PatientName, q.Status = last(n)[:1], []orders.LowLevel{orders.Ordered}
 		}},

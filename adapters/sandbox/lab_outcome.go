@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Outcome is what becomes of an order at the lab. The zero value is that all goes well.
@@ -133,9 +134,9 @@ func (o *labOrder) plan() []happening {
 	case Missing:
 		flags.HasMissingResults = &yes
 	case AbnormalResult:
-		flags.Interpretation = orders.Abnormal
+		flags.Interpretation = labresult.Abnormal
 	case CriticalResult:
-		flags.Interpretation = orders.Critical
+		flags.Interpretation = labresult.Critical
 	}
 	for _, on := range orders.SuccessPath(o.order.Method(), !o.kit.IsZero()) {
 		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {

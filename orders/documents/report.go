@@ -10,20 +10,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // reportDocument is what came out of an order, or of a journey.
-func reportDocument(r *orders.Record, results orders.OrderResults, zone *time.Location) Document {
+func reportDocument(r *orders.Record, results labresult.Report, zone *time.Location) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.UpdatedAt.Time}
 	switch {
-	case results.Metadata.Status == orders.ResultPartial:
+	case results.Metadata.Status == labresult.Partial:
 		d.Remarks = append(d.Remarks, "PARTIAL REPORT: more results are to come")
-	case results.Metadata.Status == orders.ResultCorrected:
+	case results.Metadata.Status == labresult.Corrected:
 		d.Remarks = append(d.Remarks, "CORRECTED REPORT: it takes the place of earlier ones")
 	default:
 		d.Remarks = append(d.Remarks, "FINAL REPORT")
 	}
-	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == orders.Critical {
+	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == labresult.Critical {
 		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
 	}
 	d.Sections = append(d.Sections, identitySection(&r.Order), reportHead(r, &results, zone))
@@ -46,7 +47,7 @@ func reportDocument(r *orders.Record, results orders.OrderResults, zone *time.Lo
 
 // reportHead has what the laboratory says of the order. What the head of the page, the
 // patient or a sample says already is left out.
-func reportHead(r *orders.Record, results *orders.OrderResults, zone *time.Location) Section {
+func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location) Section {
 	m := &results.Metadata
 	var f sheet
 	f.add("Order", r.ID.String())
@@ -72,7 +73,7 @@ func reportHead(r *orders.Record, results *orders.OrderResults, zone *time.Locat
 	}
 	f.add("CLIA number", cmp.Or(rules.TextOf(m.CLIANumber), rules.TextOf(lab.CLIANumber)))
 	f.add("Medical director", rules.TextOf(lab.MedicalDirector))
-	sample := func(has func(orders.SampleData) *orders.TimestampWithOffset) bool {
+	sample := func(has func(labresult.SampleData) *labresult.TimestampWithOffset) bool {
 		for _, s := range results.SampleInformation {
 			if has(s) != nil {
 				return true
@@ -80,16 +81,16 @@ func reportHead(r *orders.Record, results *orders.OrderResults, zone *time.Locat
 		}
 		return false
 	}
-	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateCollected }) {
+	if !sample(func(s labresult.SampleData) *labresult.TimestampWithOffset { return s.DateCollected }) {
 		f.add("Collected", stampText(m.DateCollected))
 	}
-	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateReceived }) {
+	if !sample(func(s labresult.SampleData) *labresult.TimestampWithOffset { return s.DateReceived }) {
 		f.add("Received", stampText(m.DateReceived))
 	}
-	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateReported }) {
+	if !sample(func(s labresult.SampleData) *labresult.TimestampWithOffset { return s.DateReported }) {
 		f.add("Reported", stampText(&m.DateReported))
 	}
-	if i := rules.TextOf(m.Interpretation); i != string(orders.Critical) {
+	if i := rules.TextOf(m.Interpretation); i != string(labresult.Critical) {
 		f.word("Interpretation", i)
 	}
 	f.add("Notes", rules.TextOf(m.Notes))
@@ -105,7 +106,7 @@ func sameName(a, b string) bool {
 	return slices.Equal(words(a), words(b))
 }
 
-func sampleSection(id string, s orders.SampleData) Section {
+func sampleSection(id string, s labresult.SampleData) Section {
 	var f sheet
 	f.add("Sample", id)
 	if rules.TextOf(s.SampleID) != id {
@@ -129,15 +130,15 @@ func sampleSection(id string, s orders.SampleData) Section {
 	return Section{Heading: "Sample", Fields: f}
 }
 
-func coded(c *orders.Coded) []orders.Coded {
+func coded(c *labresult.Coded) []labresult.Coded {
 	if c == nil {
 		return nil
 	}
-	return []orders.Coded{*c}
+	return []labresult.Coded{*c}
 }
 
 // codedText is the text of terms.
-func codedText(list []orders.Coded) string {
+func codedText(list []labresult.Coded) string {
 	var out []string
 	for _, c := range list {
 		out = append(out, c.Text)
@@ -146,7 +147,7 @@ func codedText(list []orders.Coded) string {
 }
 
 // local writes an instant with the offset that it was noted with.
-func local(t *orders.TimestampWithOffset) string {
+func local(t *labresult.TimestampWithOffset) string {
 	if t == nil {
 		return ""
 	}
@@ -154,9 +155,9 @@ func local(t *orders.TimestampWithOffset) string {
 }
 
 // resultTable has the results under the ordered markers that they come from.
-func resultTable(results orders.OrderResults, zone *time.Location) Section {
+func resultTable(results labresult.Report, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
-	groups := map[string][]orders.LabResult{}
+	groups := map[string][]labresult.Result{}
 	var order []string
 	first, several := map[string]string{}, map[string]bool{} // groups of results of one code
 	for _, one := range results.Results {
@@ -187,8 +188,8 @@ func resultTable(results orders.OrderResults, zone *time.Location) Section {
 }
 
 // resultRow prints a result; its group, where there are several of its code.
-func resultRow(one orders.LabResult, several bool, zone *time.Location) Row {
-	row := Row{Strong: one.Interpretation == orders.Abnormal || one.Interpretation == orders.Critical}
+func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
+	row := Row{Strong: one.Interpretation == labresult.Abnormal || one.Interpretation == labresult.Critical}
 	// What is longer than a few words has the whole width.
 	const words = 60
 	result, long := one.Result, ""
@@ -210,7 +211,7 @@ func resultRow(one orders.LabResult, several bool, zone *time.Location) Row {
 
 // isolate says which result led to this one, and its group where there are several of its
 // code.
-func isolate(r *orders.LabResult, several bool) string {
+func isolate(r *labresult.Result, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
 		if of = p.Value; of == "" && p.Result != nil {
@@ -226,7 +227,7 @@ func isolate(r *orders.LabResult, several bool) string {
 	return joined(", ", of, group)
 }
 
-func method(list []orders.Coded) string {
+func method(list []labresult.Coded) string {
 	if text := codedText(list); text != "" {
 		return "Method: " + text
 	}
@@ -234,7 +235,7 @@ func method(list []orders.Coded) string {
 }
 
 // correction marks a corrected result; empty for one that was not corrected.
-func correction(one orders.LabResult, zone *time.Location) string {
+func correction(one labresult.Result, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
 	}
@@ -246,7 +247,7 @@ func correction(one orders.LabResult, zone *time.Location) string {
 }
 
 // rangeOf is the reference range as the lab words it, else by its bounds.
-func rangeOf(one orders.LabResult) string {
+func rangeOf(one labresult.Result) string {
 	low, high := one.MinRangeValue, one.MaxRangeValue
 	switch {
 	case rules.TextOf(one.ReferenceRange) != "":
@@ -269,7 +270,7 @@ func bracket(name string, v *string) string {
 }
 
 // flagOf says what is to be seen at once: the lab's own flag, and what it means.
-func flagOf(one orders.LabResult) string {
+func flagOf(one labresult.Result) string {
 	var words []string
 	switch {
 	case one.IsAboveMaxRange != nil && *one.IsAboveMaxRange:
@@ -277,7 +278,7 @@ func flagOf(one orders.LabResult) string {
 	case one.IsBelowMinRange != nil && *one.IsBelowMinRange:
 		words = append(words, "Low")
 	}
-	if one.Interpretation == orders.Abnormal && len(words) == 0 || one.Interpretation == orders.Critical {
+	if one.Interpretation == labresult.Abnormal && len(words) == 0 || one.Interpretation == labresult.Critical {
 		words = append(words, inWords(string(one.Interpretation)))
 	}
 	text := strings.Join(words, ", ")
@@ -289,8 +290,8 @@ func flagOf(one orders.LabResult) string {
 
 // performedBy lists the laboratories that did the work, by the name that results call
 // them.
-func performedBy(samples map[string]orders.SampleData) []string {
-	labs := map[string]orders.PerformingLaboratory{}
+func performedBy(samples map[string]labresult.SampleData) []string {
+	labs := map[string]labresult.PerformingLaboratory{}
 	for _, s := range samples {
 		maps.Copy(labs, s.PerformingLaboratories)
 	}

@@ -188,7 +188,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return nil, fmt.Errorf("print report: %w", err)
 	}
-	return s.print(ctx, team, reportDocument(newest, results, zone))
+	return s.print(ctx, team, reportDocument(newest, results.Report, zone))
 }
 
 // print lays a document out on the team's paper.

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -99,8 +100,8 @@ type Request struct {
 	// Orders are the team's own, by the roles of the case; only with provided.
 	Orders map[string]orders.OrderID `json:"orders" wire:"opt,max=10"`
 	// ResultStatus is final if empty, Interpretation normal.
-	ResultStatus   orders.ResultStatus   `json:"result_status" wire:"opt"`
-	Interpretation orders.Interpretation `json:"interpretation" wire:"opt"`
+	ResultStatus   labresult.Status         `json:"result_status" wire:"opt"`
+	Interpretation labresult.Interpretation `json:"interpretation" wire:"opt"`
 	// LabTestID is what is ordered, where the run makes orders.
 	LabTestID *catalogue.LabTestID `json:"lab_test_id"`
 	// WrongLabTestID is of the lab that the result comes from; only with wrong_lab.
@@ -127,7 +128,7 @@ type Run struct {
 	Stage        Stage               `json:"stage"`
 	Case         Case                `json:"case"`
 	OrderSource  Source              `json:"order_source"`
-	ResultStatus orders.ResultStatus `json:"result_status"`
+	ResultStatus labresult.Status    `json:"result_status"`
 	Orders       map[string]Order    `json:"orders"`
 	RawResultID  *orders.RawResultID `json:"raw_result_id"`
 	Error        *Fault              `json:"error"`
@@ -146,10 +147,10 @@ func (r *Request) Check() error {
 	}
 	rules.OneOf(&p, r.OrderSource, []Source{Managed, Provided}, "order_source")
 	if r.ResultStatus != "" {
-		rules.OneOf(&p, r.ResultStatus, []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial}, "result_status")
+		rules.OneOf(&p, r.ResultStatus, []labresult.Status{labresult.Final, labresult.Partial}, "result_status")
 	}
 	if r.Interpretation != "" {
-		rules.OneOf(&p, r.Interpretation, orders.Interpretations(), "interpretation")
+		rules.OneOf(&p, r.Interpretation, labresult.Interpretations(), "interpretation")
 	}
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
@@ -405,7 +406,7 @@ func (r *testRun) transition(ctx context.Context) error {
 func (r *testRun) write(ctx context.Context) error {
 	at := healthlab.At(r.now())
 	m := orders.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
-	if r.kept.ResultStatus == orders.ResultPartial {
+	if r.kept.ResultStatus == labresult.Partial {
 		m.On = orders.PartialResult
 	}
 	o := orders.Order{ID: orders.OrderID{UUID: r.named("result")}, LabTest: r.test}

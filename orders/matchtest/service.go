@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -123,7 +124,7 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, key string, 
 	}
 	sum := sha256.Sum256(text)
 	if req.ResultStatus == "" {
-		req.ResultStatus = orders.ResultFinal
+		req.ResultStatus = labresult.Final
 	}
 	at := healthlab.At(s.now())
 	kept, fresh, err := s.store.StartMatchTestRun(ctx, Record{

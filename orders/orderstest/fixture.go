@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -79,7 +80,7 @@ func fullRecord(team, name string) orders.Record {
 	r.Physician = &people.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
 	r.HealthInsuranceID, r.RequisitionFormURL, r.Priority = new(conformance.Named("insurance")), new("https://f.example.com"), true
 	r.ActivateBy, r.Passthrough, r.ICDCodes, r.HasABN = &day, new("ours"), []string{"E11.9"}, true
-	r.BillingType, r.Interpretation, r.HasMissingResults = catalogue.CommercialInsurance, new(orders.Critical), new(true)
+	r.BillingType, r.Interpretation, r.HasMissingResults = catalogue.CommercialInsurance, new(labresult.Critical), new(true)
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = &day, &day
 	r.LabAccountID, r.LabAccountNumber = &catalogue.LabAccountID{UUID: conformance.Named("account")}, "778"
 	r.Comment, r.Scheduled, r.CreatorMemberID = "both comments", true, new(conformance.Named("member"))
@@ -93,42 +94,42 @@ func fullRecord(team, name string) orders.Record {
 	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.SMSEnabled = new(true)
 	r.Notifications = orders.Notifications{Due: noon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{conformance.Named("told")},
-		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: orders.Normal, ResultTypes: []orders.ResultType{orders.NumericResult}, HasMissingResults: new(true)}, Delay: time.Second, Next: noon}}
+		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: labresult.Normal, ResultTypes: []labresult.Type{labresult.Numeric}, HasMissingResults: new(true)}, Delay: time.Second, Next: noon}}
 	r.Lab = orders.LabSubmission{Due: noon.Add(time.Hour), Lease: noon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
 	r.Messages, r.CriticalSent, r.Notifications.Alarmed = []string{"m1", "m2"}, true, noon
 	r.Files, r.ReportFile = []string{"f1", "f2"}, "f2"
 	r.Notice = &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "Glucose", Reason: "no diagnosis", CostMinor: 2900}}, Note: "ask us"}
 	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.VisitWork{Due: noon.Add(3 * time.Hour), Lease: noon.Add(4 * time.Hour)}
-	r.Results = &orders.OrderResults{
-		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: new("31D"), Patient: "Roe, Ana",
+	r.Results = &labresult.Report{
+		Metadata: labresult.Metadata{Age: "41", DOB: "09/05/1984", CLIANumber: new("31D"), Patient: "Roe, Ana",
 			SpecimenNumber: "A100200", Provider: new("Vale"), Laboratory: new("Northlab"), DateReported: "2026-03-05",
-			DateCollected: new("2026-03-02"), DateReceived: new("2026-03-03"), Status: orders.ResultFinal,
-			Interpretation: new(orders.Critical), PatientID: new("9"), AccountID: new("778"), Notes: new("fasted")},
-		Results: []orders.LabResult{{Name: "Glucose", Slug: "glucose", Value: new(orderNumber("5.10")), Result: "5.10",
-			Type: orders.NumericResult, Unit: new("mmol/L"), Timestamp: &at, Notes: new("n"), ReferenceRange: new("3.9-5.0"),
+			DateCollected: new("2026-03-02"), DateReceived: new("2026-03-03"), Status: labresult.Final,
+			Interpretation: new(labresult.Critical), PatientID: new("9"), AccountID: new("778"), Notes: new("fasted")},
+		Results: []labresult.Result{{Name: "Glucose", Slug: "glucose", Value: new(orderNumber("5.10")), Result: "5.10",
+			Type: labresult.Numeric, Unit: new("mmol/L"), Timestamp: &at, Notes: new("n"), ReferenceRange: new("3.9-5.0"),
 			PreviousResult: new("4.90"), CorrectedAt: &at,
 			MinRangeValue: new(orderNumber("3.9")), MaxRangeValue: new(orderNumber("5.0")), IsAboveMaxRange: new(true),
-			IsBelowMinRange: new(false), Interpretation: orders.Critical, SourceInterpretation: "HH", LOINC: new("2345-7"),
+			IsBelowMinRange: new(false), Interpretation: labresult.Critical, SourceInterpretation: "HH", LOINC: new("2345-7"),
 			LOINCSlug: new("glucose"), ProviderID: new("001"), PerformingLaboratory: new("A"), SourceSampleID: new("A100200"),
-			Group: "1.2", Codes: []orders.Code{{Code: "10828004", Text: "Positive", System: "SCT"}},
-			Methods: []orders.Coded{{Text: "Culture", Codes: []orders.Code{{Code: "CUL", Text: "Culture", System: "L"}}}},
-			Parent: &orders.ParentResult{PlacerNumber: "P1", FillerNumber: "F1", Group: "1", Value: "E. coli",
-				Result: &orders.Coded{Text: "Organism", Codes: []orders.Code{{Code: "634-6", Text: "Organism", System: "LN"}}}},
-			SourceMarkers: []orders.SourceMarker{{MarkerID: 12, Name: "Glucose", Slug: "glucose", ProviderID: new("001")}}}},
-		MissingResults: []orders.MissingResult{{Name: "Urea", Slug: "urea", InferredFailureType: orders.InternalLabFailure,
+			Group: "1.2", Codes: []labresult.Code{{Code: "10828004", Text: "Positive", System: "SCT"}},
+			Methods: []labresult.Coded{{Text: "Culture", Codes: []labresult.Code{{Code: "CUL", Text: "Culture", System: "L"}}}},
+			Parent: &labresult.ParentResult{PlacerNumber: "P1", FillerNumber: "F1", Group: "1", Value: "E. coli",
+				Result: &labresult.Coded{Text: "Organism", Codes: []labresult.Code{{Code: "634-6", Text: "Organism", System: "LN"}}}},
+			SourceMarkers: []labresult.SourceMarker{{MarkerID: 12, Name: "Glucose", Slug: "glucose", ProviderID: new("001")}}}},
+		MissingResults: []labresult.Missing{{Name: "Urea", Slug: "urea", InferredFailureType: labresult.InternalLabFailure,
 			Note: new("spilt"), LOINC: new("1"), LOINCSlug: new("urea"), ProviderID: new("2"),
-			Group: "1", Codes: []orders.Code{{Code: "TNP"}}, Methods: []orders.Coded{{Text: "Culture"}}, Parent: &orders.ParentResult{FillerNumber: "F1"},
-			SourceMarkers: []orders.SourceMarker{{MarkerID: 13, Name: "Urea", Slug: "urea"}}}},
-		SampleInformation: map[string]orders.SampleData{"A100200": {SampleID: new("A100200"), ControlNumber: new("c"),
-			DateCollected: &orders.TimestampWithOffset{Timestamp: at, TimezoneOffset: -25200},
-			PerformingLaboratories: map[string]orders.PerformingLaboratory{"A": {Name: "Northlab", PhoneNumber: new("1"),
+			Group: "1", Codes: []labresult.Code{{Code: "TNP"}}, Methods: []labresult.Coded{{Text: "Culture"}}, Parent: &labresult.ParentResult{FillerNumber: "F1"},
+			SourceMarkers: []labresult.SourceMarker{{MarkerID: 13, Name: "Urea", Slug: "urea"}}}},
+		SampleInformation: map[string]labresult.SampleData{"A100200": {SampleID: new("A100200"), ControlNumber: new("c"),
+			DateCollected: &labresult.TimestampWithOffset{Timestamp: at, TimezoneOffset: -25200},
+			PerformingLaboratories: map[string]labresult.PerformingLaboratory{"A": {Name: "Northlab", PhoneNumber: new("1"),
 				MedicalDirector: new("D"), Address: &people.Address{FirstLine: "1 Lab Way", City: "Reno", State: "NV", Zip: "89501", Country: "US"}}},
-			ClinicalInformation: &orders.ClinicalInformation{Fasting: true, Notes: new("n")},
-			SpecimenType:        &orders.Coded{Text: "Urine", Codes: []orders.Code{{Code: "UR", Text: "Urine", System: "HL70487"}}}, SpecimenSite: &orders.Coded{Text: "left arm"},
-			TypeModifiers: []orders.Coded{{Text: "midstream"}}, SiteModifiers: []orders.Coded{{Text: "upper"}},
-			CollectionMethod: &orders.Coded{Text: "catch"}, CollectionSite: &orders.Coded{Text: "vein"},
-			Conditions: []orders.Coded{{Text: "frozen"}}, RejectReasons: []orders.Coded{{Text: "clotted"}}}},
+			ClinicalInformation: &labresult.ClinicalInformation{Fasting: true, Notes: new("n")},
+			SpecimenType:        &labresult.Coded{Text: "Urine", Codes: []labresult.Code{{Code: "UR", Text: "Urine", System: "HL70487"}}}, SpecimenSite: &labresult.Coded{Text: "left arm"},
+			TypeModifiers: []labresult.Coded{{Text: "midstream"}}, SiteModifiers: []labresult.Coded{{Text: "upper"}},
+			CollectionMethod: &labresult.Coded{Text: "catch"}, CollectionSite: &labresult.Coded{Text: "vein"},
+			Conditions: []labresult.Coded{{Text: "frozen"}}, RejectReasons: []labresult.Coded{{Text: "clotted"}}}},
 	}
 	return r
 }

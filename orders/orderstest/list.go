@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -49,15 +50,15 @@ func shelf(t *testing.T, s *ordersT) {
 		shipping   bool
 		method     catalogue.CollectionMethod
 		then       []orders.Trigger
-		read       orders.Interpretation
+		read       labresult.Interpretation
 		activate   string
 	}{
 		{"ana", "a", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, "", ""},
-		{"bo", "a", patient("Bo", "adams", "1990-01-02"), "Bo A", false, catalogue.WalkInTest, []orders.Trigger{orders.LabAccepted}, orders.Normal, "2026-03-02"},
-		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, catalogue.AtHomePhlebotomy, []orders.Trigger{orders.CancelAsked}, orders.Critical, "2026-03-03"},
+		{"bo", "a", patient("Bo", "adams", "1990-01-02"), "Bo A", false, catalogue.WalkInTest, []orders.Trigger{orders.LabAccepted}, labresult.Normal, "2026-03-02"},
+		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, catalogue.AtHomePhlebotomy, []orders.Trigger{orders.CancelAsked}, labresult.Critical, "2026-03-03"},
 		{"kit", "a", nil, "Front Desk", true, catalogue.Testkit, []orders.Trigger{orders.PatientAwaited}, "", "2026-03-01"},
-		{"anonymous", "a", patient("", "", "1984-05-10"), "100% _Desk", false, catalogue.OnSiteCollection, []orders.Trigger{orders.LabAccepted, orders.SampleDrawn}, orders.UnknownInterpretation, ""},
-		{"ana", "b", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, orders.Critical, ""},
+		{"anonymous", "a", patient("", "", "1984-05-10"), "100% _Desk", false, catalogue.OnSiteCollection, []orders.Trigger{orders.LabAccepted, orders.SampleDrawn}, labresult.UnknownInterpretation, ""},
+		{"ana", "b", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, labresult.Critical, ""},
 	} {
 		r := newRecord(o.team, o.name)
 		if o.team != "a" {
@@ -124,7 +125,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 			{"latest event before", orders.Query{EventBefore: noon.Add(time.Minute)}, "ana"},
 			{"critical", orders.Query{Critical: new(true)}, "cy"},
 			{"not critical, none included", orders.Query{Critical: new(false)}, "anonymous kit bo ana"},
-			{"interpretation", orders.Query{Interpretation: orders.UnknownInterpretation}, "anonymous"},
+			{"interpretation", orders.Query{Interpretation: labresult.UnknownInterpretation}, "anonymous"},
 			{"scheduled", orders.Query{Activations: []orders.ActivationType{orders.ActivationScheduled}}, "cy"},
 			{"current, today included", orders.Query{Activations: []orders.ActivationType{orders.ActivationCurrent}}, "anonymous kit bo ana"},
 			{"both activations", orders.Query{Activations: []orders.ActivationType{orders.ActivationCurrent, orders.ActivationScheduled}}, "anonymous kit cy bo ana"},

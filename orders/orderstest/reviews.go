@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -54,11 +55,11 @@ func rawResult(team, name string, at time.Time) orders.RawResult {
 			SubReasonCodes: []orders.MatchSubReason{orders.LabAccountMismatch}, Reason: "nothing matches",
 			Patient: &orders.ReviewPatient{FirstName: new("Ana"), LastName: new("Roe"), DOB: &dob, Gender: new("female")},
 			Lab:     orders.MatchLab{ID: 6, Name: "Northlab", Slug: "northlab"}, Markers: []orders.MatchMarker{{ProviderID: new("N1"), Name: new("Iron")}},
-			Interpretation: new(orders.Normal), ResultStatus: new(orders.ResultFinal), CreatedAt: healthlab.At(at), UpdatedAt: healthlab.At(at),
+			Interpretation: new(labresult.Normal), ResultStatus: new(labresult.Final), CreatedAt: healthlab.At(at), UpdatedAt: healthlab.At(at),
 		},
 		Message: orders.Message{ID: name, Team: conformance.Team(team), Order: orderID("o"), SampleID: "S", On: orders.FinalResult, At: at,
 			Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: people.Female},
-			Lab:     "northlab", AccountNumber: "7", Results: &orders.OrderResults{Results: []orders.LabResult{}}},
+			Lab:     "northlab", AccountNumber: "7", Results: &labresult.Report{Results: []labresult.Result{}}},
 	}
 }
 
@@ -108,7 +109,7 @@ func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Eve
 		}
 	}
 	item.Status, item.ResolvedUserID, item.ResolvedOrderID = orders.MatchResolved, &to.UserID, &to.ID
-	to.Results = &orders.OrderResults{Results: []orders.LabResult{}}
+	to.Results = &labresult.Report{Results: []labresult.Result{}}
 	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
 }
 
@@ -118,7 +119,7 @@ func trial(team, name string) matchtest.Record {
 		Team: conformance.Team(team), Key: "key " + name, Fingerprint: "print", Due: noon,
 		Request: matchtest.Request{Case: orders.MatchNone, OrderSource: matchtest.Managed, Orders: map[string]orders.OrderID{"target": orderID("o")}},
 		Run: matchtest.Run{RunID: matchtest.RunID{UUID: conformance.Named("trial " + team + name)}, Status: matchtest.Queued, Stage: "queued", Case: orders.MatchNone,
-			OrderSource: matchtest.Managed, ResultStatus: orders.ResultFinal,
+			OrderSource: matchtest.Managed, ResultStatus: labresult.Final,
 			Orders:      map[string]matchtest.Order{"target": {OrderID: orderID("o"), UserID: conformance.User("ana"), OrderTransactionID: journey("o")}},
 			RawResultID: new(rawID("r")), Error: &matchtest.Fault{Code: "C", Message: "M"},
 			CreatedAt: at, UpdatedAt: at, StartedAt: &at, CompletedAt: &at},

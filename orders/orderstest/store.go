@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -253,7 +254,7 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 			*mine.PatientDetails.FirstName = "changed"
 			mine.LabTest.Markers[0].Name = "changed"
 			mine.Results.Results[0].Result = "changed"
-			mine.Results.SampleInformation["more"] = orders.SampleData{}
+			mine.Results.SampleInformation["more"] = labresult.SampleData{}
 			*mine.Details.Testkit.Shipment.Notes = "changed"
 		}
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)

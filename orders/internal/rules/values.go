@@ -105,3 +105,11 @@ func TextOf[T ~string](v *T) string {
 	}
 	return string(*v)
 }
+
+// NonEmpty returns a pointer to a text; nil for an empty one.
+func NonEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

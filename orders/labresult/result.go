@@ -1,7 +1,6 @@
-package orders
+package labresult
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -13,49 +12,27 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// OrderResults is what came out of an order.
-type OrderResults struct {
-	Metadata ResultsMetadata `json:"metadata"`
-	Results  []LabResult     `json:"results"`
+// Report is what a laboratory reports of a sample. Printing or logging it shows nothing.
+type Report struct {
+	Metadata Metadata `json:"metadata"`
+	Results  []Result `json:"results"`
 	// MissingResults were expected and are not there; null before a final report.
-	MissingResults []MissingResult `json:"missing_results" wire:"nullable"`
+	MissingResults []Missing `json:"missing_results" wire:"nullable"`
 	// SampleInformation is by sample id.
 	SampleInformation map[string]SampleData `json:"sample_information" wire:"nullable"`
-	// OrderTransaction is the journey of the order.
-	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
 
-// DecodeResults reads what came out of an order, for readers that may meet the old form in
-// which the results are an object: that is returned as it is, and Results is nil.
-func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
-	type plain OrderResults
-	in := struct {
-		*plain
-		Results json.RawMessage `json:"results"`
-	}{plain: (*plain)(&out)}
-	if err := json.Unmarshal(b, &in); err != nil {
-		return OrderResults{}, nil, err
-	}
-	if bytes.HasPrefix(in.Results, []byte("{")) {
-		return out, in.Results, nil
-	}
-	if len(in.Results) > 0 {
-		err = json.Unmarshal(in.Results, &out.Results)
-	}
-	return out, nil, err
-}
-
-// LabResult is one result. Printing or logging it shows nothing.
-type LabResult struct {
+// Result is one result. Printing or logging it shows nothing.
+type Result struct {
 	Name string `json:"name"`
 	// Slug is the lab's; other labs have others.
 	Slug string `json:"slug"`
 	// Value is deprecated: the number of a numeric result, -1 for any other.
 	Value *catalogue.Number `json:"value"`
 	// Result is the text to be read as Type says.
-	Result string     `json:"result"`
-	Type   ResultType `json:"type"`
-	Unit   *string    `json:"unit"`
+	Result string  `json:"result"`
+	Type   Type    `json:"type"`
+	Unit   *string `json:"unit"`
 	// Timestamp is the time of the result.
 	Timestamp *healthlab.Time `json:"timestamp"`
 	Notes     *string         `json:"notes"`
@@ -128,26 +105,26 @@ type ParentResult struct {
 }
 
 // plainResult is LabResult without its methods.
-type plainResult LabResult
+type plainResult Result
 
 // resultJSON has the type under both of its names.
 type resultJSON struct {
 	plainResult
-	ResultType ResultType `json:"result_type"`
+	ResultType Type `json:"result_type"`
 }
 
 // MarshalJSON writes the type as type and as result_type.
-func (r LabResult) MarshalJSON() ([]byte, error) {
+func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{plainResult(r), r.Type})
 }
 
 // UnmarshalJSON reads either name of the type, result_type first.
-func (r *LabResult) UnmarshalJSON(b []byte) error {
+func (r *Result) UnmarshalJSON(b []byte) error {
 	var in resultJSON
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	*r = LabResult(in.plainResult)
+	*r = Result(in.plainResult)
 	if in.ResultType != "" {
 		r.Type = in.ResultType
 	}
@@ -162,8 +139,8 @@ type SourceMarker struct {
 	ProviderID *string `json:"provider_id"`
 }
 
-// ResultsMetadata is the head of a report. Printing or logging it shows nothing.
-type ResultsMetadata struct {
+// Metadata is the head of a report. Printing or logging it shows nothing.
+type Metadata struct {
 	// Age is in years, as text.
 	Age string `json:"age"`
 	// DOB is the birth date as it was printed, in any format.
@@ -179,7 +156,7 @@ type ResultsMetadata struct {
 	DateReported   string          `json:"date_reported"`
 	DateCollected  *string         `json:"date_collected"`
 	DateReceived   *string         `json:"date_received"`
-	Status         ResultStatus    `json:"status"`
+	Status         Status          `json:"status"`
 	Interpretation *Interpretation `json:"interpretation"`
 	// PatientID and AccountID are the lab's own.
 	PatientID *string `json:"patient_id"`
@@ -190,8 +167,8 @@ type ResultsMetadata struct {
 
 // UnmarshalJSON reads what is published; the age may be a number, and the licence be
 // called clia_number.
-func (m *ResultsMetadata) UnmarshalJSON(b []byte) error {
-	type plain ResultsMetadata
+func (m *Metadata) UnmarshalJSON(b []byte) error {
+	type plain Metadata
 	in := struct {
 		*plain
 		Age  rules.NumberText `json:"age"`
@@ -204,8 +181,8 @@ func (m *ResultsMetadata) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MissingResult is a result that was expected and is not there.
-type MissingResult struct {
+// Missing is a result that was expected and is not there.
+type Missing struct {
 	Name string `json:"name"`
 	Slug string `json:"slug"`
 	// InferredFailureType is read from the lab's words, and may be read better later.
@@ -215,7 +192,7 @@ type MissingResult struct {
 	LOINCSlug           *string        `json:"loinc_slug"`
 	ProviderID          *string        `json:"provider_id"`
 	SourceMarkers       []SourceMarker `json:"source_markers" wire:"nullable"`
-	// Group, Codes, Methods and Parent are as in [LabResult].
+	// Group, Codes, Methods and Parent are as in [Result].
 	Group   string        `json:"group,omitempty"`
 	Codes   []Code        `json:"codes,omitempty"`
 	Methods []Coded       `json:"methods,omitempty"`
@@ -295,7 +272,7 @@ type ClinicalInformation struct {
 
 // Worst returns the interpretation of several results: critical over abnormal over
 // normal; unknown if none of them is any of these.
-func Worst(results []LabResult) Interpretation {
+func Worst(results []Result) Interpretation {
 	worst := UnknownInterpretation
 	for _, r := range results {
 		switch {
@@ -307,4 +284,64 @@ func Worst(results []LabResult) Interpretation {
 		}
 	}
 	return worst
+}
+
+// Interpretation is the reading of one result, or the worst of several.
+type Interpretation string
+
+// The Interpretations().
+const (
+	Normal                Interpretation = "normal"
+	Abnormal              Interpretation = "abnormal"
+	Critical              Interpretation = "critical"
+	UnknownInterpretation Interpretation = "unknown"
+)
+
+// Status says whether more results are to come.
+type Status string
+
+// The result statuses.
+const (
+	Final   Status = "final"
+	Partial Status = "partial"
+	// Corrected is final, and replaces an earlier final report.
+	Corrected Status = "corrected"
+)
+
+// Type says how the text of a result is to be read.
+type Type string
+
+// The result types.
+const (
+	// Numeric is a decimal number.
+	Numeric Type = "numeric"
+	// Range is a bound or an interval: "<1.2", "3-5".
+	Range Type = "range"
+	// Comment is free text.
+	Comment Type = "comment"
+	// CodedValue is an UPPER_SNAKE constant of the test.
+	CodedValue Type = "coded_value"
+)
+
+// FailureType is why, as far as a lab's words tell, a result is missing.
+type FailureType string
+
+// The failure types.
+const (
+	QuantityNotSufficientFailure FailureType = "quantity_not_sufficient_failure"
+	CollectionProcessFailure     FailureType = "collection_process_failure"
+	DropOffFailure               FailureType = "drop_off_failure"
+	InternalLabFailure           FailureType = "internal_lab_failure"
+	OrderEntryFailure            FailureType = "order_entry_failure"
+	NonFailure                   FailureType = "non_failure"
+	UnknownFailure               FailureType = "unknown_failure"
+	PatientConditionFailure      FailureType = "patient_condition_failure"
+	MissingResultCalcFailure     FailureType = "missing_result_calc_failure"
+	MissingDemoAOECalcFailure    FailureType = "missing_demo_aoe_calc_failure"
+	InsufficientVolume           FailureType = "insufficient_volume"
+)
+
+// Interpretations returns every reading of a result.
+func Interpretations() []Interpretation {
+	return []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
 }

@@ -1,13 +1,10 @@
-package orders
+package labresult
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -26,7 +23,7 @@ var (
 // Compare fills in the bounds that ReferenceRange says, and whether the result lies
 // outside of its bounds; null where there is no bound, or the result does not decide it.
 // A bound that the text does not call exclusive is inclusive. It leaves what is there.
-func (r *LabResult) Compare() {
+func (r *Result) Compare() {
 	var text string
 	if r.ReferenceRange != nil {
 		text = strings.TrimSpace(*r.ReferenceRange)
@@ -68,11 +65,11 @@ type end struct {
 }
 
 // span returns between which numbers a result lies.
-func (r *LabResult) span() (from, to end) {
+func (r *Result) span() (from, to end) {
 	switch r.Type {
-	case NumericResult:
+	case Numeric:
 		return end{at: r.Value}, end{at: r.Value}
-	case RangeResult:
+	case Range:
 		if m := boundForm.FindStringSubmatch(r.Result); m != nil {
 			if m[1] == "<" {
 				return end{}, end{numberOf(m[3]), m[2] == ""}
@@ -109,25 +106,25 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 // enrich fills in what follows from the rest of a result: how it is to be read, its
 // number, its bounds. A lab that says nothing of how to take a result means that it is
 // normal, unless it lies outside of its range.
-func (r *LabResult) enrich() {
+func (r *Result) enrich() {
 	said := r.Result
 	if r.Type == "" {
 		switch compact := compactRange(r.Result); {
 		case numberForm.MatchString(r.Result):
-			r.Type = NumericResult
+			r.Type = Numeric
 		case compact != "":
-			r.Type, r.Result = RangeResult, compact
+			r.Type, r.Result = Range, compact
 		default:
-			r.Type = CommentResult
+			r.Type = Comment
 		}
 	}
 	switch {
-	case r.Type != NumericResult:
+	case r.Type != Numeric:
 		r.Value = &catalogue.Number{Decimal: decimal.NewFromInt(-1)}
 	case r.Value == nil:
 		r.Value = numberOf(r.Result)
 	}
-	if r.Notes == nil && (r.Type == RangeResult || r.Type == CommentResult) {
+	if r.Notes == nil && (r.Type == Range || r.Type == Comment) {
 		r.Notes = &said
 	}
 	r.Compare()
@@ -233,10 +230,10 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// completed returns a report with what the catalogue knows of the test: LOINC codes, the
+// Complete returns a report with what the catalogue knows of the test: LOINC codes, the
 // markers that results come from, and, in a report that is all there will be, what should
 // be there and is not. What the lab says stays.
-func completed(in OrderResults, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) OrderResults {
+func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
 	all := dueOf(t, expected)
 	out := in
 	out.Results, out.MissingResults = slices.Clone(in.Results), slices.Clone(in.MissingResults)
@@ -263,69 +260,22 @@ func completed(in OrderResults, t catalogue.LabTest, expected map[int][]catalogu
 }
 
 // unsaid are the results that must be there, of which a report does not say a word.
-func unsaid(all []due, report OrderResults) []MissingResult {
-	var out []MissingResult
+func unsaid(all []due, report Report) []Missing {
+	var out []Missing
 	for i := range all {
 		d := &all[i]
 		loinc, slug := d.loinc()
-		told := slices.ContainsFunc(report.Results, func(r LabResult) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }) ||
-			slices.ContainsFunc(report.MissingResults, func(m MissingResult) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) })
+		told := slices.ContainsFunc(report.Results, func(r Result) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }) ||
+			slices.ContainsFunc(report.MissingResults, func(m Missing) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) })
 		if told || !d.Required {
 			continue
 		}
-		if j := slices.IndexFunc(out, func(m MissingResult) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
+		if j := slices.IndexFunc(out, func(m Missing) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
 			out[j].SourceMarkers = append(out[j].SourceMarkers, d.from)
 			continue
 		}
-		out = append(out, MissingResult{Name: d.Name, Slug: d.Slug, InferredFailureType: UnknownFailure, LOINC: loinc, LOINCSlug: slug,
+		out = append(out, Missing{Name: d.Name, Slug: d.Slug, InferredFailureType: UnknownFailure, LOINC: loinc, LOINCSlug: slug,
 			ProviderID: d.ProviderID, SourceMarkers: []SourceMarker{d.from}})
 	}
 	return out
-}
-
-// complete returns a message whose report was completed for a test; the same one, where
-// it has no report.
-func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
-	if m.Results == nil {
-		return m, nil
-	}
-	expected, err := s.catalogue.ExpectedResults(ctx, t.MarkerIDs())
-	if err != nil {
-		return m, fmt.Errorf("find expected results: %w", err)
-	}
-	results := completed(*m.Results, t, expected, m.On != PartialResult)
-	m.Results = &results
-	return m, nil
-}
-
-// dayText is the day of an instant in UTC; nil for no instant.
-func dayText(at time.Time) *string {
-	if at.IsZero() {
-		return nil
-	}
-	day := today(at).String()
-	return &day
-}
-
-// head fills in what the head of a report leaves out, from the order that it belongs to.
-func (r *Record) head(h *ResultsMetadata, m Message) {
-	at := m.At
-	if at.IsZero() {
-		at = r.LastEvent.CreatedAt.Time
-	}
-	own := simulatedHead(&r.Order, at)
-	for to, from := range map[*string]string{&h.Age: own.Age, &h.DOB: own.DOB, &h.Patient: own.Patient, &h.SpecimenNumber: own.SpecimenNumber, &h.DateReported: own.DateReported} {
-		*to = cmp.Or(*to, from)
-	}
-	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
-	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.ReachedAt(DrawCompleted)), dayText(r.ReachedAt(TransitLab)))
-	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.ReachedAt(DeliveredToLab)))
-	if h.AccountID == nil && r.LabAccountNumber != "" {
-		account := r.LabAccountNumber
-		h.AccountID = &account
-	}
-	if h.Provider == nil && r.Physician != nil {
-		name := r.Physician.FirstName + " " + r.Physician.LastName
-		h.Provider = &name
-	}
 }

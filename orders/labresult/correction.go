@@ -1,4 +1,4 @@
-package orders
+package labresult
 
 import (
 	"slices"
@@ -14,12 +14,12 @@ type CorrectedMarker struct {
 	LOINC *string `json:"loinc"`
 }
 
-// markCorrected sets PreviousResult and CorrectedAt of each result of a corrected report
+// MarkCorrected sets PreviousResult and CorrectedAt of each result of a corrected report
 // that differs from the report before it. A result that the correction leaves alone keeps
 // the marks of an earlier correction. Several results of one code are compared in their
 // order. The second value names what the correction changed.
-func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResult, []CorrectedMarker) {
-	earlier := map[string][]LabResult{}
+func MarkCorrected(before, corrected []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
+	earlier := map[string][]Result{}
 	for _, r := range before {
 		earlier[r.findingKey()] = append(earlier[r.findingKey()], r)
 	}
@@ -44,7 +44,16 @@ func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResul
 }
 
 // sameFinding reports whether two results of one marker say the same of the patient.
-func (r *LabResult) sameFinding(o LabResult) bool {
+func (r *Result) sameFinding(o Result) bool {
 	return r.Result == o.Result && r.Type == o.Type && r.Interpretation == o.Interpretation &&
 		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)
+}
+
+// AllCriticalIn reports whether whatever is critical in a report was in the one before.
+func AllCriticalIn(before, now Report) bool {
+	return !slices.ContainsFunc(now.Results, func(r Result) bool {
+		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b Result) bool {
+			return b.Interpretation == Critical && b.findingKey() == r.findingKey()
+		})
+	})
 }

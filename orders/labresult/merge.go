@@ -1,0 +1,105 @@
+package labresult
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// Merge joins the reports of the orders of a transaction, oldest first; there
+// is at least one. A later order's results replace those of earlier ones of the same
+// LOINC code, else lab's code, else slug; those of one order stay side by side, as the
+// lab reported them. What is missing is what the latest misses, and what an earlier
+// one missed and no later one reports. The head is the latest's, with the notes of all.
+// Its status is the given one: partial while more is to come; final, which becomes corrected
+// if one of the reports is. It is pure.
+func Merge(status Status, parts []Report) Report {
+	latest := parts[len(parts)-1]
+	out := Report{Metadata: latest.Metadata, Results: []Result{}, MissingResults: []Missing{}}
+	var notes []string
+	for _, p := range parts {
+		if n := rules.TextOf(p.Metadata.Notes); n != "" && !slices.Contains(notes, n) {
+			notes = append(notes, n)
+		}
+		out.Results = supersede(out.Results, p.Results)
+		if p.SampleInformation != nil {
+			if out.SampleInformation == nil {
+				out.SampleInformation = map[string]SampleData{}
+			}
+			maps.Copy(out.SampleInformation, p.SampleInformation)
+		}
+	}
+	for i, p := range slices.Backward(parts) {
+		later := slices.Clone(out.MissingResults)
+		for _, m := range p.MissingResults {
+			key := m.Key()
+			found := i < len(parts)-1 && slices.ContainsFunc(out.Results, func(r Result) bool { return r.Key() == key })
+			listed := slices.ContainsFunc(later, func(have Missing) bool { return have.Key() == key })
+			if !found && !listed {
+				out.MissingResults = append(out.MissingResults, m)
+			}
+		}
+	}
+	out.Metadata.Notes = rules.NonEmpty(strings.Join(notes, "\n"))
+	worst := Worst(out.Results)
+	out.Metadata.Interpretation = &worst
+	out.Metadata.Status = status
+	if status == Final && slices.ContainsFunc(parts, func(p Report) bool { return p.Metadata.Status == Corrected }) {
+		out.Metadata.Status = Corrected
+	}
+	return out
+}
+
+// supersede returns the results so far with those of a later order, each in the place of
+// the one that it replaces, if any.
+func supersede(have, later []Result) []Result {
+	news := map[string][]Result{}
+	for _, r := range later {
+		news[r.Key()] = append(news[r.Key()], r)
+	}
+	out := make([]Result, 0, len(have)+len(later))
+	placed := map[string]bool{}
+	for _, r := range have {
+		key := r.Key()
+		of, replaced := news[key]
+		switch {
+		case !replaced:
+			out = append(out, r)
+		case !placed[key]:
+			out = append(out, of...)
+		}
+		placed[key] = placed[key] || replaced
+	}
+	for _, r := range later {
+		if !placed[r.Key()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Key names a result across orders: its LOINC code, else the lab's code, the slug or the
+// name.
+func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
+
+// findingKey names a result within one order: isolates have the same codes in different
+// groups.
+func (r *Result) findingKey() string { return r.Group + " " + r.Key() }
+
+// Key names a missing result as [Result.Key] names one that is there.
+func (m *Missing) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
+
+// resultKey is the code of a result; its name, if it has none.
+func resultKey(loinc, providerID *string, slug, name string) string {
+	switch {
+	case loinc != nil && *loinc != "":
+		return "loinc " + *loinc
+	case providerID != nil && *providerID != "":
+		return "code " + *providerID
+	case slug != "":
+		return "slug " + slug
+	}
+	return "name " + name
+}

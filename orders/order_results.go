@@ -1,0 +1,220 @@
+package orders
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// complete returns a message whose report was completed for a test; the same one, where
+// it has no report.
+func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
+	if m.Results == nil {
+		return m, nil
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, t.MarkerIDs())
+	if err != nil {
+		return m, fmt.Errorf("find expected results: %w", err)
+	}
+	results := labresult.Complete(*m.Results, t, expected, m.On != PartialResult)
+	m.Results = &results
+	return m, nil
+}
+
+// dayText is the day of an instant in UTC; nil for no instant.
+func dayText(at time.Time) *string {
+	if at.IsZero() {
+		return nil
+	}
+	day := today(at).String()
+	return &day
+}
+
+// head fills in what the head of a report leaves out, from the order that it belongs to.
+func (r *Record) head(h *labresult.Metadata, m Message) {
+	at := m.At
+	if at.IsZero() {
+		at = r.LastEvent.CreatedAt.Time
+	}
+	own := simulatedHead(&r.Order, at)
+	for to, from := range map[*string]string{&h.Age: own.Age, &h.DOB: own.DOB, &h.Patient: own.Patient, &h.SpecimenNumber: own.SpecimenNumber, &h.DateReported: own.DateReported} {
+		*to = cmp.Or(*to, from)
+	}
+	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
+	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.ReachedAt(DrawCompleted)), dayText(r.ReachedAt(TransitLab)))
+	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.ReachedAt(DeliveredToLab)))
+	if h.AccountID == nil && r.LabAccountNumber != "" {
+		account := r.LabAccountNumber
+		h.AccountID = &account
+	}
+	if h.Provider == nil && r.Physician != nil {
+		name := r.Physician.FirstName + " " + r.Physician.LastName
+		h.Provider = &name
+	}
+}
+
+// drawn notes when the sample was taken, where that is known from nothing but the draw.
+func (r *Record) drawn(on Trigger, at time.Time) {
+	if on == SampleDrawn && r.ExpectedResultByDate == nil && r.WorstCaseResultByDate == nil {
+		r.collected(at)
+	}
+}
+
+// collected notes when the sample was taken, and by when results are to be expected.
+func (r *Record) collected(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	day := today(at)
+	by := func(days *int) *healthlab.Date {
+		if days == nil {
+			return nil
+		}
+		d := day.AddDays(*days)
+		return &d
+	}
+	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
+}
+
+// result keeps what the lab reported, which came at a moment. It names what a corrected
+// report changed.
+func (r *Record) result(m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
+	results := *m.Results
+	results.Results = rules.NonNil(results.Results)
+	results.Metadata.Status = labresult.Final
+	switch {
+	case m.On == PartialResult:
+		results.Metadata.Status = labresult.Partial
+	case m.On == CorrectedResult && r.Results != nil:
+		results.Metadata.Status = labresult.Corrected
+		results.Results, corrected = labresult.MarkCorrected(r.Results.Results, results.Results, healthlab.At(at))
+	}
+	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
+	r.head(&results.Metadata, m)
+	worst := labresult.Worst(results.Results)
+	results.Metadata.Interpretation = &worst
+	missing := len(results.MissingResults) > 0
+	r.CriticalSent = r.CriticalSent && r.Results != nil && labresult.AllCriticalIn(*r.Results, results)
+	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
+	r.ReportFile = m.ReportFile
+	if r.ReportedAt.IsZero() {
+		r.ReportedAt = at
+	}
+	return corrected
+}
+
+// withdraw takes back what was reported of a sample that the lab cannot use. A report of
+// missing results alone says why, and stays.
+func (r *Record) withdraw() {
+	r.Interpretation, r.ReportFile = nil, ""
+	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
+		r.Results, r.HasMissingResults = nil, nil
+	}
+}
+
+// alarm tells of a critical result, once for each, and when its report was fetched.
+func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
+	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
+		return nil, nil
+	}
+	r.CriticalSent, r.Notifications.Alarmed = true, at.Time
+	r.planNotifications()
+	notice := CriticalResult{
+		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
+		Interpretation: labresult.Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,
+	}
+	if r.SampleID != nil {
+		notice.SampleID = *r.SampleID
+	}
+	return event(notice, healthlab.Event{
+		ID: id, Type: EventCriticalResult, Team: r.TeamID, User: r.UserID, Key: r.ID.String(), At: at.Time,
+	})
+}
+
+// TransactionResults returns the results of a whole testing journey: what a later
+// order found replaces what an earlier one did. NotFound before any result.
+func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
+	results, _, err := s.TransactionRecords(ctx, team, id)
+	return results, err
+}
+
+// TransactionRecords returns the results of a transaction as [Service.TransactionResults] does, and
+// the orders that have any, oldest first: at least one.
+func (s *Service) TransactionRecords(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, []Record, error) {
+	t, err := s.Transaction(ctx, team, id)
+	if err != nil {
+		return OrderResults{}, nil, err
+	}
+	var parts []labresult.Report
+	var of []Record
+	transaction := OrderTransaction{ID: t.ID, Status: t.Status}
+	for _, m := range t.Orders {
+		transaction.Orders = append(transaction.Orders, m.TransactionMember)
+		r, err := s.store.Get(ctx, team, m.ID)
+		if err != nil {
+			return OrderResults{}, nil, fmt.Errorf("get transaction results: %w", err)
+		}
+		if r.HasResults() {
+			parts, of = append(parts, *r.Results), append(of, r)
+		}
+	}
+	if len(parts) == 0 {
+		return OrderResults{}, nil, rules.Missing(ResultNotFound, "the order transaction has no result yet")
+	}
+	status := labresult.Partial
+	if transaction.Status == TransactionCompleted {
+		status = labresult.Final
+	}
+	return OrderResults{Report: labresult.Merge(status, parts), OrderTransaction: &transaction}, of, nil
+}
+
+// OrderResults is what came out of an order.
+type OrderResults struct {
+	labresult.Report
+	// OrderTransaction is the journey of the order.
+	OrderTransaction *OrderTransaction `json:"order_transaction"`
+}
+
+// DecodeResults reads what came out of an order, for readers that may meet the old form in
+// which the results are an object: that is returned as it is, and Results is nil.
+func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
+	type plain OrderResults
+	in := struct {
+		*plain
+		Results json.RawMessage `json:"results"`
+	}{plain: (*plain)(&out)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return OrderResults{}, nil, err
+	}
+	if bytes.HasPrefix(in.Results, []byte("{")) {
+		return out, in.Results, nil
+	}
+	if len(in.Results) > 0 {
+		err = json.Unmarshal(in.Results, &out.Results)
+	}
+	return out, nil, err
+}
+
+// Results returns what came out of an order so far, partial results included.
+// NotFound before the first report.
+func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID) (OrderResults, error) {
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return OrderResults{}, fmt.Errorf("get results: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+	}
+	if !r.HasResults() {
+		return OrderResults{}, rules.Missing(ResultNotFound, "the order has no result yet")
+	}
+	t := r.OrderTransaction
+	return OrderResults{Report: *r.Results, OrderTransaction: &t}, nil
+}
