@@ -23,8 +23,9 @@
 //   - [catalogue]: what can a team order? [Service.Catalogue]
 //   - [people]: who is the patient, and who pays? [Service.People]
 //   - [appointment]: where and when can a sample be taken? [Service.Appointments]
-//   - packages documents and matchtest, above this one: what is printed of an order, and what
-//     happens to a result that fits none?
+//   - [labresult]: what did the laboratory measure?
+//   - packages documents, matchtest and simulation, above this one: what is printed of an
+//     order, what happens to a result that fits none, and what would a laboratory report?
 //
 // [Service.Run] is the background work: it hands orders to the lab, and takes in what the lab
 // reports.

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -54,7 +55,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	d.store = memory.New(&memory.Options{Now: d.now})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(),
+		Environment: healthlab.Sandbox, Simulator: simulation.Lab{}, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

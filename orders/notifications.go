@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,15 +30,6 @@ type Notifications struct {
 	Told []uuid.UUID
 	// Simulation is under way; nil for none.
 	Simulation *Simulation
-}
-
-// Simulation is a walk of an order that takes its time.
-type Simulation struct {
-	Final Status
-	Flags SimulationFlags
-	// Delay is between two steps.
-	Delay time.Duration
-	Next  time.Time
 }
 
 // Channel is how a message reaches a patient.
@@ -368,45 +358,4 @@ func (n notice) wanted(r *Record, settings Settings) bool {
 	default:
 		return !settings.EmailOff
 	}
-}
-
-// stepOn does the next step of a simulation. One that leads nowhere any more ends.
-func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
-	expected, err := s.catalogue.ExpectedResults(ctx, claimed.LabTest.MarkerIDs())
-	if err != nil {
-		return fmt.Errorf("find expected results: %w", err)
-	}
-	var rule *healthlab.RuleError
-	if sim := claimed.Notifications.Simulation; sim.Final.LowLevel() == RedrawAvailable {
-		_, err := s.simulateRedraw(ctx, claimed, sim.Flags, expected, settings, now, sim.Delay)
-		if err != nil && !errors.As(err, &rule) {
-			return fmt.Errorf("go on with simulation: %w", err)
-		}
-		_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-			r.Notifications.Simulation = nil
-			r.planNotifications()
-			return nil, nil
-		})
-		return err
-	}
-	steps := s.steps(maxSimulated, now, settings)
-	s.formURLs(ctx, &claimed, steps)
-	critical := s.opts.NewID()
-	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-		sim := r.Notifications.Simulation
-		if sim == nil || sim.Next.After(now) {
-			return nil, nil
-		}
-		r.Notifications.Simulation = nil
-		events, err := r.simulate(sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
-		if errors.As(err, &rule) {
-			r.planNotifications() // the order has gone another way
-			return nil, nil
-		}
-		return events, err
-	})
-	if err != nil {
-		return fmt.Errorf("go on with simulation: %w", err)
-	}
-	return nil
 }

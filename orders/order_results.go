@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // complete returns a message whose report was completed for a test; the same one, where
@@ -40,13 +42,29 @@ func dayText(at time.Time) *string {
 	return &day
 }
 
+// ReportHead returns the head of a report as far as the order says it: patient, age at a
+// moment, specimen and laboratory.
+func (o *Order) ReportHead(at time.Time) labresult.Metadata {
+	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
+	if o.PatientDetails != nil {
+		h.Age, h.DOB = strconv.Itoa(people.Age(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
+	}
+	if o.SampleID != nil {
+		h.SpecimenNumber = *o.SampleID
+	}
+	if o.LabTest.Lab != nil {
+		h.Laboratory = &o.LabTest.Lab.Name
+	}
+	return h
+}
+
 // head fills in what the head of a report leaves out, from the order that it belongs to.
 func (r *Record) head(h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {
 		at = r.LastEvent.CreatedAt.Time
 	}
-	own := simulatedHead(&r.Order, at)
+	own := r.ReportHead(at)
 	for to, from := range map[*string]string{&h.Age: own.Age, &h.DOB: own.DOB, &h.Patient: own.Patient, &h.SpecimenNumber: own.SpecimenNumber, &h.DateReported: own.DateReported} {
 		*to = cmp.Or(*to, from)
 	}

@@ -59,6 +59,9 @@ type Options struct {
 	// SandboxMoves hands the orders of a sandbox to the laboratory, as in production.
 	// Default: they wait to be simulated.
 	SandboxMoves bool
+	// Simulator makes up what a laboratory reports of a simulated order, in a sandbox.
+	// Default: orders cannot be simulated.
+	Simulator Simulator
 	// Keys are the idempotency keys whose answers [Service.Run] forgets after a time.
 	// Default: none.
 	Keys Keys

@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // orderPairs are the types of orders and their schemas.
@@ -123,7 +124,7 @@ func (c *clinic) makeOrders(store *memory.Store, edits ...func(*shop)) {
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
-		Reviews: store.Reviews(),
+		Reviews: store.Reviews(), Simulator: simulation.Lab{},
 		People:  store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			if of == team {

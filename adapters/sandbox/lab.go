@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // LabOptions adjusts a Lab. The zero value, and nil, mean the defaults.
@@ -305,7 +306,7 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	o.count++
 	m := orders.Message{
 		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.count))).String(), Team: o.order.TeamID, Order: o.order.ID,
-		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: orders.SimulatedTracking(does.on, o.sample),
+		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: simulation.Tracking(does.on, o.sample),
 	}
 	if does.on == orders.LabAccepted {
 		m.Notice = o.notice()
@@ -315,7 +316,7 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	}
 	if does.flags != nil {
 		o.order.SampleID = &o.sample
-		results := orders.Simulated(&o.order, o.expected, *does.flags, does.on, at)
+		results := simulation.Results(&o.order, o.expected, *does.flags, does.on, at)
 		m.Results = &results
 	}
 	return m

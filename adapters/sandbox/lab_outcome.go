@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // Outcome is what becomes of an order at the lab. The zero value is that all goes well.
@@ -138,7 +139,7 @@ func (o *labOrder) plan() []happening {
 	case CriticalResult:
 		flags.Interpretation = labresult.Critical
 	}
-	for _, on := range orders.SuccessPath(o.order.Method(), !o.kit.IsZero()) {
+	for _, on := range simulation.SuccessPath(o.order.Method(), !o.kit.IsZero()) {
 		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {
 			continue // not the lab's to report, or in the answer already
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -130,7 +131,7 @@ func TestCatalogueHasOneTestForEachMethod(t *testing.T) {
 	expected, err := b.ExpectedResults(t.Context(), tests[0].MarkerIDs())
 	require.NoError(t, err)
 	require.Len(t, expected, len(tests[0].Markers))
-	results := orders.Simulated(&orders.Order{LabTest: tests[0]}, expected, orders.SimulationFlags{}, orders.FinalResult, noon)
+	results := simulation.Results(&orders.Order{LabTest: tests[0]}, expected, orders.SimulationFlags{}, orders.FinalResult, noon)
 	for _, r := range results.Results {
 		require.Regexp(t, `^[0-9]+-[0-9]$`, *r.LOINC)
 		require.NotEmpty(t, *r.Unit)

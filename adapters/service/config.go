@@ -82,7 +82,7 @@ type Config struct {
 	Laboratory orders.LabBackend
 	// Orders adjusts orders. Environment, LabTests, People, Reviews,
 	// BookingKeys, SlotCache, Keys, Files, RequisitionURL and Log are
-	// set, and Settings unless the host sets it.
+	// set, and Settings and Simulator unless the host sets them.
 	Orders orders.Options
 	// Printer prints documents of orders. Default: there are none.
 	Printer documents.Printer

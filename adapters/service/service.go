@@ -47,6 +47,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -204,6 +205,9 @@ func (s *Service) buildOrders(context.Context) (err error) {
 		opts.RequisitionURL = printed.Links.URL
 	}
 	opts.Files = s.config.Files
+	if opts.Simulator == nil {
+		opts.Simulator = simulation.Lab{}
+	}
 	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/documents", "orders/matchtest", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -62,7 +62,8 @@ var mayImport = forSuites(map[string][]string{
 	"orders/appointment":      {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders/labresult":        {".", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult"},
-	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
+	"orders/simulation":       {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
+	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":        {".", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
 	"labreport/internal/fold": {"."},
 	"labreport/ucum":          {".", "labreport/internal/fold"},
@@ -136,6 +137,7 @@ var modules = forSuites(map[string][]string{
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
 	"orders/labresult":        {"github.com/shopspring/decimal"},
+	"orders/simulation":       {"github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},
 	"orders/matchtest":        {"github.com/google/uuid"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // RunID names a test run of the queue of unmatched results.
@@ -421,7 +422,7 @@ func (r *testRun) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
 	}
-	results := orders.Simulated(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
+	results := simulation.Results(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
 	m.Results = &results
 	m.Patient = &orders.ReportedPatient{FirstName: "Nobody", LastName: r.patientName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
 	if p := o.PatientDetails; p != nil && r.kept.Case != orders.MatchSampleMismatch && r.kept.Case != orders.MatchNone {

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -85,7 +86,7 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	for _, p := range processes {
 		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
-			Environment: healthlab.Sandbox, Now: func() time.Time { return noon },
+			Environment: healthlab.Sandbox, Simulator: simulation.Lab{}, Now: func() time.Time { return noon },
 			NewID: func() uuid.UUID {
 				w.mu.Lock()
 				defer w.mu.Unlock()

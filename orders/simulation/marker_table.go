@@ -1,7 +1,7 @@
-package orders
+package simulation
 
-// simulatedMarkers are by LOINC code.
-var simulatedMarkers = map[string]simulatedMarker{
+// markerTable are by LOINC code.
+var markerTable = map[string]markerValues{
 	"2345-7":  {unit: "mg/dL", low: 70, high: 99, critical: 400},
 	"4548-4":  {unit: "%", low: 4.0, high: 5.6, critical: 14, digits: 1},
 	"2093-3":  {unit: "mg/dL", high: 200, critical: 500},

@@ -1,15 +1,19 @@
-package orders_test
+package simulation_test
 
 import (
-	"fmt"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // A made-up value lies inside, outside or far outside of the reference interval of its
 // marker, as the story says.
@@ -21,9 +25,9 @@ func TestSimulatedValuesFitTheMarker(t *testing.T) {
 		marker := catalogue.Marker{ID: 1, Name: tc.loinc, Unit: &tc.unit}
 		expected := map[int][]catalogue.ExpectedResult{1: {{Name: tc.loinc, LOINC: &catalogue.LOINC{Code: tc.loinc, Unit: &tc.unit}}}}
 		for i := range 200 {
-			o := orders.Order{ID: orders.OrderID{UUID: id(fmt.Sprint(i))}, LabTest: catalogue.LabTest{Markers: []catalogue.Marker{marker}}}
+			o := orders.Order{ID: orders.OrderID{UUID: uuid.NewSHA1(uuid.Nil, []byte{byte(i)})}, LabTest: catalogue.LabTest{Markers: []catalogue.Marker{marker}}}
 			for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical} {
-				r := orders.Simulated(&o, expected, orders.SimulationFlags{Interpretation: reading}, orders.FinalResult, noon).Results[0]
+				r := simulation.Results(&o, expected, orders.SimulationFlags{Interpretation: reading}, orders.FinalResult, noon).Results[0]
 				require.Equal(t, tc.span, *r.ReferenceRange)
 				require.Equal(t, tc.unit, *r.Unit)
 				above := r.MaxRangeValue != nil && r.Value.GreaterThan(r.MaxRangeValue.Decimal)
@@ -36,7 +40,7 @@ func TestSimulatedValuesFitTheMarker(t *testing.T) {
 	}
 	o := orders.Order{LabTest: catalogue.LabTest{Markers: []catalogue.Marker{{ID: 1}}}}
 	expected := map[int][]catalogue.ExpectedResult{1: {{LOINC: &catalogue.LOINC{Code: "94500-6"}}}}
-	r := orders.Simulated(&o, expected, orders.SimulationFlags{}, orders.FinalResult, noon).Results[0]
+	r := simulation.Results(&o, expected, orders.SimulationFlags{}, orders.FinalResult, noon).Results[0]
 	require.Equal(t, labresult.CodedValue, r.Type)
 	require.Equal(t, "NOT_DETECTED", r.Result)
 }

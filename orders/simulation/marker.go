@@ -1,4 +1,4 @@
-package orders
+package simulation
 
 import (
 	"math"
@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// simulatedMarker is how a simulated laboratory reports a marker. The reference intervals are
+// markerValues is how a simulated laboratory reports a marker. The reference intervals are
 // those of adults, as laboratories print them; they are for simulations only.
-type simulatedMarker struct {
+type markerValues struct {
 	unit string
 	// low and high bound the reference interval; zero for no such bound.
 	low, high float64
@@ -24,15 +24,15 @@ type simulatedMarker struct {
 	qualitative bool
 }
 
-// simulatedOf returns how a marker is simulated; false for a marker that is not in the
+// markerOf returns how a marker is simulated; false for a marker that is not in the
 // table, or is ordered in another unit.
-func simulatedOf(loinc, unit *string) (simulatedMarker, bool) {
-	m, ok := simulatedMarkers[rules.TextOf(loinc)]
+func markerOf(loinc, unit *string) (markerValues, bool) {
+	m, ok := markerTable[rules.TextOf(loinc)]
 	return m, ok && (m.qualitative || rules.TextOf(unit) == "" || rules.TextOf(unit) == m.unit)
 }
 
 // types are the result types of the marker where a simulation does not name any.
-func (m simulatedMarker) types() []labresult.Type {
+func (m markerValues) types() []labresult.Type {
 	if m.qualitative {
 		return []labresult.Type{labresult.CodedValue}
 	}
@@ -42,7 +42,7 @@ func (m simulatedMarker) types() []labresult.Type {
 // result makes up a numeric result with the reference interval of the marker. An abnormal one
 // is anywhere from borderline, the last digit beyond the interval, to half a span beyond it. A
 // seed gives the same result each time.
-func (m simulatedMarker) result(reading labresult.Interpretation, seed uint64) labresult.Result {
+func (m markerValues) result(reading labresult.Interpretation, seed uint64) labresult.Result {
 	number := func(f float64) catalogue.Number {
 		return catalogue.Number{Decimal: decimal.NewFromFloat(f).Round(m.digits)}
 	}

@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// Lab is a simulated laboratory, for [orders.Options].Simulator. It keeps nothing.
+type Lab struct{}
+
+// SuccessPath returns the triggers that lead an order of a method from its first
+// status to its results, if nothing goes wrong.
+func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigger {
+	switch {
+	case m == catalogue.Testkit && registrable:
+		return []orders.Trigger{orders.PatientAwaited, orders.KitShipped, orders.KitOutForDelivery, orders.KitDelivered, orders.KitRegistered,
+			orders.LabAccepted, orders.SampleSent, orders.SampleReceived, orders.FinalResult}
+	case m == catalogue.Testkit:
+		return []orders.Trigger{orders.LabAccepted, orders.KitShipped, orders.KitOutForDelivery, orders.KitDelivered, orders.SampleSent, orders.SampleReceived, orders.FinalResult}
+	case m == catalogue.AtHomePhlebotomy:
+		return []orders.Trigger{orders.LabAccepted, orders.AppointmentMade, orders.AppointmentConfirmed, orders.SampleDrawn, orders.FinalResult}
+	case m == catalogue.OnSiteCollection:
+		return []orders.Trigger{orders.LabAccepted, orders.SampleDrawn, orders.FinalResult}
+	default:
+		return []orders.Trigger{orders.LabAccepted, orders.FinalResult}
+	}
+}
+
+// Report returns what the laboratory says when a trigger happens to an order. It implements
+// [orders.Simulator].
+func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) orders.Message {
+	m := orders.Message{On: on, At: at, Detail: details[on]}
+	if o.SampleID == nil && (on == orders.LabAccepted || on == orders.KitShipped) {
+		m.SampleID = "SIM" + strconv.FormatUint(hash(o.ID.String()), 36)
+	}
+	m.Tracking = Tracking(on, rules.TextOf(cmp.Or(o.SampleID, &m.SampleID)))
+	if on == orders.PartialResult || on == orders.FinalResult || on == orders.CorrectedResult {
+		results := Results(o, expected, flags, on, at)
+		m.Results, m.CollectedAt = &results, at
+	}
+	return m
+}
+
+// details are the reasons of what goes wrong in a simulation, where the lifecycle
+// has several.
+var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.DateOfCollectionUnspecified, orders.SampleRejected: orders.SampleQuantityNotSufficient}
+
+// Tracking is where a simulated parcel can be followed from a step on; nil for a
+// step at which no parcel leaves.
+func Tracking(on orders.Trigger, sample string) *orders.Tracking {
+	t := orders.Tracking{Inbound: on == orders.SampleSent, Courier: "sandbox_courier"}
+	switch on {
+	case orders.KitShipped:
+		t.Number = "OUT-" + sample
+	case orders.SampleSent:
+		t.Number = "IN-" + sample
+	default:
+		return nil
+	}
+	t.URL = "https://tracking.example.com/" + t.Number
+	return &t
+}
+
+// Triggers that a simulation does not pull: they need something from outside.
+var notSimulated = []orders.Trigger{orders.KitRegistered, orders.Imported, orders.RedrawOffered}
+
+// maxSteps bounds the steps of one simulation; the longest life has fewer.
+const maxSteps = 20
+
+// Route returns the triggers from where the order stands to a status: along the
+// success path wherever that leads there, and off it for as few steps as possible. It
+// implements [orders.Simulator].
+func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, bool) {
+	const detour = 100 // steps of the success path that one off it is worth
+	m, f := o.Method(), o.Facts()
+	onPath := map[orders.LowLevel]orders.Trigger{}
+	at := orders.Ordered
+	for _, on := range SuccessPath(m, f.Registrable) {
+		onPath[at] = on
+		at, _ = orders.Next(m, at, on, orders.Facts{Registrable: f.Registrable, Registered: true, Initial: f.Initial})
+	}
+	type way struct {
+		at   orders.LowLevel
+		path []orders.Trigger
+		cost int
+	}
+	best := map[orders.LowLevel]int{}
+	todo := []way{{at: o.LowLevel()}}
+	never := notSimulated
+	if !f.PatientKnown() {
+		// Only its patient can register it, who has to before the sample leaves.
+		never = append(slices.Clone(never), orders.SampleSent, orders.SampleReceived)
+	}
+	for len(todo) > 0 {
+		i := 0
+		for j, w := range todo {
+			if w.cost < todo[i].cost {
+				i = j
+			}
+		}
+		w := todo[i]
+		todo = slices.Delete(todo, i, i+1)
+		if w.at == target && len(w.path) > 0 {
+			return w.path, len(w.path) <= maxSteps
+		}
+		if cost, seen := best[w.at]; seen && cost <= w.cost {
+			continue
+		}
+		if len(w.path) > 0 {
+			best[w.at] = w.cost
+		}
+		for _, on := range orders.Triggers() {
+			to, ok := orders.Next(m, w.at, on, f)
+			if !ok || slices.Contains(never, on) || len(w.path) == maxSteps {
+				continue
+			}
+			cost := w.cost + detour
+			if onPath[w.at] == on {
+				cost = w.cost + 1
+			}
+			todo = append(todo, way{to, append(slices.Clone(w.path), on), cost})
+		}
+	}
+	return nil, false
+}
