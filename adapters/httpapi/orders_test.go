@@ -125,7 +125,7 @@ func (c *clinic) makeOrders(store *memory.Store, edits ...func(*shop)) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
 		Reviews: store.Reviews(), Simulator: simulation.Lab{},
-		People:  store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
+		People: store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			if of == team {
 				return x.settings, nil
