@@ -178,7 +178,7 @@ func TestMaxBlockAndRecover(t *testing.T) {
 
 		*ill = false
 		before := len(h.to.all())
-		n, err := h.service.Recover(t.Context(), team, e.ID, began.Add(-time.Minute))
+		n, err := h.service.Recover(t.Context(), team, e.ID, began.Add(-time.Minute), time.Time{})
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
 		time.Sleep(time.Minute)

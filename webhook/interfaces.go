@@ -83,8 +83,8 @@ type Deliveries interface {
 	// or while one of the deliveries concerned is being sent. What waits is put at
 	// its place in the new order, with attempts counted from the start.
 	//
-	// With Event zero, it recovers: of the messages written at or after Since, and
-	// not before the endpoint was made, it takes those that ended as Failed or
+	// With Event zero, it recovers: of the messages written at or after Since and
+	// before Until, and not before the endpoint was made, it takes those that ended as Failed or
 	// Cancelled (but not superseded), and those that never had a delivery. Latest
 	// sends the newest of its key, if that is one of them; Ordered rewinds its key
 	// from the first of them; a delivery that is being sent stays as it is.
@@ -143,6 +143,7 @@ type Replay struct {
 	Modes    map[string]healthlab.Mode
 	Event    uuid.UUID // one message; zero to recover
 	Since    time.Time // when recovering
+	Until    time.Time // when recovering: only messages written before; zero means all
 	After    string    // when recovering: Replayed.Next of the page before
 	Max      int       // when recovering: how many messages to look at; default 500
 }

@@ -81,18 +81,18 @@ func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointI
 	return done.Queued, nil
 }
 
-// Recover sends again, page by page, what an endpoint did not get since a time:
-// messages that failed or were cancelled, and those that were written while it was
-// disabled. It returns how many deliveries that made. After an error, or the end of
+// Recover sends again, page by page, what an endpoint did not get of the messages written
+// at or after since and, unless it is zero, before until: those that failed or were
+// cancelled, and those that were written while it was disabled. It returns how many deliveries that made. After an error, or the end of
 // ctx, call it again: what is queued already is not queued twice.
 //
 // Precondition if the endpoint is disabled; NotFound if the team has none of this id;
 // [*TooOften].
-func (s *Service) Recover(ctx context.Context, team healthlab.TeamID, id EndpointID, since time.Time) (int, error) {
+func (s *Service) Recover(ctx context.Context, team healthlab.TeamID, id EndpointID, since, until time.Time) (int, error) {
 	if err := s.allow(team); err != nil {
 		return 0, err
 	}
-	r := Replay{Team: team, Endpoint: id, Modes: s.types.Modes(), Since: since}
+	r := Replay{Team: team, Endpoint: id, Modes: s.types.Modes(), Since: since, Until: until}
 	queued := 0
 	for {
 		done, err := s.deliveries.Replay(ctx, r)

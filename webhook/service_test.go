@@ -231,7 +231,7 @@ func TestRetryAndRecover(t *testing.T) {
 		off = false
 		_, err = h.service.Patch(t.Context(), team, e.ID, webhook.Patch{Disabled: &off})
 		require.NoError(t, err)
-		n, err := h.service.Recover(t.Context(), team, e.ID, began.Add(-time.Hour))
+		n, err := h.service.Recover(t.Context(), team, e.ID, began.Add(-time.Hour), time.Time{})
 		require.NoError(t, err)
 		require.Equal(t, 1200, n)
 		time.Sleep(time.Minute)

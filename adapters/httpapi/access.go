@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -123,6 +124,24 @@ func (a api) manager(r *http.Request) (Manager, error) {
 		return Manager{}, &wire.Fault{Status: http.StatusForbidden, Type: "ROLE_MISSING", Msg: fmt.Sprintf("this management key has the role %s; the operation needs %s", m.Role, needed)}
 	}
 	return m, nil
+}
+
+// companion returns the name of the management key that a request carries beside the API key of
+// a team; "" if there is none. The key must be an admin's for the team: operations of a team
+// reach data of persons.
+func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
+	if a.AuthenticateManagement == nil || a.Organisations == nil || r.Header.Get(a.ManagementKeyHeader) == "" {
+		return "", nil
+	}
+	m, err := a.manager(withRole(r, RoleAdmin))
+	if err != nil {
+		return "", err
+	}
+	of, err := a.Organisations.Find(r.Context(), team)
+	if err != nil || !m.Mandate(of.Org, team) {
+		return "", errors.Join(fmt.Errorf("%w: management key", healthlab.Unauthenticated), err)
+	}
+	return m.Name, nil
 }
 
 // roleKey is where a request carries the role that its operation needs.

@@ -131,6 +131,11 @@ func TestRolesOfOperations(t *testing.T) {
 				continue
 			}
 			t.Run(op.id, func(t *testing.T) {
+				if len(needed) == 0 { // every role may
+					role = httpapi.RoleAuditor
+					client.Send(t, op.method, fillPath(op.path, user), op.body).Want(t, http.StatusNotFound) // the team is no one's
+					return
+				}
 				require.Len(t, needed, 1)
 				may := includes[httpapi.Role(needed[0])]
 				require.NotEmpty(t, may)
@@ -155,7 +160,7 @@ func TestRolesOfOperations(t *testing.T) {
 func TestOperationsWithoutKey(t *testing.T) {
 	var open []string
 	for _, op := range securedOperations(t) {
-		keyed := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return len(s["TeamKey"])+len(s["ManagementKey"]) > 0 })
+		keyed := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["TeamKey"] != nil || s["ManagementKey"] != nil })
 		token := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["LinkToken"] != nil })
 		if !keyed && !token {
 			open = append(open, op.id)
@@ -165,6 +170,41 @@ func TestOperationsWithoutKey(t *testing.T) {
 		"check_link_token", "exchange_link_code", "finish_oauth", "get_contract", "push_from_provider", "push_to_team_client", "read_provider_logo",
 		"read_requisition_form", "refresh_app", "sign_in_app", "sign_out_app", "start_link", "verify_push_from_provider", "verify_push_to_team_client",
 	}, open)
+}
+
+// A management key tells its own role. Beside an API key it must be an admin's for the team, and
+// the access log names it.
+func TestManagementKeyBesideAPIKey(t *testing.T) {
+	c, user := full(t)
+	_, err := c.Organisations.CreateTeam(t.Context(), org, organisation.NewTeam{ID: team, Name: "A"})
+	require.NoError(t, err)
+	keys := map[httpapi.Role]string{httpapi.RoleAdmin: managementKey, httpapi.RoleViewer: teamManagementKey, httpapi.RoleReviewer: otherManagementKey}
+	var list []httpapi.ManagementKey
+	for role, key := range keys {
+		list = append(list, httpapi.ManagementKey{Sum: httpapi.SumKey(key), Mandate: httpapi.TeamsMandate(org, team), Role: role, Name: string(role) + " key"})
+	}
+	const stranger = "mk_stranger_0123456789abcdef0123456789ab"
+	list = append(list, httpapi.ManagementKey{Sum: httpapi.SumKey(stranger), Mandate: httpapi.OrganisationMandate(otherOrg)})
+	c.AuthenticateManagement = httpapi.ManagementAuth(list, nil)
+	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	at := "/v2/user/" + user.String()
+	for role, key := range keys {
+		beside := client.With("x-management-key", key)
+		var own struct{ Name, Role string }
+		beside.Send(t, "GET", teamPath(org, team)+"/management_key", nil).Want(t, 200).JSON(t, &own)
+		require.Equal(t, string(role), own.Role)
+		require.Equal(t, string(role)+" key", own.Name)
+		if role != httpapi.RoleAdmin {
+			require.Equal(t, "ROLE_MISSING", beside.Send(t, "GET", at, nil).Want(t, 403).ErrorType(t))
+		}
+	}
+	client.With("x-management-key", stranger).Send(t, "GET", teamPath(org, team)+"/management_key", nil).Want(t, 404)
+	client.With("x-management-key", stranger).Send(t, "GET", at, nil).Want(t, 401)
+	client.With("x-management-key", "wrong").Send(t, "GET", at, nil).Want(t, 401)
+	client.With("x-management-key", managementKey).Send(t, "GET", at, nil).Want(t, 200)
+	var page struct{ Lines []struct{ Actor string } }
+	client.Send(t, "GET", "/v2/access_log", nil).Want(t, 200).JSON(t, &page)
+	require.Equal(t, "management:admin key", page.Lines[len(page.Lines)-1].Actor)
 }
 
 // A key has the scopes that it was made with, expires, shows its last use, and is rotated with

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ func (a api) organisationOperations() []operation {
 		{id: "create_team", pattern: "POST " + all, handle: a.managingOrg(a.createTeam)},
 		{id: "read_org_team", pattern: "GET " + one, handle: a.managingHere(a.readOrgTeam)},
 		{id: "patch_team", pattern: "PATCH " + one, handle: a.managingHere(a.patchTeam)},
+		{id: "read_management_key", pattern: "GET " + one + "/management_key", handle: a.managingHere(readManagementKey)},
 		{id: "delete_team", pattern: "DELETE " + one, handle: a.managingHere(a.deleteTeam)},
 		{id: "list_api_keys", pattern: "GET" + keys, handle: a.managingTeams(a.listAPIKeys)},
 		{id: "create_api_key", pattern: "POST" + keys, handle: a.managingTeams(a.createAPIKey)},
@@ -153,6 +155,19 @@ func (a api) orgTeam(t *organisation.Team) orgTeamOut {
 	}
 }
 
+// managementKeyOut is what a management key may do with a team.
+type managementKeyOut struct {
+	Name string `json:"name"`
+	Role Role   `json:"role"`
+}
+
+func readManagementKey(w http.ResponseWriter, _ *http.Request, m *managed) error {
+	if _, err := m.open(); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, managementKeyOut{m.by.Name, cmp.Or(m.by.Role, RoleAdmin)})
+}
+
 // teamsOut is a page of teams.
 type teamsOut struct {
 	Teams      []orgTeamOut `json:"teams"`
@@ -270,7 +285,7 @@ func (a api) patchTeam(w http.ResponseWriter, r *http.Request, m *managed) error
 	}
 	t, err := a.Organisations.ChangeTeam(r.Context(), m.org, team, change)
 	if err != nil {
-		return integrationTaken(err, m.org, m.mandate)
+		return integrationTaken(err, m.org, m.by.Mandate)
 	}
 	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
 }
@@ -278,7 +293,7 @@ func (a api) patchTeam(w http.ResponseWriter, r *http.Request, m *managed) error
 func (a api) deleteTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
 	team, err := m.open()
 	if err == nil {
-		err = m.mandate.whole(m.org)
+		err = m.by.Mandate.whole(m.org)
 	}
 	if err == nil {
 		err = a.Organisations.DeleteTeam(r.Context(), m.org, team)

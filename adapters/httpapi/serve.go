@@ -107,6 +107,13 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err := a.gate.teams.allow(w, team.String()); err != nil {
 		return err
 	}
+	by, err := a.companion(r, team)
+	if err != nil {
+		return err
+	}
+	if by != "" {
+		c.access.actor = "management:" + by
+	}
 	if err := c.op.admit(caller); err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type webhookOut struct {
 	DisabledReason *webhook.DisabledReason `json:"disabled_reason"`
 	FilterTypes    *[]string               `json:"filter_types"`
 	OrderScope     webhook.OrderScope      `json:"order_scope"`
+	FailingSince   *healthlab.Time         `json:"failing_since"`
 	CreatedAt      healthlab.Time          `json:"created_at"`
 	UpdatedAt      healthlab.Time          `json:"updated_at"`
 }
@@ -52,6 +53,10 @@ func webhookFrom(e webhook.Endpoint) webhookOut {
 	out := webhookOut{
 		ID: e.ID, URL: e.URL, Description: e.Description, Disabled: e.Disabled, OrderScope: e.OrderScope,
 		CreatedAt: healthlab.At(e.CreatedAt), UpdatedAt: healthlab.At(e.UpdatedAt),
+	}
+	if at := e.Health.FirstFailedAt; !at.IsZero() {
+		failing := healthlab.At(at)
+		out.FailingSince = &failing
 	}
 	if e.RateLimit > 0 {
 		out.RateLimit = &e.RateLimit

@@ -71,7 +71,7 @@ func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Re
 // managed is a request for the management of one team.
 type managed struct {
 	*wire.In
-	mandate Mandate
+	by      Manager
 	env     healthlab.Environment // of this deployment
 	belongs func(uuid.UUID, healthlab.TeamID) error
 
@@ -105,7 +105,7 @@ func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) 
 			note.actor = "management:" + by.Name
 		}
 		return do(w, r, &managed{
-			In: in, access: note, mandate: by.Mandate, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
+			In: in, access: note, by: by, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
 		})
 	}
 }
@@ -117,7 +117,7 @@ func (m *managed) open() (healthlab.TeamID, error) {
 		return healthlab.TeamID{}, err
 	}
 	team := healthlab.TeamID{UUID: m.team}
-	if m.asks != string(m.env) || team.IsZero() || !m.mandate(m.org, team) {
+	if m.asks != string(m.env) || team.IsZero() || !m.by.Mandate(m.org, team) {
 		return healthlab.TeamID{}, fmt.Errorf("%w: team", healthlab.NotFound)
 	}
 	if m.access != nil {

@@ -51,7 +51,8 @@ type webhookAttemptsOut struct {
 
 // webhookRecoverIn is the body that asks for what was missed.
 type webhookRecoverIn struct {
-	Since healthlab.Time `json:"since"`
+	Since healthlab.Time  `json:"since"`
+	Until *healthlab.Time `json:"until"`
 }
 
 // webhookQueuedOut says how many deliveries were put in the queue.
@@ -157,7 +158,11 @@ func (a api) recoverWebhook(w http.ResponseWriter, r *http.Request, m *managed) 
 	if err != nil {
 		return err
 	}
-	queued, err := a.Webhooks.Recover(r.Context(), team, id, body.Since.Time)
+	var until time.Time
+	if body.Until != nil {
+		until = body.Until.Time
+	}
+	queued, err := a.Webhooks.Recover(r.Context(), team, id, body.Since.Time, until)
 	if err != nil {
 		return err
 	}

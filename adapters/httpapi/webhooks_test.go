@@ -149,7 +149,7 @@ func TestWebhookLife(t *testing.T) {
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
 	want := object{
 		"id": at[len(o.base)+1:], "url": "https://receiver.example.com/in", "description": "", "rate_limit": nil,
-		"disabled": false, "disabled_reason": nil, "filter_types": nil, "order_scope": "key",
+		"disabled": false, "disabled_reason": nil, "failing_since": nil, "filter_types": nil, "order_scope": "key",
 		"created_at": "2026-03-04T12:00:00+00:00", "updated_at": "2026-03-04T12:00:00+00:00",
 	}
 	require.Equal(t, want, o.get(at))
@@ -391,7 +391,9 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	require.Equal(t, object{"queued": 1.0}, queued)
 	o.deliver()
 	require.Equal(t, "retry", attempts("")[0].(object)["trigger"])
-	o.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00+00:00"}).Want(t, 200).JSON(t, &queued)
+	o.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00+00:00", "until": "2026-03-04T12:00:01+00:00"}).Want(t, 200).JSON(t, &queued)
+	require.Equal(t, object{"queued": 0.0}, queued, "the lost message was written at the end of the window")
+	o.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00+00:00", "until": "2026-03-04T12:00:02+00:00"}).Want(t, 200).JSON(t, &queued)
 	require.Equal(t, object{"queued": 1.0}, queued)
 	o.deliver()
 	again := attempts("")[0].(object)
@@ -404,6 +406,16 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 		o.Send(t, "POST", at+"/message/"+id+"/retry", nil).Want(t, map[bool]int{true: 422, false: 404}[id == "%00"])
 	}
 	o.Send(t, "GET", at+"/attempt?message_id=msg_1", nil).Want(t, 404)
+
+	require.Nil(t, o.get(at)["failing_since"])
+	id, err := uuid.Parse(at[len(o.base)+1:])
+	require.NoError(t, err)
+	_, err = o.store.Endpoints().Update(t.Context(), team, webhook.EndpointID{UUID: id}, func(e *webhook.Endpoint) ([]healthlab.Event, error) {
+		e.Health, _ = e.Health.Fail(o.now)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, healthlab.At(o.now).Format("2006-01-02T15:04:05-07:00"), o.get(at)["failing_since"])
 
 	o.Send(t, "PATCH", at, object{"disabled": true}).Want(t, 200)
 	o.Send(t, "POST", at+"/message/"+sent+"/retry", nil).Want(t, 400)

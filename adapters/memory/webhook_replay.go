@@ -81,7 +81,7 @@ func (s *Store) recover(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	var done webhook.Replayed
 	looked := 0
 	for _, e := range s.outbox.stored[:len(s.outbox.stored)-len(s.outbox.pending)] {
-		if e.n <= after || e.at.Before(since) || !t.Matches(e.Event) {
+		if e.n <= after || e.at.Before(since) || !r.Until.IsZero() && !e.at.Before(instant(r.Until)) || !t.Matches(e.Event) {
 			continue
 		}
 		if looked == most {

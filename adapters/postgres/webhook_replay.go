@@ -41,6 +41,7 @@ select ` + eventColumns + `, exists (select from healthlab.webhook_delivery d wh
 		where a.event_id = e.id and a.endpoint_id = $2 and a.state in ('succeeded', 'failed', 'cancelled') order by a.id desc limit 1), false)
 from healthlab.webhook_event e
 where e.team_id = $1 and e.created_at >= $3 and (e.created_at, e.id) > ($4, $5::uuid)
+	and ($8::timestamptz is null or e.created_at < $8)
 	and ($6::text[] is null or e.type = any ($6)) and e.key <> $2::text and ` + isRouted + `
 order by e.created_at, e.id limit $7`
 
@@ -151,9 +152,14 @@ func (p *replaying) recover(ctx context.Context, b *pgx.Batch, after place) (web
 	if p.to.CreatedAt.After(since) {
 		since = p.to.CreatedAt
 	}
+	var until *time.Time
+	if !p.Until.IsZero() {
+		t := instant(p.Until)
+		until = &t
+	}
 	var page, lost []*written
 	look := p.u.batch()
-	look.Queue(selectWritten, p.Team.UUID, p.Endpoint.UUID, since, after.at, after.id, p.to.FilterTypes, most+1).Query(func(rows pgx.Rows) error {
+	look.Queue(selectWritten, p.Team.UUID, p.Endpoint.UUID, since, after.at, after.id, p.to.FilterTypes, most+1, until).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var open, ended bool
 			e, err := scanWritten(rows, &open, &ended)

@@ -188,7 +188,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 	}
 	time.Sleep(40 * time.Hour) // the whole schedule
 	for range 3 {              // what failed for good is asked for again
-		_, err = service.Recover(t.Context(), team, endpoint.ID, start)
+		_, err = service.Recover(t.Context(), team, endpoint.ID, start, time.Time{})
 		require.NoError(t, err)
 		time.Sleep(40 * time.Hour)
 	}

@@ -470,6 +470,7 @@ var brokenDeliveryStores = []conformance.Broken{
 	})), Subtest: "Replay/OrderedRewinds"},
 	{Name: "recovers without end", Suite: deliveries(onReplay(func(r *webhook.Replay) { r.Max = 0 })), Subtest: "Recover/Pages"},
 	{Name: "recovers since ever", Suite: deliveries(onReplay(func(r *webhook.Replay) { r.Since = time.Time{} })), Subtest: "Recover/SinceATime"},
+	{Name: "recovers until now", Suite: deliveries(onReplay(func(r *webhook.Replay) { r.Until = time.Time{} })), Subtest: "Recover/UntilATime"},
 	{Name: "recovers every version", Suite: deliveries(onReplay(func(r *webhook.Replay) {
 		r.Modes = map[string]healthlab.Mode{"test.latest.changed": healthlab.Independent}
 	})), Subtest: "Recover/LatestOnlyTheNewest"},

@@ -239,6 +239,18 @@ var recoverCases = []webhookCase{
 		require.Equal(t, 1, done.Queued)
 		require.Equal(t, []uuid.UUID{late}, b.drain())
 	}},
+	{"UntilATime", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		early := b.send(typeIndependent, "k")
+		b.settle(exhausted(b.only(early)))
+		s.Advance(time.Hour)
+		until := b.now()
+		b.settle(exhausted(b.only(b.send(typeIndependent, "k"))))
+		done, err := b.replay(webhook.Replay{Since: longAgo, Until: until})
+		require.NoError(t, err)
+		require.Equal(t, 1, done.Queued)
+		require.Equal(t, []uuid.UUID{early}, b.drain())
+	}},
 	{"Pages", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		var want []uuid.UUID
