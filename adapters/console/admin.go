@@ -22,6 +22,9 @@ type apiKey struct {
 	Label   string    `json:"label"`
 	Value   string    `json:"value"`
 	Created time.Time `json:"created_at"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expires_at"`
+	Used    time.Time `json:"last_used_at"`
 }
 
 // setting is a setting of the team. Switches can be changed by the form.
@@ -49,8 +52,15 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 		Keys     []apiKey `json:"api_keys"`
 		Made     *apiKey
 		Settings []setting
+		Scopes   []string
+		Now      time.Time
 	}
-	data.Team, data.Made = s.Team, made
+	data.Team, data.Made, data.Now = s.Team, made, s.Now()
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	data.Scopes = c.Components.Schemas["APIKeyScope"].Enum
 	if err := s.optional(s.manage(r, on, http.MethodGet, "/team", url.Values{"limit": {"100"}}, nil, &data)); err != nil {
 		return err
 	}
@@ -83,10 +93,42 @@ func (s *Console) makeKey(w http.ResponseWriter, r *http.Request, on *session) e
 	}
 	var made apiKey
 	in := map[string]any{"team_id": s.Team, "label": r.PostFormValue("label")}
+	if scopes := r.PostForm["scope"]; len(scopes) > 0 {
+		in["scopes"] = scopes
+	}
+	if text := r.PostFormValue("expires"); text != "" {
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			return &apiError{Status: http.StatusUnprocessableEntity, Message: "expires: must be a date like 2026-01-31"}
+		}
+		in["expires_at"] = at.Format(time.RFC3339)
+	}
 	if err := s.manage(r, on, http.MethodPost, path, nil, in, &made); err != nil {
 		return err
 	}
 	return s.showTeam(w, r, on, &made)
+}
+
+// rotateKey makes a successor of a key, which works for another day.
+func (s *Console) rotateKey(w http.ResponseWriter, r *http.Request, on *session) error {
+	path, err := s.keysPath(r, on)
+	if err != nil {
+		return err
+	}
+	var made apiKey
+	if err := s.manage(r, on, http.MethodPost, path+"/"+url.PathEscape(r.PathValue("id"))+"/rotate", nil, struct{}{}, &made); err != nil {
+		return err
+	}
+	return s.showTeam(w, r, on, &made)
+}
+
+// makeTeam makes a team of the organisation.
+func (s *Console) makeTeam(w http.ResponseWriter, r *http.Request, on *session) error {
+	if err := s.manage(r, on, http.MethodPost, "/team", nil, map[string]any{"name": r.PostFormValue("name")}, nil); err != nil {
+		return err
+	}
+	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
+	return nil
 }
 
 func (s *Console) deleteKey(w http.ResponseWriter, r *http.Request, on *session) error {
@@ -111,58 +153,5 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 		return err
 	}
 	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
-	return nil
-}
-
-// provider is a source that people can connect.
-type provider struct {
-	Name        string   `json:"name"`
-	Slug        string   `json:"slug"`
-	Description string   `json:"description"`
-	Auth        string   `json:"auth_type"`
-	Resources   []string `json:"supported_resources"`
-}
-
-func (s *Console) providers(w http.ResponseWriter, r *http.Request, on *session) error {
-	var list []provider
-	if err := s.get(r, "/v2/providers", nil, &list); err != nil {
-		return err
-	}
-	return s.show(w, r, on, "providers", "Providers", list)
-}
-
-// sandbox makes people with data of a provider.
-func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) error {
-	if s.Environment != "sandbox" {
-		return &apiError{Status: http.StatusNotFound, Message: "page not found; only a sandbox makes people"}
-	}
-	if r.Method != http.MethodPost {
-		var list []provider
-		if err := s.get(r, "/v2/providers", nil, &list); err != nil {
-			return err
-		}
-		return s.show(w, r, on, "sandbox", "Sandbox", list)
-	}
-	var made user
-	in := map[string]any{"client_user_id": r.PostFormValue("client_user_id")}
-	if zone := r.PostFormValue("time_zone"); zone != "" {
-		in["fallback_time_zone"] = zone
-	}
-	if err := s.post(r, "/v2/user/", in, &made); err != nil {
-		return err
-	}
-	if err := s.post(r, "/v2/link/connect/demo", map[string]any{"user_id": made.ID, "provider": r.PostFormValue("provider")}, nil); err != nil {
-		return err
-	}
-	http.Redirect(w, r, s.Path+"/users/"+made.ID, http.StatusSeeOther)
-	return nil
-}
-
-// refresh asks the sources of a person for new data.
-func (s *Console) refresh(w http.ResponseWriter, r *http.Request, _ *session) error {
-	if err := s.post(r, "/v2/user/refresh/"+userPath(r), nil, nil); err != nil {
-		return err
-	}
-	http.Redirect(w, r, s.Path+"/users/"+userPath(r), http.StatusSeeOther) //nolint:gosec // the path begins with that of the console
 	return nil
 }

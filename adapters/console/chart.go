@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,9 +27,17 @@ type line struct {
 type panel struct {
 	title     string
 	lines     []line
-	labels    []string // names of the levels 0, 1, …; nil for numbers
+	bands     []band   // areas below the lines
+	labels    []string // names of the levels 0, 1, …, whose stretches are drawn as bars; nil for numbers
 	low, high *float64 // reference range
 	spans     []span   // coloured stretches of time instead of lines
+}
+
+// band is the area between two lines with the same times.
+type band struct {
+	name         string
+	lower, upper []point
+	class        string
 }
 
 // span is a stretch of time.
@@ -51,6 +60,7 @@ type drawnPanel struct {
 	Top, Bottom      float64
 	Range            *box
 	Ticks            []tick
+	Bands            []drawn
 	Lines            []drawn
 	Boxes            []box
 	Left, Right, End float64
@@ -71,6 +81,7 @@ type box struct {
 // drawn is a line as an SVG path. Class selects its colour.
 type drawn struct {
 	Name, Class, Path string
+	Area              bool
 	Dots              []box
 }
 
@@ -78,7 +89,9 @@ type drawn struct {
 const (
 	chartLeft, chartRight    = 64.0, 790.0
 	panelHeight, stripHeight = 170.0, 16.0
-	panelTitle, panelGap     = 24.0, 14.0
+	panelTitle, panelGap     = 24.0, 18.0
+	stagesHeight, barHeight  = 120.0, 16.0
+	chartInset               = 6.0 // between the axis and the first time
 	timesHeight              = 26.0
 	chartColumns             = 720
 )
@@ -122,7 +135,7 @@ func draw(title string, panels ...panel) *chart {
 		return nil
 	}
 	x := func(t time.Time) float64 {
-		return chartLeft + (chartRight-chartLeft)*t.Sub(from).Seconds()/max(to.Sub(from).Seconds(), 1)
+		return chartLeft + chartInset + (chartRight-chartLeft-2*chartInset)*t.Sub(from).Seconds()/max(to.Sub(from).Seconds(), 1)
 	}
 	var parts []string
 	seen := map[string]bool{}
@@ -132,7 +145,7 @@ func draw(title string, panels ...panel) *chart {
 		at = drawn.Bottom + panelGap
 		c.Panels = append(c.Panels, drawn)
 		parts = append(parts, said)
-		for _, l := range drawn.Lines {
+		for _, l := range slices.Concat(drawn.Bands, drawn.Lines) {
 			if !seen[l.Name] && l.Name != "" {
 				seen[l.Name] = true
 				c.Legend = append(c.Legend, l)
@@ -159,24 +172,27 @@ func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string
 		return d, fmt.Sprintf("%s in %d stretches", p.title, len(p.spans))
 	}
 	d.Bottom = d.Top + panelHeight
+	if p.labels != nil {
+		d.Bottom = d.Top + stagesHeight
+	}
 	low, high, count := p.extent()
-	said := fmt.Sprintf("%s: %d values between %.4g and %.4g", p.title, count, low, high)
+	noun := "values"
+	if count == 1 {
+		noun = "value"
+	}
+	said := fmt.Sprintf("%s: %d %s between %.4g and %.4g", p.title, count, noun, low, high)
 	var y func(float64) float64
 	scale := func(low, high float64) {
 		y = func(v float64) float64 { return d.Bottom - (d.Bottom-d.Top)*(v-low)/(high-low) }
 	}
 	if p.labels != nil {
-		said = fmt.Sprintf("%s: %d stages", p.title, count)
-		scale(0, float64(len(p.labels)-1))
+		said = fmt.Sprintf("%s: %d stages", p.title, count/2)
+		scale(-0.5, float64(len(p.labels))-0.5)
 		for i, text := range p.labels {
 			d.Ticks = append(d.Ticks, tick{At: y(float64(i)), Label: text})
 		}
 	} else {
-		for _, bound := range []*float64{p.low, p.high} {
-			if bound != nil {
-				low, high = min(low, *bound), max(high, *bound)
-			}
-		}
+		low, high = p.reach(low, high)
 		ticks := numberTicks(low, high)
 		low, high = min(low, ticks[0]), max(high, ticks[len(ticks)-1])
 		scale(low, high)
@@ -194,8 +210,15 @@ func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string
 			d.Range = &box{X: chartLeft, Y: above, Width: chartRight - chartLeft, Height: max(below-above, 1)}
 		}
 	}
+	for _, b := range p.bands {
+		d.Bands = append(d.Bands, drawn{Name: b.name, Class: b.class, Path: b.path(x, y), Area: true})
+	}
 	for _, l := range p.lines {
 		out := drawn{Name: l.name, Class: class(l.colour), Path: path(l, x, y)}
+		if p.labels != nil {
+			out.Class = "step"
+			d.Boxes = append(d.Boxes, bars(l, x, y)...)
+		}
 		if l.dots {
 			for _, v := range l.points {
 				if !math.IsNaN(v.value) {
@@ -208,6 +231,61 @@ func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string
 	return d, said
 }
 
+// reach widens the scale of a panel to its reference range, and somewhat beyond it.
+func (p *panel) reach(low, high float64) (float64, float64) {
+	if p.low == nil && p.high == nil {
+		return low, high
+	}
+	least := low
+	for _, bound := range []*float64{p.low, p.high} {
+		if bound != nil {
+			low, high = min(low, *bound), max(high, *bound)
+		}
+	}
+	room := (high - low) * 0.15
+	if low -= room; least >= 0 {
+		low = max(low, 0)
+	}
+	return low, high + room
+}
+
+// bars returns a bar for each stretch of a line of levels. Class st and the level colours it.
+func bars(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
+	for i := 1; i < len(l.points); i++ {
+		a, b := l.points[i-1], l.points[i]
+		if a.value == b.value { // neither is a gap
+			list = append(list, box{x(a.at), y(a.value) - barHeight/2, max(x(b.at)-x(a.at), 1), barHeight, fmt.Sprintf("st%.0f", a.value)})
+		}
+	}
+	return list
+}
+
+// path returns the outline of a band; it ends at gaps and begins behind them.
+func (b *band) path(x func(time.Time) float64, y func(float64) float64) string {
+	var out strings.Builder
+	for i := 0; i < len(b.lower); {
+		if math.IsNaN(b.lower[i].value) || math.IsNaN(b.upper[i].value) {
+			i++
+			continue
+		}
+		end := i
+		for end < len(b.lower) && !math.IsNaN(b.lower[end].value) && !math.IsNaN(b.upper[end].value) {
+			end++
+		}
+		command := 'M'
+		for k := i; k < end; k++ {
+			fmt.Fprintf(&out, "%c%.1f %.1f", command, x(b.upper[k].at), y(b.upper[k].value))
+			command = 'L'
+		}
+		for k := end - 1; k >= i; k-- {
+			fmt.Fprintf(&out, "L%.1f %.1f", x(b.lower[k].at), y(b.lower[k].value))
+		}
+		out.WriteByte('Z')
+		i = end
+	}
+	return out.String()
+}
+
 func class(colour int) string { return fmt.Sprintf("s%d", colour%colours) }
 
 // extent returns the lowest and highest value of a panel, and the number of its values.
@@ -218,6 +296,13 @@ func (p *panel) extent() (low, high float64, count int) {
 			if !math.IsNaN(v.value) {
 				low, high = min(low, v.value), max(high, v.value)
 				count++
+			}
+		}
+	}
+	for _, b := range p.bands {
+		for i := range b.lower {
+			if !math.IsNaN(b.lower[i].value) {
+				low, high = min(low, b.lower[i].value), max(high, b.upper[i].value)
 			}
 		}
 	}

@@ -39,24 +39,32 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // get reads a team operation.
 func (s *Console) get(r *http.Request, path string, q url.Values, out any) error {
-	return s.call(r, http.MethodGet, path, q, s.KeyHeader, s.TeamKey, nil, out)
+	return s.call(r, http.MethodGet, path, q, s.teamKeys(r, "application/json"), nil, out)
 }
 
 // post sends a team operation.
 func (s *Console) post(r *http.Request, path string, in, out any) error {
-	return s.call(r, http.MethodPost, path, nil, s.KeyHeader, s.TeamKey, in, out)
+	return s.call(r, http.MethodPost, path, nil, s.teamKeys(r, "application/json"), in, out)
+}
+
+// teamKeys are the headers of a team operation that answers in a media type: the key of the team,
+// and that of the session beside it. So the API demands a role that may see data of persons, and
+// its access log names the holder of the session's key.
+func (s *Console) teamKeys(r *http.Request, kind string) http.Header {
+	on, _ := r.Context().Value(sessionKey{}).(*session)
+	return http.Header{s.KeyHeader: {s.TeamKey}, managementHeader: {on.key}, "Accept": {kind}}
 }
 
 // manage calls a management operation below the organisation with the key of the session.
 func (s *Console) manage(r *http.Request, on *session, method, path string, q url.Values, in, out any) error {
-	return s.call(r, method, "/v1/org/"+s.Org+path, q, managementHeader, on.key, in, out)
+	return s.call(r, method, "/v1/org/"+s.Org+path, q, http.Header{managementHeader: {on.key}, "Accept": {"application/json"}}, in, out)
 }
 
 const managementHeader = "x-management-key"
 
 // call sends a request to the API and decodes a 2xx answer into out, unless out is nil.
-func (s *Console) call(r *http.Request, method, path string, q url.Values, header, key string, in, out any) error {
-	a, err := s.send(r, method, path, q, http.Header{header: {key}, "Accept": {"application/json"}}, in)
+func (s *Console) call(r *http.Request, method, path string, q url.Values, header http.Header, in, out any) error {
+	a, err := s.send(r, method, path, q, header, in)
 	if err != nil || out == nil {
 		return err
 	}

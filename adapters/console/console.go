@@ -3,13 +3,13 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +18,7 @@ import (
 //go:embed html/*.html
 var pages embed.FS
 
-//go:embed assets/style.css assets/query.js
+//go:embed assets/style.css assets/query.js assets/refresh.js
 var assets embed.FS
 
 // Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
@@ -81,7 +81,9 @@ func New(c Config) (*Console, error) {
 		}
 		s.pages[strings.TrimSuffix(n.Name(), ".html")] = t
 	}
-	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "query.js": "text/javascript; charset=utf-8"} {
+	for name, kind := range map[string]string{
+		"style.css": "text/css; charset=utf-8", "query.js": "text/javascript; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8",
+	} {
 		file, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
@@ -108,8 +110,10 @@ func New(c Config) (*Console, error) {
 		"POST /events/{webhook}/recover": s.recover, "GET /signature": s.signature, "POST /signature": s.signature,
 		"GET /query": s.query, "POST /query": s.query,
 		"GET /reports": s.reports, "GET /reports/{id}": s.report, "POST /reports/{id}": s.decideReport, "GET /reports/{id}/pages/{page}": s.reportImage,
-		"GET /team": s.team, "POST /team/keys": s.makeKey, "POST /team/keys/{id}/delete": s.deleteKey, "POST /team/settings": s.changeSettings,
-		"GET /providers": s.providers, "GET /sandbox": s.sandbox, "POST /sandbox": s.sandbox, "POST /users/{id}/refresh": s.refresh,
+		"GET /team": s.team, "POST /team/keys": s.makeKey, "POST /team/keys/{id}/rotate": s.rotateKey, "POST /team/keys/{id}/delete": s.deleteKey,
+		"POST /team/settings": s.changeSettings, "POST /team/teams": s.makeTeam, "GET /sources": s.sourcesBehind,
+		"GET /providers": s.providers, "GET /sandbox": s.sandbox, "POST /sandbox/people": s.makePerson, "POST /sandbox/data": s.pushData,
+		"POST /sandbox/orders": s.placeOrder, "POST /sandbox/results": s.holdResult, "POST /users/{id}/refresh": s.refresh,
 		"GET /": notFound,
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
@@ -123,7 +127,7 @@ func New(c Config) (*Console, error) {
 func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	s.handler.ServeHTTP(w, r)
@@ -146,13 +150,14 @@ func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 			s.render(w, r, on, http.StatusForbidden, "problem", "Form expired", "Open the page once more and send the form.")
 			return
 		}
-		err := s.checkKey(r, on.key)
+		who, err := s.checkKey(r, on.key)
 		var failed *apiError
 		if errors.As(err, &failed) && (failed.Status == http.StatusUnauthorized || failed.Status == http.StatusNotFound) {
 			s.sessions.remove(r) // the key was taken away since
 			http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
 			return
 		}
+		r = r.WithContext(context.WithValue(context.WithValue(r.Context(), sessionKey{}, on), holderKey{}, who))
 		if err == nil {
 			err = h(w, r, on)
 		}
@@ -171,10 +176,31 @@ func notFound(http.ResponseWriter, *http.Request, *session) error {
 	return &apiError{Status: http.StatusNotFound, Message: "page not found"}
 }
 
+// holderKey is where a request carries the holder of its session's key.
+type holderKey struct{}
+
+// holderOf returns the holder of the session's key.
+func holderOf(r *http.Request) *holder {
+	if who, ok := r.Context().Value(holderKey{}).(*holder); ok {
+		return who
+	}
+	return new(holder)
+}
+
+// entry is an entry of the navigation. Pages of persons need an admin, as the API does.
+type entry struct{ Path, Title, role string }
+
+var entries = []entry{
+	{"users", "Users", "admin"}, {"orders", "Orders", "admin"}, {"reviews", "Results", "admin"}, {"reports", "Reports", "reviewer"},
+	{"events", "Events", "viewer"}, {"query", "Query", "admin"}, {"sources", "Sources", "admin"}, {"team", "Team", "viewer"}, {"sandbox", "Sandbox", "admin"},
+}
+
 // view is what every page shows.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
 	SignedIn                                bool
+	Holder                                  *holder
+	Entries                                 []entry
 	Data                                    any
 }
 
@@ -184,6 +210,12 @@ func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, st
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")
 	if on != nil {
 		v.SignedIn, v.CSRF = true, on.csrf
+	}
+	v.Holder = holderOf(r)
+	for _, e := range entries {
+		if v.Holder.May(e.role) && (e.Path != "sandbox" || s.Environment == "sandbox") {
+			v.Entries = append(v.Entries, e)
+		}
 	}
 	var b bytes.Buffer
 	if err := s.pages[page].Execute(&b, v); err != nil {
@@ -206,23 +238,28 @@ func (s *Console) show(w http.ResponseWriter, r *http.Request, on *session, page
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 var functions = template.FuncMap{
-	"when": func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format("2006-01-02 15:04 UTC")
-	},
-	"words": words,
-	"round": func(v *float64) string { return fmt.Sprintf("%.0f", *v) },
+	"when":   func(t time.Time) template.HTML { return timeElement(t, "2006-01-02 15:04 UTC") },
+	"moment": func(t time.Time) template.HTML { return timeElement(t, "2006-01-02 15:04:05 UTC") },
+	"words":  words,
+	"round":  func(v *float64) string { return fmt.Sprintf("%.0f", *v) },
 	// last is the last part of a status.
 	"last":     func(status string) string { return words(status[strings.LastIndexByte(status, '.')+1:]) },
 	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60) },
-	"with": func(q url.Values, key, value string) string {
-		next := url.Values{}
-		for k, v := range q {
-			next[k] = v
+	// day is the date at the head of a time.
+	"day": func(text string) string { return text[:min(len(text), len(time.DateOnly))] },
+	"count": func(n int, one, many string) string {
+		if n == 1 {
+			return "1 " + one
 		}
-		next.Set(key, value)
-		return "?" + next.Encode()
+		return fmt.Sprintf("%d %s", n, many)
 	},
+}
+
+// timeElement returns a time in a form that HTML reads, "" for the zero time.
+func timeElement(t time.Time, layout string) template.HTML {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(layout) + `</time>`) //nolint:gosec // digits and letters of a time alone
 }

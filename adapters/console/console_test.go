@@ -30,14 +30,22 @@ func fakeAPI() http.Handler {
 	reply := func(pattern, body string) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 	}
-	mux.HandleFunc("GET /v1/org/org/team/team", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Management-Key") != "manager" {
+	mux.HandleFunc("GET /v1/org/org/team/team/management_key", func(w http.ResponseWriter, r *http.Request) {
+		role, ok := map[string]string{"manager": "admin", "looker": "viewer", "reader": "reviewer"}[r.Header.Get("X-Management-Key")]
+		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
-		_, _ = io.WriteString(w, "{}")
+		_, _ = fmt.Fprintf(w, `{"name":"n","role":%q}`, role)
 	})
+	reply("GET /v2/introspect/historical_pull", `{"data":[{"user_id":"`+person+`","provider":{"a":{"pulled":{
+		"sleep":{"status":"retrying","error_details":"provider unavailable","timeline":{"scheduled_at":"2026-01-01T08:00:00Z"}},
+		"steps":{"status":"success","timeline":{"scheduled_at":"2026-01-01T08:00:00Z"}}}}}}],"next_cursor":"more"}`)
+	reply("GET /v3/unmatched_result", `{"data":[],"total":2}`)
+	reply("GET /v1/org/org/team/team/sandbox/lab_report_job", `{"data":[{"id":"j","status":"pending_review"}],"next_cursor":null}`)
+	reply("GET /v3/order/o1/result", `{"metadata":{"date_collected":"2026-01-01T08:00:00Z"},"results":[{"name":"Ferritin","slug":"f","result":"20","unit":"ug/L","min_range_value":30,"max_range_value":300}]}`)
+	reply("GET /v3/order/o2/result", `{"metadata":{"date_collected":"2026-01-02T08:00:00Z"},"results":[{"name":"Ferritin","slug":"f","result":"45","unit":"ug/L","min_range_value":30,"max_range_value":300}]}`)
 	reply("GET /v2/user/metrics", `{"number_of_users":3}`)
-	reply("GET /v3/orders", `{"orders":[],"total":0,"page":1,"size":1}`)
+	reply("GET /v3/orders", `{"orders":[{"id":"o2"},{"id":"o1"}],"total":2,"page":1,"size":1}`)
 	reply("GET /v2/user/"+person, `{"user_id":"`+person+`","client_user_id":"<b>p1</b>","connected_sources":[]}`)
 	reply("GET /v2/summary/workouts/"+person, `{"workouts":[{"id":"w1","title":"Run","calendar_date":"2026-01-01","distance":5000.4,"average_hr":140,
 		"time_start":"2026-01-01T17:00:00Z","time_end":"2026-01-01T17:30:00Z","sport":{"name":"Running"},"source":{"provider":"a"}}]}`)
@@ -54,9 +62,9 @@ func fakeAPI() http.Handler {
 	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T08:30:00Z","calendar_date":"2026-01-02","total":25200}]}`)
 	reply("GET /v2/summary/sleep_cycle/"+person, `{"sleep_cycle":[{"sleep_id":"n","session_start":"2026-01-01T22:00:00Z",
 		"stage_start_offset_second":[0,3600,25200],"stage_end_offset_second":[3600,25200,28800],"stage_type":[4,1,3]}]}`)
-	reply("GET /v1/org/org/team/team/sandbox/webhook", `{"data":[{"id":"w","url":"https://receiver.example","disabled":false,"disabled_reason":null}],"next_cursor":null}`)
+	reply("GET /v1/org/org/team/team/sandbox/webhook", `{"data":[{"id":"w","url":"https://receiver.example","disabled":false,"disabled_reason":null,"failing_since":"2026-01-01T07:00:00Z"}],"next_cursor":null}`)
 	reply("GET /v1/org/org/team/team/sandbox/webhook/w/attempt", `{"data":[{"at":"2026-01-01T08:00:00Z","message_id":"m1","event_type":"daily.data.sleep.created",
-		"attempt":2,"status_code":503,"duration_ms":12,"state":"waiting","reason":null}],"next_cursor":"more"}`)
+		"attempt":2,"status_code":503,"duration_ms":12,"state":"waiting","reason":null,"trigger":"event","outcome":"refused","response_head":"HTTP/1.1 503","response":"<busy>"}],"next_cursor":"more"}`)
 	reply("GET /v3/unmatched_result/r", `{"id":"r","status":"open","decision_code":"no_match","allowed_actions":["accept","reject"],"lab":{"id":1,"name":"Northlab"},
 		"patient":{"first_name":"Ann","last_name":null,"dob":null},"markers":[{"name":"Ferritin"}],"created_at":"2026-01-01T08:00:00Z",
 		"candidate_groups":[{"user_id":"u","candidates":[{"order_id":"o","confidence_level":"low","last_status":null,"reasons":["name"]}]}]}`)
@@ -128,14 +136,14 @@ func postForm(t *testing.T, path string, form url.Values) string {
 
 func TestEventsPage(t *testing.T) {
 	page := signedInPage(t, "/events")
-	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", `action="/console/events/w/messages/m1"`, "next_cursor=more"} {
+	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", "Outcome: refused", "HTTP/1.1 503", "&lt;busy&gt;", `action="/console/events/w/messages/m1"`, "next_cursor=more"} {
 		require.Contains(t, page, want)
 	}
 }
 
 func TestReviewPage(t *testing.T) {
 	page := signedInPage(t, "/reviews/r")
-	for _, want := range []string{"Northlab", "Ferritin", "Ann", `href="/console/orders/o"`, "<option>accept</option>", "<option>reject</option>"} {
+	for _, want := range []string{"Northlab", "Ferritin", "Ann", `href="/console/orders/o"`, `<option value="accept">accept</option>`, `<option value="reject">reject</option>`, "Accept for this order"} {
 		require.Contains(t, page, want)
 	}
 }
@@ -145,7 +153,7 @@ func TestPersonPage(t *testing.T) {
 	for _, want := range []string{
 		"a · cgm", "b · manual", "2026-01-01 09:00 to 2026-01-02 09:00: glucose (mmol/L): 3 values between 5 and 7",
 		"Source used by the merge in 2 stretches", "error: token refused", "1 failing", "2026-01-01 09:00 UTC",
-		"All days over one day", "95th percentile",
+		"Ambulatory glucose profile: 2 days over one day", "25th to 75th percentile", "100%</strong> in target, 3.9 to 10.0 mmol/L", `class="band1"`,
 	} {
 		require.Contains(t, page, want)
 	}
@@ -177,9 +185,79 @@ func TestSignaturePage(t *testing.T) {
 
 func TestSleepPage(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/sleep?from=2026-01-01&to=2026-01-02")
-	for _, want := range []string{"Night to 2026-01-02", "7:00 h", "heart rate (bpm): 1 values between 52 and 52; sleep stages: 6 stages", "REM"} {
+	for _, want := range []string{"Night to 2026-01-02", "7:00 h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
 		require.Contains(t, page, want)
 	}
+}
+
+// Home shows what waits, each with a link, and the rate of a log that is longer than a page.
+func TestHomePage(t *testing.T) {
+	page := signedInPage(t, "/")
+	for _, want := range []string{
+		`href="/console/reports"><strong>1</strong> reports in review`, `href="/console/reviews"><strong>2</strong> results to match`,
+		`href="/console/sources"><strong>1&#43;</strong> pulls behind`, `href="/console/orders?status=ordered"><strong>3</strong> ordered`,
+		`class="bad">1</strong> endpoints failing`, "failing since", `<td class="bad">1&#43;</td>`,
+	} {
+		require.Contains(t, page, want)
+	}
+	page = signedInPage(t, "/sources")
+	for _, want := range []string{"retrying: provider unavailable", `href="/console/users/` + person + `"`, "Histories of the next 500 users", "<td>glucose</td>"} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, "steps")
+}
+
+// A marker's results are a trend in its reference range, beside a wearable series.
+func TestLabsPage(t *testing.T) {
+	page := signedInPage(t, "/users/"+person+"/labs?resource=glucose&from=2026-01-01&to=2026-01-02")
+	for _, want := range []string{"Ferritin (ug/L), range 30 to 300: 2 values between 20 and 45", `class="range"`, "glucose (mmol/L, by day): 3 values"} {
+		require.Contains(t, page, want)
+	}
+}
+
+// A role sees its own pages alone; every call of a team's operation carries the key of the session.
+func TestRoles(t *testing.T) {
+	var beside []string
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Service-Api-Key") != "" {
+			beside = append(beside, r.Header.Get("X-Management-Key"))
+			if r.Header.Get("X-Management-Key") != "manager" {
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = io.WriteString(w, `{"detail":{"error_message":"the operation needs admin"}}`)
+				return
+			}
+		}
+		fakeAPI().ServeHTTP(w, r)
+	})
+	h, err := console.New(console.Config{API: api, Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key"})
+	require.NoError(t, err)
+	for key, sections := range map[string][]string{
+		"manager": {"users", "orders", "reviews", "reports", "events", "query", "sources", "team", "sandbox"}, "looker": {"events", "team"}, "reader": {"reports"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key="+key))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		cookie := w.Result().Cookies()[0]
+		get := func(path string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodGet, "/console"+path, nil)
+			r.AddCookie(cookie)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w
+		}
+		home := get("/")
+		require.Equal(t, http.StatusOK, home.Code, key)
+		var entries []string
+		for _, m := range regexp.MustCompile(`<li><a href="/console/([a-z]+)">[A-Z]`).FindAllStringSubmatch(home.Body.String(), -1) {
+			entries = append(entries, m[1])
+		}
+		require.Equal(t, sections, entries, key)
+		person := get("/users/" + person + "?resource=glucose")
+		require.Equal(t, map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[key == "manager"], person.Code)
+		require.Equal(t, key == "manager", strings.Contains(person.Body.String(), "Sources"), key)
+	}
+	require.NotContains(t, beside, "")
 }
 
 func TestCrossOriginForm(t *testing.T) {

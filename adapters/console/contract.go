@@ -20,6 +20,7 @@ type contract struct {
 	Components struct {
 		Schemas map[string]struct {
 			Properties map[string]contractSchema `json:"properties"`
+			Enum       []string                  `json:"enum"`
 		} `json:"schemas"`
 	} `json:"components"`
 }

@@ -44,10 +44,10 @@ type node struct {
 
 type arrow struct{ Path, Class string }
 
-// Geometry of a diagram of 840 units in width with four columns.
+// Geometry of a diagram of 910 units in width with four columns.
 const (
-	nodeWidth, nodeHeight = 178.0, 30.0
-	columnWidth, rowStep  = 216.0, 40.0
+	nodeWidth, nodeHeight = 194.0, 30.0
+	columnWidth, rowStep  = 228.0, 40.0
 	diagramTop            = 34.0
 )
 

@@ -15,6 +15,8 @@ type endpoint struct {
 	URL      string `json:"url"`
 	Disabled bool   `json:"disabled"`
 	Reason   string `json:"disabled_reason"`
+	// FailingSince is nil if the last attempt succeeded.
+	FailingSince *time.Time `json:"failing_since"`
 }
 
 type attempt struct {
@@ -26,7 +28,14 @@ type attempt struct {
 	Duration  int       `json:"duration_ms"`
 	State     string    `json:"state"`
 	Reason    string    `json:"reason"`
+	Trigger   string    `json:"trigger"`
+	Outcome   string    `json:"outcome"`
+	Head      string    `json:"response_head"`
+	Response  string    `json:"response"`
 }
+
+// minuteForm is the form of times in a form.
+const minuteForm = "2006-01-02T15:04"
 
 // webhooks is the path of the team's endpoints below the organisation.
 func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }
@@ -40,9 +49,11 @@ func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) er
 		Attempts  []attempt  `json:"-"`
 		Next      string     `json:"-"`
 		Since     string     `json:"-"`
+		Until     string     `json:"-"`
 		Queued    string     `json:"-"`
 	}
-	data.Since, data.Queued = s.Now().UTC().Add(-24*time.Hour).Format("2006-01-02T15:04"), r.FormValue("queued")
+	now := s.Now().UTC()
+	data.Since, data.Until, data.Queued = now.Add(-24*time.Hour).Format(minuteForm), now.Add(time.Minute).Format(minuteForm), r.FormValue("queued")
 	if err := s.manage(r, on, http.MethodGet, s.webhooks(), nil, nil, &data); err != nil {
 		return err
 	}
@@ -87,15 +98,22 @@ func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) er
 
 // recover sends the messages of a window that failed once more.
 func (s *Console) recover(w http.ResponseWriter, r *http.Request, on *session) error {
-	since, err := time.Parse("2006-01-02T15:04", r.PostFormValue("since"))
-	if err != nil {
-		return &apiError{Status: http.StatusUnprocessableEntity, Message: "since: must be a date and time like 2026-01-31T08:30"}
+	in := map[string]any{}
+	for _, name := range []string{"since", "until"} {
+		text := r.PostFormValue(name)
+		if name == "until" && text == "" {
+			continue
+		}
+		at, err := time.Parse(minuteForm, text)
+		if err != nil {
+			return &apiError{Status: http.StatusUnprocessableEntity, Message: name + ": must be a date and time like 2026-01-31T08:30"}
+		}
+		in[name] = at.Format(time.RFC3339)
 	}
 	id := r.PathValue("webhook")
 	var out struct {
 		Queued int `json:"queued"`
 	}
-	in := map[string]any{"since": since.Format(time.RFC3339)}
 	if err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/recover", nil, in, &out); err != nil {
 		return err
 	}

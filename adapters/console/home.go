@@ -12,39 +12,59 @@ import (
 // homeWindow is the time of the numbers of deliveries.
 const homeWindow = 10 * time.Minute
 
-func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) error {
-	var data struct {
-		Team struct {
-			Users   int `json:"number_of_users"`
-			Sources int `json:"number_of_connected_sources"`
-			Errored int `json:"number_of_errored_connected_sources"`
-			Tests   int `json:"number_of_ordered_tests"`
+// homePage is what waits and what runs, as far as the role of the session's key goes.
+type homePage struct {
+	Team struct {
+		Users   int `json:"number_of_users"`
+		Sources int `json:"number_of_connected_sources"`
+		Errored int `json:"number_of_errored_connected_sources"`
+		Tests   int `json:"number_of_ordered_tests"`
+	}
+	Orders struct {
+		Total    int            `json:"total"`
+		ByStatus map[string]int `json:"by_status"`
+	}
+	Results, Reports, Behind string
+	Endpoints                []endpointHealth
+	Rate                     string // of all endpoints
+	Failing                  int    // endpoints
+	At                       time.Time
+}
+
+func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err error) {
+	data := homePage{At: s.Now()}
+	who := holderOf(r)
+	if who.May("admin") {
+		if err := s.get(r, "/v2/user/metrics", nil, &data.Team); err != nil {
+			return err
 		}
-		Orders struct {
-			Total    int            `json:"total"`
-			ByStatus map[string]int `json:"by_status"`
+		if err := s.optional(s.get(r, "/v3/orders/count", nil, &data.Orders)); err != nil {
+			return err
 		}
-		Results, Reports, Behind string
-		Endpoints                []endpointHealth
+		if data.Results, err = s.count(r, "/v3/unmatched_result", url.Values{"limit": {"1"}}); err != nil {
+			return err
+		}
+		if data.Behind, err = s.pullsBehind(r); err != nil {
+			return err
+		}
 	}
-	if err := s.get(r, "/v2/user/metrics", nil, &data.Team); err != nil {
-		return err
+	if who.May("reviewer") {
+		if data.Reports, err = s.reportsInReview(r, on); err != nil {
+			return err
+		}
 	}
-	if err := s.optional(s.get(r, "/v3/orders/count", nil, &data.Orders)); err != nil {
-		return err
-	}
-	var err error
-	if data.Results, err = s.count(r, "/v3/unmatched_result", url.Values{"limit": {"1"}}); err != nil {
-		return err
-	}
-	if data.Reports, err = s.reportsInReview(r, on); err != nil {
-		return err
-	}
-	if data.Behind, err = s.pullsBehind(r); err != nil {
-		return err
-	}
-	if data.Endpoints, err = s.deliveries(r, on); err != nil {
-		return err
+	if who.May("viewer") {
+		if data.Endpoints, err = s.deliveries(r, on); err != nil {
+			return err
+		}
+		rate := 0.0
+		for _, e := range data.Endpoints {
+			rate += e.perMinute
+			if e.FailingSince != nil || e.Disabled {
+				data.Failing++
+			}
+		}
+		data.Rate = fmt.Sprintf("%.1f", rate)
 	}
 	return s.show(w, r, on, "home", "Home", data)
 }
@@ -81,39 +101,19 @@ func (s *Console) reportsInReview(r *http.Request, on *session) (string, error) 
 
 // pullsBehind counts the histories that are retried or failed, of up to 500 users.
 func (s *Console) pullsBehind(r *http.Request) (string, error) {
-	var page struct {
-		Data []struct {
-			Provider map[string]struct {
-				Pulled map[string]struct {
-					Status string `json:"status"`
-				} `json:"pulled"`
-			} `json:"provider"`
-		} `json:"data"`
-		Next string `json:"next_cursor"`
-	}
-	if err := s.optional(s.get(r, "/v2/introspect/historical_pull", url.Values{"user_limit": {"500"}}, &page)); err != nil {
-		return "", err
-	}
-	n := 0
-	for _, u := range page.Data {
-		for _, p := range u.Provider {
-			for _, one := range p.Pulled {
-				if one.Status == "retrying" || one.Status == "failure" {
-					n++
-				}
-			}
-		}
-	}
-	return atLeast(n, page.Next != ""), nil
+	page, err := s.histories(r, url.Values{"user_limit": {"500"}})
+	return atLeast(len(page.behind()), page.Next != ""), err
 }
 
 // endpointHealth is what an endpoint got within homeWindow.
 type endpointHealth struct {
 	endpoint
-	PerMinute, Failing string
+	PerMinute string
+	Failing   string // messages whose latest attempt failed
+	perMinute float64
 }
 
-// deliveries reads the latest attempts at each endpoint.
+// deliveries reads the latest attempts at each endpoint, 250 at most.
 func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealth, err error) {
 	var page struct {
 		Data []endpoint `json:"data"`
@@ -121,7 +121,7 @@ func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealt
 	if err := s.manage(r, on, http.MethodGet, s.webhooks(), nil, nil, &page); err != nil {
 		return nil, err
 	}
-	since := s.Now().Add(-homeWindow)
+	now := s.Now()
 	for _, e := range page.Data {
 		var tried struct {
 			Data []attempt `json:"data"`
@@ -130,25 +130,23 @@ func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealt
 		if err := s.manage(r, on, http.MethodGet, s.webhooks()+"/"+e.ID+"/attempt", url.Values{"limit": {"250"}}, nil, &tried); err != nil {
 			return nil, err
 		}
-		n := 0
-		last := map[string]bool{} // the latest state of each message
-		failing := 0
+		n, failing := 0, 0
+		seen := map[string]bool{} // messages whose latest attempt was counted
+		window := homeWindow
 		for _, a := range tried.Data {
-			if a.At.Before(since) {
-				break
-			}
-			n++
-			if !last[a.MessageID] && a.State != "succeeded" {
+			if !seen[a.MessageID] && (a.State == "waiting" || a.State == "failed") {
 				failing++
 			}
-			last[a.MessageID] = true
+			seen[a.MessageID] = true
+			if !a.At.Before(now.Add(-homeWindow)) {
+				n++
+			}
 		}
-		full := n == len(tried.Data) && tried.Next != ""
-		rate := fmt.Sprintf("%.1f", float64(n)/homeWindow.Minutes())
-		if full {
-			rate += "+"
+		if n == len(tried.Data) && tried.Next != "" { // the log is longer: the rate is that of its newest page
+			window = max(now.Sub(tried.Data[n-1].At), time.Second)
 		}
-		list = append(list, endpointHealth{endpoint: e, PerMinute: rate, Failing: atLeast(failing, full)})
+		rate := float64(n) / window.Minutes()
+		list = append(list, endpointHealth{endpoint: e, PerMinute: fmt.Sprintf("%.1f", rate), perMinute: rate, Failing: atLeast(failing, tried.Next != "" && failing > 0)})
 	}
 	return list, nil
 }

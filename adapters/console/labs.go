@@ -77,6 +77,9 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 	for _, m := range data.Markers {
 		if slices.Contains(data.Chosen, m.Slug) && len(m.values) > 0 {
 			title := m.Name + " (" + m.Unit + ")"
+			if m.Range != "" {
+				title += ", range " + m.Range
+			}
 			panels = append(panels, panel{title: title, low: m.low, high: m.high, lines: []line{{points: m.values, dots: true, colour: 4}}})
 		}
 	}

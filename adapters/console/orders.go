@@ -182,8 +182,7 @@ func (s *Console) document(w http.ResponseWriter, r *http.Request, _ *session) e
 	if strings.HasPrefix(path, "labels/") {
 		q.Set("collection_date", s.Now().UTC().Format(time.RFC3339))
 	}
-	a, err := s.send(r, http.MethodGet, "/v3/order/"+url.PathEscape(r.PathValue("id"))+"/"+path, q,
-		http.Header{s.KeyHeader: {s.TeamKey}, "Accept": {"application/pdf"}}, nil)
+	a, err := s.send(r, http.MethodGet, "/v3/order/"+url.PathEscape(r.PathValue("id"))+"/"+path, q, s.teamKeys(r, "application/pdf"), nil)
 	if err != nil {
 		return err
 	}
@@ -197,7 +196,7 @@ func (s *Console) simulate(w http.ResponseWriter, r *http.Request, _ *session) e
 	if status := r.PostFormValue("final_status"); status != "" {
 		q.Set("final_status", status)
 	}
-	if err := s.call(r, http.MethodPost, "/v3/order/"+id+"/test", q, s.KeyHeader, s.TeamKey, struct{}{}, nil); err != nil {
+	if err := s.call(r, http.MethodPost, "/v3/order/"+id+"/test", q, s.teamKeys(r, "application/json"), struct{}{}, nil); err != nil {
 		return err
 	}
 	http.Redirect(w, r, s.Path+"/orders/"+id, http.StatusSeeOther)
@@ -234,6 +233,9 @@ type held struct {
 	Created time.Time `json:"created_at"`
 }
 
+// CanAccept reports whether the result can be accepted.
+func (h *held) CanAccept() bool { return slices.Contains(h.Actions, "accept") }
+
 func (s *Console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Data  []held `json:"data"`
@@ -258,7 +260,7 @@ func (s *Console) review(w http.ResponseWriter, r *http.Request, on *session) er
 	if err := s.get(r, "/v3/unmatched_result/"+url.PathEscape(r.PathValue("id")), nil, &data); err != nil {
 		return err
 	}
-	return s.show(w, r, on, "review", "Result under review", data)
+	return s.show(w, r, on, "review", "Result under review", &data)
 }
 
 // decide accepts a result for a user or an order, rejects it, or marks it as unsure.

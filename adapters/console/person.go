@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -85,6 +84,22 @@ type source struct {
 	Failing   int       `json:"-"`
 }
 
+// resourcePage is a page of users with what was read of their sources.
+type resourcePage struct {
+	Data []struct {
+		UserID string `json:"user_id"`
+		// Provider holds resources by the slug of their source.
+		Provider map[string]map[string]struct {
+			Last *struct {
+				At     time.Time `json:"timestamp"`
+				Status string    `json:"status"`
+			} `json:"last_attempt"`
+			Newest *time.Time `json:"newest_data"`
+		} `json:"provider"`
+	} `json:"data"`
+	Next string `json:"next_cursor"`
+}
+
 // sources reads the connections of a person and their newest data.
 func (s *Console) sources(r *http.Request, id string) ([]source, error) {
 	var list struct {
@@ -93,18 +108,7 @@ func (s *Console) sources(r *http.Request, id string) ([]source, error) {
 	if err := s.get(r, "/v2/user/providers/"+id, nil, &list); err != nil {
 		return nil, err
 	}
-	type statistics struct {
-		Last *struct {
-			At     time.Time `json:"timestamp"`
-			Status string    `json:"status"`
-		} `json:"last_attempt"`
-		Newest *time.Time `json:"newest_data"`
-	}
-	var found struct {
-		Data []struct {
-			Provider map[string]map[string]statistics `json:"provider"`
-		} `json:"data"`
-	}
+	var found resourcePage
 	if err := s.optional(s.get(r, "/v2/introspect/resources", url.Values{"user_id": {id}}, &found)); err != nil {
 		return nil, err
 	}
@@ -142,7 +146,7 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 		Resource, Step, Unit, By string
 		Resources                []string
 		Buckets                  []bucket
-		Overlay                  *chart
+		Profile                  *glucoseProfile
 		Sum                      bool
 	}
 	if data.personPage, err = s.openPerson(r, "data", days); err != nil {
@@ -181,42 +185,9 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	}
 	data.Chart = draw(title, panels...)
 	if data.Resource == "glucose" && days.days() > 1 {
-		fine, err := s.series(r, userPath(r), list[at], days, buckets[1])
-		if err != nil {
+		if data.Profile, err = s.glucoseProfile(r, list[at], days); err != nil {
 			return err
 		}
-		data.Overlay = draw("glucose by time of day", panel{title: "glucose (" + data.Unit + ")", lines: overlay(fine.lines)})
 	}
 	return s.show(w, r, on, "person", data.title(), data)
-}
-
-// overlay lays the days of all lines over one day: percentiles 5, 25, 50, 75 and 95 of each half
-// hour.
-func overlay(lines []line) []line {
-	const slots = 48
-	var by [slots][]float64
-	for _, l := range lines {
-		for _, p := range l.points {
-			if !math.IsNaN(p.value) {
-				i := p.at.Hour()*2 + p.at.Minute()/30
-				by[i] = append(by[i], p.value)
-			}
-		}
-	}
-	out := []line{
-		{name: "5th percentile", colour: 1}, {name: "25th percentile", colour: 2}, {name: "median", colour: 0},
-		{name: "75th percentile", colour: 2}, {name: "95th percentile", colour: 1},
-	}
-	for i, values := range by {
-		at := time.Date(2000, 1, 1, i/2, i%2*30, 0, 0, time.UTC)
-		slices.Sort(values)
-		for k, share := range []float64{.05, .25, .5, .75, .95} {
-			v := math.NaN()
-			if len(values) > 0 {
-				v = values[int(math.Round(share*float64(len(values)-1)))]
-			}
-			out[k].points = append(out[k].points, point{at, v})
-		}
-	}
-	return out
 }

@@ -84,7 +84,7 @@ func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text str
 	}
 	for kind := range c.Paths["/aggregate/v1/user/{user_id}/query"]["post"].Responses["200"].Content {
 		if strings.HasSuffix(kind, "parquet") {
-			a, err := s.send(r, http.MethodPost, path, nil, http.Header{s.KeyHeader: {s.TeamKey}, "Accept": {kind}}, json.RawMessage(text))
+			a, err := s.send(r, http.MethodPost, path, nil, s.teamKeys(r, kind), json.RawMessage(text))
 			if err != nil {
 				return err
 			}

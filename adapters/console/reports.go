@@ -30,7 +30,37 @@ type reportJob struct {
 // reviewedJob is a job with what the parser read.
 type reviewedJob struct {
 	reportJob
-	Draft *draft `json:"draft"`
+	Draft       *draft       `json:"draft"`
+	Corrections []correction `json:"corrections"`
+	Data        *draft       `json:"data"` // what clients see; nil until the job is completed
+}
+
+// correction is a change of a reviewer. Result counts from 0; nil for the metadata and at the end.
+type correction struct {
+	Action string            `json:"action"`
+	Result *int              `json:"result"`
+	Field  string            `json:"field"`
+	Value  *string           `json:"value"`
+	Row    map[string]string `json:"row"`
+}
+
+// Text says what changed.
+func (c *correction) Text() string {
+	where := "Report"
+	if c.Result != nil {
+		where = fmt.Sprintf("Result %d", *c.Result+1)
+	}
+	switch c.Action {
+	case "drop":
+		return where + " dropped"
+	case "add":
+		return "Result added: " + c.Row["test_name"] + " " + c.Row["value"] + " " + c.Row["units"]
+	}
+	value := "nothing"
+	if c.Value != nil {
+		value = *c.Value
+	}
+	return where + ", " + words(c.Field) + ": " + value
 }
 
 type reportPage struct {
@@ -96,6 +126,7 @@ var (
 type field struct {
 	Name, Label, Value string
 	Confidence         string
+	Unsure             bool // the reviewer should look
 	Page               int
 	Mark               string
 }
@@ -113,7 +144,7 @@ func fieldOf(prefix, name string, values map[string]json.RawMessage) (field, *re
 	if !ok {
 		return f, nil
 	}
-	f.Page, f.Confidence = at.Page, fmt.Sprintf("%.0f%%", 100*at.Confidence)
+	f.Page, f.Confidence, f.Unsure = at.Page, fmt.Sprintf("%.0f%%", 100*at.Confidence), at.Confidence < 0.9
 	return f, &at
 }
 
@@ -136,10 +167,13 @@ func (s *Console) report(w http.ResponseWriter, r *http.Request, on *session) er
 		Page          int
 		Pages         []int
 		Width, Height int
+		MarkSize      int
 		Metadata      []field
 		Rows          []reportRow
 		Boxes         []markedBox
 		Reasons       []string
+		Added         []field
+		Open          bool
 	}
 	path := s.teamPath() + "/lab_report_job/" + id
 	if err := s.manage(r, on, http.MethodGet, path, nil, nil, &data.Job); err != nil {
@@ -156,7 +190,7 @@ func (s *Console) report(w http.ResponseWriter, r *http.Request, on *session) er
 		}
 		if picture != nil {
 			if config, err := png.DecodeConfig(bytes.NewReader(picture.body.Bytes())); err == nil {
-				data.Width, data.Height = config.Width, config.Height
+				data.Width, data.Height, data.MarkSize = config.Width, config.Height, max(config.Width/60, 12)
 			}
 		}
 	}
@@ -169,13 +203,21 @@ func (s *Console) report(w http.ResponseWriter, r *http.Request, on *session) er
 		data.Boxes = append(data.Boxes, markedBox{Mark: f.Mark,
 			box: box{X: at.Box.X * width, Y: at.Box.Y * height, Width: at.Box.Width * width, Height: at.Box.Height * height}})
 	}
-	if data.Job.Draft != nil {
+	data.Open = data.Job.Status == "pending_review"
+	for _, name := range resultFields {
+		data.Added = append(data.Added, field{Name: "add." + name, Label: words(name)})
+	}
+	shown := data.Job.Draft
+	if data.Job.Data != nil {
+		shown = data.Job.Data
+	}
+	if shown != nil {
 		for _, name := range metadataFields {
-			f, at := fieldOf("m.", name, data.Job.Draft.Metadata)
+			f, at := fieldOf("m.", name, shown.Metadata)
 			mark(&f, at)
 			data.Metadata = append(data.Metadata, f)
 		}
-		for i, values := range data.Job.Draft.Results {
+		for i, values := range shown.Results {
 			row := reportRow{Number: i, Row: i + 1}
 			for _, name := range resultFields {
 				f, at := fieldOf(fmt.Sprintf("r%d.", i), name, values)
@@ -261,6 +303,15 @@ func corrections(form url.Values, d *draft) []map[string]any {
 		for _, name := range resultFields {
 			change(fmt.Sprintf("r%d.", i), name, values, &i)
 		}
+	}
+	added := map[string]any{}
+	for _, name := range resultFields {
+		if v := form.Get("add." + name); v != "" {
+			added[name] = v
+		}
+	}
+	if len(added) > 0 {
+		list = append(list, map[string]any{"action": "add", "row": added})
 	}
 	return list
 }

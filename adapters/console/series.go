@@ -236,6 +236,12 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 	return out.Results[0].Table, nil
 }
 
+// Name is the name of the resource in the query language.
+func (r resource) Name() string { return r.name }
+
+// Unit is that of the resource's first field.
+func (r resource) Unit() string { return r.fields[0].Unit }
+
 // function is the one that reduces the samples of a step.
 func (r *resource) function() string {
 	if r.sum {

@@ -21,6 +21,20 @@ type session struct {
 	ends      time.Time
 }
 
+// sessionKey is where a request carries its session.
+type sessionKey struct{}
+
+// holder is the holder of a management key.
+type holder struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+}
+
+// May reports whether the role includes another, as the API's contract has it.
+func (h *holder) May(role string) bool {
+	return h.Role == role || h.Role == "admin" || h.Role == "developer" && role == "viewer"
+}
+
 func (s *session) holds(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.csrf), []byte(token)) == 1
 }
@@ -95,7 +109,7 @@ func (s *Console) signIn(w http.ResponseWriter, r *http.Request) {
 
 // enter starts a session with a key and opens a page.
 func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string) {
-	err := s.checkKey(r, key)
+	_, err := s.checkKey(r, key)
 	var refused *apiError
 	switch {
 	case errors.As(err, &refused):
@@ -170,9 +184,11 @@ func (s *Console) useLink(w http.ResponseWriter, r *http.Request) {
 	s.enter(w, r, l.key, l.page)
 }
 
-// checkKey asks the API whether a management key opens the team.
-func (s *Console) checkKey(r *http.Request, key string) error {
-	return s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil, nil)
+// checkKey asks the API what a management key may do with the team.
+func (s *Console) checkKey(r *http.Request, key string) (*holder, error) {
+	who := new(holder)
+	err := s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team+"/management_key", nil, nil, who)
+	return who, err
 }
 
 func (s *Console) signOut(w http.ResponseWriter, r *http.Request, _ *session) error {

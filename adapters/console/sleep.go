@@ -112,7 +112,7 @@ func (s *Console) hypnogram(r *http.Request, n *night, window url.Values) (*line
 	if err := s.get(r, "/v2/summary/sleep_cycle/"+userPath(r), window, &list); err != nil {
 		return nil, err
 	}
-	l := &line{name: "stage", step: true, colour: 3}
+	l := &line{step: true}
 	for _, c := range list.Cycles {
 		if c.SleepID != n.ID {
 			continue

@@ -76,7 +76,7 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 	}
 	offset := time.Duration(data.Workout.Offset) * time.Second
 	of := func(title string, colour int, values []*float64) panel {
-		l := line{name: title, colour: colour}
+		l := line{colour: colour}
 		for i, v := range values {
 			p := point{time.Unix(rec.Time[i], 0).UTC().Add(offset), math.NaN()}
 			if v != nil {
