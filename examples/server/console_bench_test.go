@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +15,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-// BenchmarkConsolePages measures the time at the server of the pages of a person with a million
+// BenchmarkConsolePages measures the time at the server of each page, for a person with a million
 // samples of heart rate, one every 30 seconds of a year. The bar is 100 ms a page.
 func BenchmarkConsolePages(b *testing.B) {
-	c, _, err := flags([]string{"-management-key", "manager"}, io.Discard)
+	b.Run("memory", func(b *testing.B) { benchmarkPages(b, nil, "") })
+	b.Run("postgres", func(b *testing.B) {
+		address := pgtest.Empty(b)
+		benchmarkPages(b, []string{"-database-url", address, "-files", b.TempDir(), "-secret-file", filepath.Join(b.TempDir(), "secret")}, address)
+	})
+}
+
+func benchmarkPages(b *testing.B, args []string, address string) {
+	c, _, err := flags(append(args, "-management-key", "manager"), io.Discard)
 	require.NoError(b, err)
-	kept, err := openStorage(b.Context(), "", nil)
+	kept, err := openStorage(b.Context(), address, nil)
 	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, kept.close(context.WithoutCancel(b.Context()))) })
 	t, err := newTelemetry(b.Context(), "")
 	require.NoError(b, err)
 	s, err := build(b.Context(), c, kept, t, "http://127.0.0.1")
@@ -38,21 +50,26 @@ func BenchmarkConsolePages(b *testing.B) {
 	require.Equal(b, http.StatusSeeOther, signedIn.Code, signedIn.Body.String())
 	cookie := signedIn.Result().Cookies()[0]
 	now := time.Now().UTC()
+	day, person := now.AddDate(0, 0, -1).Format(time.DateOnly), "/users/"+user
 	year := "from=" + now.AddDate(-1, 0, 0).Format(time.DateOnly) + "&to=" + now.Format(time.DateOnly)
-	shows := map[string]string{"week": "1[4-6][0-9] values between", "year": "34[89] values between", "sleep": "heart rate .bpm.: 48[01] values", "labs": "34[89] values between"}
-	for name, path := range map[string]string{
-		"home": "/", "users": "/users", "week": "/users/" + user, "year": "/users/" + user + "?" + year, "sleep": "/users/" + user + "/sleep",
-		"workouts": "/users/" + user + "/workouts", "labs": "/users/" + user + "/labs", "orders": "/orders", "events": "/events", "team": "/team",
+	for _, one := range []struct{ name, path, shows string }{
+		{"home", "/", "Orders by status"}, {"users", "/users", "1 user"}, {"orders", "/orders", "0 orders"}, {"results", "/reviews", "No result"},
+		{"reports", "/reports", "No lab report"}, {"events", "/events", "no webhook endpoint"}, {"query", "/query", "Query as JSON"},
+		{"sources", "/sources", "No history"}, {"providers", "/providers", "sources that people"}, {"team", "/team", "API keys"}, {"sandbox", "/sandbox", "Push a sample"},
+		{"day by minute", person + "?by=minute&from=" + day + "&to=" + day, "14[34][0-9] values between"},
+		{"week by hour", person, "1[4-6][0-9] values between"}, {"year by day", person + "?" + year, "34[89] values between"},
+		{"year by month", person + "?by=month&" + year, "1[23] values between"},
+		{"sleep", person + "/sleep", "heart rate .bpm.: 48[01] values"}, {"workouts", person + "/workouts", "No workout"}, {"labs", person + "/labs", "34[89] values between"},
 	} {
-		b.Run(name, func(b *testing.B) {
+		b.Run(one.name, func(b *testing.B) {
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodGet, consolePath+path, nil)
+				r := httptest.NewRequest(http.MethodGet, consolePath+one.path, nil)
 				r.AddCookie(cookie)
 				w := page(r)
 				require.Equal(b, http.StatusOK, w.Code)
-				require.Regexp(b, shows[name], w.Body.String())
+				require.Regexp(b, one.shows, w.Body.String())
 			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/page")
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/page")
 		})
 	}
 }

@@ -429,7 +429,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	// Without scripts.
 	plain.Go(p.url + consolePath + pages["person-query"])
 	plain.Press("Run")
-	plain.See("Result", "As code", "heartrate")
+	plain.See("Result", "As code", "mean")
 	plain.Go(p.url + consolePath + pages["sources-of-a-person"])
 	plain.See("chest_strap", "watch", "Source used by the merge")
 	plain.Choose("By", "day")
@@ -443,7 +443,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	plain.Go(p.url + consolePath + pages["result"])
 	plain.Choose("Action", "reject")
 	plain.Press("Decide")
-	plain.See("Result under review", "reject")
+	plain.See("Result under review", "resolved")
 	plain.Miss("Decision")
 	plain.Go(p.url + consolePath + pages["report"])
 	plain.Enter("Reviewer", "Ann")
