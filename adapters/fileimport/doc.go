@@ -12,7 +12,7 @@
 // The format is found by looking into the file, never by its name. A malformed file
 // gives one error that says what and where, and nothing of it is handed over: a
 // recording is read wholly before the first call of the sink, and an export is read
-// twice.
+// twice. Of a damaged FIT file, what can be read is handed over.
 //
 // # FIT
 //
@@ -23,6 +23,11 @@
 // becomes a day of activity, and samples of steps, distance, active calories and heart
 // rate. Weighings become body measurements and samples of weight and body fat. Blood
 // pressure, blood oxygen, stress and breathing rate become samples.
+//
+// A file with a wrong checksum or length, or one that ends early, gives what can be read;
+// notes of the report say what is wrong and what is left out. Of several sessions, each ends
+// where it says and no later than the next one begins; records between two are left out.
+// Heart rates that a strap hands over after a swim (hr messages) are the mean of each second.
 //
 // Times are in UTC; the offset is the one between UTC and the local time that the
 // device wrote. A device that knew local time only leaves the zone to

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/muktihari/fit/decoder"
@@ -18,23 +20,56 @@ import (
 )
 
 // importFIT reads a file, which may be several chained ones, and hands it over when
-// all of it has been read.
+// all of it has been read. Of a damaged file it hands over what can be read, with notes of
+// what is left out; one of which nothing can be read is an error.
 func importFIT(out *output, data []byte) error {
-	parts, err := splitFIT(data)
+	parts, notes, err := splitFIT(data)
 	if err != nil {
 		return err
 	}
 	files := make([]*fitFile, 0, len(parts))
 	budget := out.opts.MaxPoints
+	var first error
 	for _, p := range parts {
 		f := &fitFile{zone: out.opts.Zone}
-		if err := f.decode(out.ctx, data[p.from:p.to], int64(p.from), &budget); err != nil {
-			return err
+		if p.damage != "" {
+			notes = append(notes, p.damage)
 		}
-		if err := f.settle(int64(p.from)); err != nil {
+		err := f.decode(out.ctx, p.content(data), int64(p.from), &budget)
+		var broken *brokenError
+		if errors.As(err, &broken) {
+			if p.damage == "" { // its checksum is right: it was written so
+				return broken.FileError
+			}
+			if first == nil {
+				first = broken.FileError
+			}
+			note := "the last message is left out: " + broken.Msg
+			if n := int64(p.to) - broken.Offset; n > 0 {
+				note = fmt.Sprintf("from byte %d on, %d bytes are left out: %s", broken.Offset, n, broken.Msg)
+			}
+			notes = append(notes, note)
+			err = nil
+		}
+		if err == nil && p.damage != "" {
+			if n := f.dropStrays(); n > 0 {
+				notes = append(notes, fmt.Sprintf("%d records are left out: their times are far from the others", n))
+			}
+		}
+		if err == nil {
+			err = f.settle(int64(p.from))
+		}
+		if err != nil {
 			return err
 		}
 		files = append(files, f)
+	}
+	damaged := slices.ContainsFunc(parts, func(p part) bool { return p.damage != "" })
+	if damaged && !slices.ContainsFunc(files, (*fitFile).any) {
+		if first == nil {
+			first = fitFault(0, "the file is damaged, and nothing of it can be read")
+		}
+		return first
 	}
 	found := false
 	for _, f := range files {
@@ -43,6 +78,9 @@ func importFIT(out *output, data []byte) error {
 			return err
 		}
 		found = found || any
+	}
+	for _, n := range notes {
+		out.note(n)
 	}
 	if !found {
 		out.note("nothing in it is a measurement that is kept")
@@ -54,53 +92,85 @@ func fitFault(at int64, msg string) error {
 	return &FileError{Format: FIT, Offset: at, Msg: msg}
 }
 
-// part is where one of the chained files lies.
-type part struct{ from, to int }
+// brokenError is an error behind which nothing can be read. What is before it can be kept.
+type brokenError struct{ *FileError }
+
+// Unwrap returns the error.
+func (e *brokenError) Unwrap() error { return e.FileError }
+
+// part is where one of the chained files lies, and what is wrong with its frame; empty if
+// nothing is.
+type part struct {
+	from, to int
+	next     int // where the next one begins, from the start of this one
+	header   int
+	damage   string
+}
+
+// content is the part's bytes. The header of a damaged one is made to fit them.
+func (p *part) content(data []byte) []byte {
+	if p.damage == "" {
+		return data[p.from:p.to]
+	}
+	out := append(slices.Clone(data[p.from:p.to]), 0, 0)                 // where the checksum is
+	binary.LittleEndian.PutUint32(out[4:8], uint32(len(out)-p.header-2)) //nolint:gosec // of at most MaxRecordingBytes
+	return out
+}
 
 // mostChained bounds how many files one file may chain.
 const mostChained = 1000
 
-// splitFIT finds the chained files and checks their headers, lengths and checksums.
+// splitFIT finds the chained files and checks their headers, lengths and checksums. What is
+// wrong with one of them is its damage; notes say what is not part of any.
 //
 // The checksum of a file covers its header too. Where the header has its own, that
 // makes no difference, as a text followed by its own checksum has the checksum 0; but
 // older headers of 12 bytes have none, so it is computed here and not left to the
 // decoder, which looks at the messages alone.
-func splitFIT(data []byte) ([]part, error) {
-	var parts []part
+func splitFIT(data []byte) (parts []part, notes []string, err error) {
 	for at := 0; at < len(data) || at == 0; {
 		b := data[at:]
 		if len(b) < 12 || string(b[8:12]) != ".FIT" || b[0] != 12 && b[0] != 14 || len(b) < int(b[0]) {
 			if at == 0 {
-				return nil, fitFault(0, "the file has no valid header")
+				return nil, nil, fitFault(0, "the file has no valid header")
 			}
-			return nil, fitFault(int64(at), "what follows the end of the recording is not another recording")
+			return parts, append(notes, fmt.Sprintf("%d bytes at the end are left out: they are not another recording", len(b))), nil
 		}
-		header := int(b[0])
-		size := int64(binary.LittleEndian.Uint32(b[4:8]))
-		if size == 0 {
-			return nil, fitFault(int64(at), "the header says that there are no messages")
-		}
-		end := int64(header) + size
-		if end+2 > int64(len(b)) {
-			return nil, fitFault(int64(at+len(b)), "the file ends before its header says")
-		}
-		if header == 14 {
-			if want := binary.LittleEndian.Uint16(b[12:14]); want != 0 && checksum(b[:12]) != want {
-				return nil, fitFault(int64(at), "the checksum of the header is wrong")
-			}
-		}
-		want := binary.LittleEndian.Uint16(b[end : end+2])
-		if checksum(b[:end]) != want && checksum(b[header:end]) != want {
-			return nil, fitFault(int64(at)+end, "the checksum is wrong: the file is damaged")
-		}
-		parts = append(parts, part{at, at + int(end) + 2})
+		p := frame(b)
+		at, p.from, p.to = at+p.next, at, at+p.to
+		parts = append(parts, p)
 		if len(parts) > mostChained {
-			return nil, fitFault(int64(at), "too many recordings in one file")
+			return nil, nil, fitFault(int64(at), "too many recordings in one file")
 		}
-		at += int(end) + 2
 	}
-	return parts, nil
+	return parts, notes, nil
+}
+
+const badChecksum = "the checksum is wrong: the file is damaged, and values of it may be wrong"
+
+// frame reads the frame of the file at the start of b, whose header is there.
+func frame(b []byte) part {
+	header := int(b[0])
+	size := int64(binary.LittleEndian.Uint32(b[4:8]))
+	end := int64(header) + size
+	sealed := func(end int) bool {
+		want := binary.LittleEndian.Uint16(b[end : end+2])
+		return checksum(b[:end]) == want || checksum(b[header:end]) == want
+	}
+	whole := part{header: header, to: len(b), next: len(b)}
+	switch last := len(b) - 2; {
+	case size == 0:
+		whole.damage = "the header says that there are no messages: the recording was not closed"
+	case end+2 > int64(len(b)):
+		whole.damage = fmt.Sprintf("the file ends before its header says: %d bytes are missing", end+2-int64(len(b)))
+	case sealed(int(end)) && (header == 12 || binary.LittleEndian.Uint16(b[12:14]) == 0 || checksum(b[:12]) == binary.LittleEndian.Uint16(b[12:14])):
+		return part{header: header, to: int(end) + 2, next: int(end) + 2}
+	case last > int(end) && sealed(last):
+		whole.to, whole.damage = last, "the header says another length than the file has"
+	default:
+		return part{header: header, to: int(end), next: int(end) + 2, damage: badChecksum}
+	}
+	return whole
 }
 
 func checksum(b []byte) uint16 {
@@ -153,11 +223,11 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 	case errors.Is(context.Cause(ctx), errTooMuch):
 		return fitFault(at, errTooMuch.Error())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fitFault(at, "the file ends inside a message")
+		return broken(at, "the file ends inside a message")
 	case errors.Is(err, decoder.ErrMesgDefMissing):
-		return fitFault(at, "a message without its definition")
+		return broken(at, "a message without its definition")
 	default:
-		return fitFault(at, "not a valid message")
+		return broken(at, "not a valid message")
 	}
 }
 
@@ -165,6 +235,10 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 type listener func(proto.Message)
 
 func (l listener) OnMesg(m proto.Message) { l(m) }
+
+func broken(at int64, msg string) error {
+	return &brokenError{&FileError{Format: FIT, Offset: at, Msg: msg}}
+}
 
 // field returns the raw value of a field, and whether it is there and valid.
 func field(m *proto.Message, num byte) (float64, bool) {

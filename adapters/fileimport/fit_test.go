@@ -2,6 +2,7 @@ package fileimport_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -180,42 +181,172 @@ func TestFITCompressedDistanceWraps(t *testing.T) {
 	}
 }
 
-// A file may be several, one after another. What follows must be one, too.
+// A file may be several, one after another. What follows and is none is left out.
 func TestFITChain(t *testing.T) {
 	one := triathlon(t)
 	s, _, err := importBytes(t, append(bytes.Clone(one), one...), nil)
 	require.NoError(t, err)
 	require.Len(t, s.streams, 6)
 
-	s, _, err = importBytes(t, append(bytes.Clone(one), "left over by a broken transfer"...), nil)
-	var fault *fileimport.FileError
-	require.ErrorAs(t, err, &fault)
-	require.EqualValues(t, len(one), fault.Offset)
-	require.Zero(t, s.calls)
+	s, rep, err := importBytes(t, append(bytes.Clone(one), "left over by a broken transfer"...), nil)
+	require.NoError(t, err)
+	require.Len(t, s.streams, 3)
+	require.Equal(t, []string{"30 bytes at the end are left out: they are not another recording"}, rep.Notes)
 }
 
-// Wherever a file is cut, and whichever byte of it is wrong, nothing is imported.
+// Of a file that is cut, what is before the cut is read, and a note says what is missing. A file
+// with a wrong byte is read with a note, or refused.
 func TestFITDamage(t *testing.T) {
 	good := triathlon(t)
-	refused := func(data []byte, at int) {
-		s, _, err := importBytes(t, data, nil)
-		require.ErrorIs(t, err, healthlab.Invalid, "byte %d", at)
-		require.Zero(t, s.calls, "byte %d", at)
-	}
-	for i := range good {
-		refused(good[:i], i)
-		bad := bytes.Clone(good)
-		bad[i] ^= 0x20
-		if i == 1 || i == 2 || i == 3 {
-			continue // versions of the protocol and the profile: the header's own checksum refuses them below
+	whole, _, err := importBytes(t, good, nil)
+	require.NoError(t, err)
+	judge := func(data []byte, at int) int {
+		s, rep, err := importBytes(t, data, nil)
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid, "byte %d", at)
+			require.Zero(t, s.calls, "byte %d", at)
+			return 0
 		}
-		refused(bad, i)
+		require.NotEmpty(t, rep.Notes, "byte %d", at)
+		return len(s.samples["heartrate"])
 	}
-	for i := 1; i < 4; i++ {
+	last := 0
+	for i := range good {
+		n := judge(good[:i], i)
+		require.GreaterOrEqual(t, n, last, "byte %d", i)
+		last = n
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x20
-		refused(bad, i)
+		judge(bad, i)
 	}
+	require.Equal(t, 30, last)
+	cut, rep, err := importBytes(t, good[:len(good)/2], nil)
+	require.NoError(t, err)
+	n := len(cut.samples["heartrate"])
+	require.Greater(t, n, 5)
+	require.Equal(t, whole.samples["heartrate"][0].Value, cut.samples["heartrate"][0].Value)
+	require.Equal(t, map[string]int{"workouts": 1}, rep.Summaries, "the sessions are behind the cut")
+	require.Contains(t, rep.String(), "note: the file ends before its header says: ")
+	require.Contains(t, rep.String(), "left out: the file ends inside a message")
+}
+
+// What is wrong with the frame of a file is noted, and its messages are read.
+func TestFITFrames(t *testing.T) {
+	good := triathlon(t)
+	want, _, err := importBytes(t, good, nil)
+	require.NoError(t, err)
+	size := func(data []byte, n int) []byte {
+		binary.LittleEndian.PutUint32(data[4:8], uint32(n))
+		return data
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		note string
+	}{
+		"checksum":           {append(bytes.Clone(good[:len(good)-2]), 0, 0), "the checksum is wrong"},
+		"checksum of header": {append(append(bytes.Clone(good[:12]), 1, 1), good[14:]...), "the checksum is wrong"},
+		"no checksum":        {bytes.Clone(good[:len(good)-2]), "the file ends before its header says: 2 bytes are missing"},
+		"not closed":         {size(bytes.Clone(good[:len(good)-2]), 0), "the header says that there are no messages"},
+		"too long":           {size(bytes.Clone(good), len(good)), "the file ends before its header says: 16 bytes are missing"},
+		"garbage behind":     {append(bytes.Clone(good), "garbage"...), "7 bytes at the end are left out: they are not another recording"},
+		"too short":          {resealedBehind(size(bytes.Clone(good), len(good)-300)), "the header says another length than the file has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, rep, err := importBytes(t, c.data, nil)
+			require.NoError(t, err)
+			require.Contains(t, rep.String(), c.note)
+			require.Equal(t, want.summaries, got.summaries)
+			require.Equal(t, want.samples, got.samples)
+			require.Equal(t, want.streams, got.streams)
+		})
+	}
+	// A record whose clock jumped is left out of a damaged file.
+	far := append(raceMessages(), message(mesgnum.Record, byte(fieldnum.RecordTimestamp), fitTime(race.AddDate(9, 0, 0)), byte(fieldnum.RecordHeartRate), uint8(99)))
+	data := encodeFIT(t, far)
+	data[len(data)-1]++
+	got, rep, err := importBytes(t, data, nil)
+	require.NoError(t, err)
+	require.Contains(t, rep.String(), "1 records are left out: their times are far from the others")
+	require.Equal(t, want.samples, got.samples)
+	// Behind the damage of the first of two files, the second is read.
+	two := append(bytes.Clone(good), good...)
+	two[len(good)-1]++
+	got, _, err = importBytes(t, two, nil)
+	require.NoError(t, err)
+	require.Len(t, got.summaries["workouts"], 6)
+}
+
+// resealedBehind makes the checksum at the end right, whatever length the header says.
+func resealedBehind(data []byte) []byte {
+	header := crcOf(data[:12])
+	data[12], data[13] = byte(header), byte(header>>8)
+	crc := crcOf(data[:len(data)-2])
+	data[len(data)-2], data[len(data)-1] = byte(crc), byte(crc>>8)
+	return data
+}
+
+// Sessions end where they say, and no later than the next one begins. What lies between two of
+// them belongs to neither.
+func TestFITMultisport(t *testing.T) {
+	messages := []proto.Message{fileID(typedef.FileActivity)}
+	for s := range 60 {
+		messages = append(messages, record(s, uint8(100+s), float64(s)*3))
+	}
+	data := encodeFIT(t, append(messages,
+		session(0, 10, typedef.SportSwimming, typedef.SubSportOpenWater),
+		session(20, 30, typedef.SportCycling, typedef.SubSportRoad), // 10 s longer than it can be
+		session(40, 15, typedef.SportRunning, typedef.SubSportGeneric),
+	))
+	s, rep, err := importBytes(t, data, nil)
+	require.NoError(t, err)
+	got := summariesOf[*healthdata.Workout](t, s, "workouts")
+	for i, want := range []struct{ start, end, records int }{{0, 12, 13}, {20, 40, 20}, {40, 59, 20}} {
+		require.True(t, got[i].TimeStart.Equal(race.Add(seconds(want.start))), i)
+		require.True(t, got[i].TimeEnd.Equal(race.Add(seconds(want.end))), "%d: %s", i, got[i].TimeEnd)
+		require.Len(t, s.streams[i].Time, want.records)
+	}
+	require.Equal(t, 60-13-20-20, rep.Skipped["record between sessions"])
+}
+
+// A strap hands over heart rates after a swim, in messages of their own.
+func TestFITSwim(t *testing.T) {
+	at := fitTime(race)
+	pool := func(second int) proto.Message {
+		return message(mesgnum.Record, byte(fieldnum.RecordTimestamp), at+uint32(second), byte(fieldnum.RecordDistance), uint32(second*100))
+	}
+	// Clocks of 12 bits, two in three bytes, 512/1024 s apart.
+	first := uint32(0xfff_f00)
+	pack := func(clocks ...uint32) (out []byte) {
+		for i := 0; i < len(clocks); i += 2 {
+			a, b := clocks[i]&0xfff, clocks[i+1]&0xfff
+			out = append(out, byte(a), byte(a>>8)|byte(b<<4), byte(b>>4))
+		}
+		return out
+	}
+	data := encodeFIT(t, []proto.Message{
+		fileID(typedef.FileActivity), pool(0), pool(25), pool(50), session(0, 50, typedef.SportSwimming, typedef.SubSportLapSwimming),
+		message(mesgnum.Hr, byte(fieldnum.HrTimestamp), at, byte(fieldnum.HrFractionalTimestamp), uint16(16384),
+			byte(fieldnum.HrEventTimestamp), []uint32{first}, byte(fieldnum.HrFilteredBpm), []uint8{100}),
+		message(mesgnum.Hr, byte(fieldnum.HrEventTimestamp12), pack(first+512, first+1024, first+1536, first+2048),
+			byte(fieldnum.HrFilteredBpm), []uint8{110, 120, 0, 140}),
+	})
+	s, rep, err := importBytes(t, data, nil)
+	require.NoError(t, err)
+	require.Empty(t, rep.Skipped)
+	got := map[int]float64{}
+	for _, v := range s.samples["heartrate"] {
+		got[int(v.Timestamp.Sub(race).Seconds())] = v.Value.Number
+	}
+	require.Equal(t, map[int]float64{0: 100, 1: 115, 2: 140}, got, "the mean of each second")
+	require.EqualValues(t, []int64{0, 1, 2, 25, 50}, relative(s.streams[0].Time))
+	require.InDelta(t, 50, *summariesOf[*healthdata.Workout](t, s, "workouts")[0].Distance, 1e-9)
+}
+
+func relative(times []int64) (out []int64) {
+	for _, at := range times {
+		out = append(out, at-race.Unix())
+	}
+	return out
 }
 
 func TestFITClock(t *testing.T) {

@@ -51,9 +51,41 @@ type fitFile struct {
 	anyResting   bool
 	weighings    []weighing
 	readings     []reading
+	beats        beats
+	between      int // points between sessions
 	unused       map[string]int
 
 	offset *int // seconds east of UTC
+}
+
+// any reports whether there is a measurement.
+func (f *fitFile) any() bool {
+	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
+}
+
+// mostStray is how far, in seconds, records of a damaged file are believed to be from the middle
+// one.
+const mostStray = 7 * 24 * 3600
+
+// dropStrays leaves out the records of a damaged file whose times cannot be right, and says how
+// many those were.
+func (f *fitFile) dropStrays() int {
+	if len(f.points) == 0 {
+		return 0
+	}
+	times := make([]int64, len(f.points))
+	for i := range f.points {
+		times[i] = f.points[i].micros
+	}
+	slices.Sort(times)
+	middle := times[len(times)/2]
+	before := len(f.points)
+	f.points = slices.DeleteFunc(f.points, func(p point) bool { return p.micros < middle-mostStray || p.micros > middle+mostStray })
+	sessions := len(f.sessions)
+	f.sessions = slices.DeleteFunc(f.sessions, func(s fitSession) bool {
+		return math.Abs(s.start-float64(middle)) > mostStray || s.elapsed > mostStray
+	})
+	return before - len(f.points) + sessions - len(f.sessions)
 }
 
 // fitSession is a session message: one workout.
@@ -124,6 +156,8 @@ func (f *fitFile) take(m *proto.Message) int {
 		}
 		p.micros = int64(at)
 		f.points = append(f.points, p)
+	case mesgnum.Hr:
+		return f.beats.take(m, at, timed)
 	case mesgnum.Session:
 		f.takeSession(m)
 		return costSession
@@ -219,6 +253,7 @@ func (f *fitFile) takeSession(m *proto.Message) {
 
 // settle turns the file's times into Unix time, and gives points to their sessions.
 func (f *fitFile) settle(base int64) error {
+	f.points = f.beats.into(f.points)
 	shift := float64(fitEpoch)
 	switch {
 	case f.anyLocal && f.localAt < fitClock && f.local >= fitClock:
@@ -275,8 +310,12 @@ func quarter(seconds float64) *int {
 	return &v
 }
 
+// sessionSlack is how many seconds a record may be behind the end of its session.
+const sessionSlack = 2
+
 // divide gives every point to the last session that began before it. Points without a
-// session make one, if the file is a recording and not a plan.
+// session make one, if the file is a recording and not a plan. Of several sessions, each ends
+// where it says and no later than the next one begins; points between sessions are of none.
 func (f *fitFile) divide() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {
@@ -293,13 +332,23 @@ func (f *fitFile) divide() {
 		f.sessions[0].points = f.points
 		return
 	}
+	for i := range f.sessions[1:] {
+		s, next := &f.sessions[i], &f.sessions[i+1]
+		if s.start+s.elapsed > next.start {
+			s.elapsed = next.start - s.start
+		}
+	}
 	for _, p := range f.points {
 		at := float64(p.micros) / 1e6
 		i := len(f.sessions) - 1
 		for i > 0 && f.sessions[i].start > at {
 			i--
 		}
-		f.sessions[i].points = append(f.sessions[i].points, p)
+		if s := &f.sessions[i]; i < len(f.sessions)-1 && at > s.start+s.elapsed+sessionSlack {
+			f.between++
+		} else {
+			s.points = append(s.points, p)
+		}
 	}
 }
 
@@ -307,6 +356,9 @@ func (f *fitFile) divide() {
 func (f *fitFile) handOver(out *output) (bool, error) {
 	for name, n := range f.unused {
 		count(&out.rep.Skipped, name, n)
+	}
+	if f.between > 0 {
+		count(&out.rep.Skipped, "record between sessions", f.between)
 	}
 	for i := range f.sessions {
 		if err := f.handOverSession(out, i); err != nil {

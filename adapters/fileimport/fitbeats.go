@@ -1,0 +1,109 @@
+package fileimport
+
+import (
+	"math"
+
+	"github.com/muktihari/fit/profile/untyped/fieldnum"
+	"github.com/muktihari/fit/proto"
+)
+
+// beats are the heart rates of hr messages, which a strap hands over after a swim. A message
+// has a time of day and the strap's own clock, in 1/1024 s; those behind it have the low 12 bits
+// of that clock.
+type beats struct {
+	anchored bool
+	second   float64 // of the anchor, as the file counts
+	anchor   uint32  // the strap's clock at that time
+	last     uint32
+	sums     map[int64]beatSum // by second
+}
+
+// beatSum is the heart rates of one second.
+type beatSum struct{ sum, n float64 }
+
+// take reads a message, and returns what it costs of the budget of points.
+func (b *beats) take(m *proto.Message, at float64, timed bool) int {
+	var events []uint32
+	var rates []uint8
+	full := false // the clocks have all their bits
+	for i := range m.Fields {
+		switch f := &m.Fields[i]; f.Num {
+		case fieldnum.HrFilteredBpm:
+			rates = bytesOf(f.Value)
+		case fieldnum.HrEventTimestamp:
+			if events = f.Value.SliceUint32(); f.Value.Type() == proto.TypeUint32 {
+				events = []uint32{f.Value.Uint32()}
+			}
+			full = true
+		case fieldnum.HrEventTimestamp12:
+			if b.anchored {
+				events = b.unpack(bytesOf(f.Value))
+			}
+		}
+	}
+	if timed && full && len(events) > 0 {
+		b.anchored, b.second, b.anchor = true, at, events[0]
+		if part := scaled(m, fieldnum.HrFractionalTimestamp, 32768, 0); part == part {
+			b.second += part
+		} else if part := scaled(m, fieldnum.HrTime256, 256, 0); part == part {
+			b.second += part
+		}
+	}
+	if !b.anchored || len(events) == 0 {
+		return 0
+	}
+	b.last = events[len(events)-1]
+	for i := range min(len(events), len(rates)) {
+		if rates[i] == 0 || rates[i] == math.MaxUint8 {
+			continue
+		}
+		if b.sums == nil {
+			b.sums = map[int64]beatSum{}
+		}
+		second := int64(math.Floor(b.second + float64(int32(events[i]-b.anchor))/1024)) //nolint:gosec // the clock may go round
+		s := b.sums[second]
+		b.sums[second] = beatSum{s.sum + float64(rates[i]), s.n + 1}
+	}
+	return len(events) * costPoint
+}
+
+// unpack reads clocks of 12 bits, two in three bytes, that follow the last one.
+func (b *beats) unpack(packed []byte) (out []uint32) {
+	clock := b.last
+	for i := 0; i+2 < len(packed); i += 3 {
+		for _, low := range [...]uint32{uint32(packed[i]) | uint32(packed[i+1]&0xf)<<8, uint32(packed[i+1]>>4) | uint32(packed[i+2])<<4} {
+			clock += (low - clock) & 0xfff
+			out = append(out, clock)
+		}
+	}
+	return out
+}
+
+func bytesOf(v proto.Value) []byte {
+	if v.Type() == proto.TypeUint8 {
+		return []byte{v.Uint8()}
+	}
+	return v.SliceUint8()
+}
+
+// into puts the heart rates into the points of their seconds that have none, and adds points for
+// seconds without any.
+func (b *beats) into(points []point) []point {
+	for i := range points {
+		s, ok := b.sums[points[i].micros]
+		if !ok {
+			continue
+		}
+		if math.IsNaN(points[i].heart) {
+			points[i].heart = s.sum / s.n
+		}
+		delete(b.sums, points[i].micros)
+	}
+	for second, s := range b.sums {
+		p := newPoint()
+		p.micros, p.heart = second, s.sum/s.n
+		points = append(points, p)
+	}
+	b.sums = nil
+	return points
+}
