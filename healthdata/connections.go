@@ -92,6 +92,10 @@ type NewConnection struct {
 	Demo bool
 	// Client is as in [Connection].
 	Client string
+	// Consent is what the person agreed to by connecting; its Provider and GrantedAt are set
+	// with the connection. Nil if the person is not the one who connects: a consent that
+	// was withdrawn is in the way then.
+	Consent *Consent
 }
 
 // LogValue shows neither whose account it is nor what was granted.
@@ -107,8 +111,8 @@ func (n NewConnection) LogValue() slog.Value {
 //
 // [healthlab.Invalid] if the provider is not configured, or is a cloud provider;
 // [healthlab.NotFound] if the team has no such user; a [*healthlab.RuleError] of type
-// [RuleInvalidRequest] if a demo connection would stand beside a real one, and of type
-// [RuleIngestionOver].
+// [RuleInvalidRequest] if a demo connection would stand beside a real one, of type
+// [RuleIngestionOver], and of type [RuleConsentWithdrawn].
 func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -257,6 +261,9 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 				Msg:  "a user has either demo connections or real ones",
 			}
 		}
+	}
+	if err := u.agree(n.Consent, n.Provider, healthlab.At(e.At)); err != nil {
+		return nil, err
 	}
 	u.connect(Connection{
 		Provider: n.Provider, Status: Connected, CreatedOn: e.At, LinkedAt: e.At, Due: e.At,

@@ -79,5 +79,5 @@ func EventTypes() []healthlab.EventType {
 				Doc: "The backfill of " + r.Slug + " from one connection is complete.",
 			})
 	}
-	return append(append(out, connectionEventTypes()...), deviceEventTypes()...)
+	return append(append(append(out, connectionEventTypes()...), consentEventType()), deviceEventTypes()...)
 }

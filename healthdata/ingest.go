@@ -178,6 +178,9 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		return nil, err
 	}
 	if c := u.Connection(up.Provider); c == nil || c.Status != Connected {
+		if err := u.consents(up.Provider); err != nil {
+			return nil, err
+		}
 		if u, err = s.autoConnect(ctx, team, id, provider, settings); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ import (
 // leaves none, the error is healthlab.Invalid.
 //
 // Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
-// by index and field, and a healthlab.RuleError of type [RuleNoConnection].
+// by index and field, and a healthlab.RuleError of type [RuleNoConnection] or
+// [RuleConsentWithdrawn].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassTimeseries {

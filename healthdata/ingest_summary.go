@@ -17,7 +17,7 @@ import (
 // the source left out are filled in.
 //
 // Faults: healthlab.NotFound without such a user, healthlab.Invalid with every problem
-// by index and field, and a healthlab.RuleError of type [RuleNoConnection].
+// by index and field, and a healthlab.RuleError of type [RuleNoConnection] or [RuleConsentWithdrawn].
 func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassSummary {

@@ -54,6 +54,8 @@ type TeamChoices struct {
 	// History says by provider how far back history is fetched. Each provider is a choice
 	// of its own.
 	History map[string]HistoryChoice `json:"data_pull_preferences,omitempty"`
+	// Consent is the text that people agree to when they connect a source.
+	Consent *ConsentText `json:"consent,omitempty"`
 	// Scopes says by OAuth provider what people are asked to grant. Each provider is a
 	// choice of its own; one without is asked for all of its scopes.
 	Scopes map[string]ScopeChoice `json:"scope_requirements,omitempty"`
@@ -73,6 +75,14 @@ type TeamBrand struct {
 	SupportEmail   string `json:"support_email,omitempty"`
 	SupportContact string `json:"support_contact,omitempty"`
 	Address        string `json:"company_address,omitempty"`
+}
+
+// ConsentText names the text that people agree to when they connect a source.
+type ConsentText struct {
+	// Version is recorded with each consent: 1 to 64 characters.
+	Version string `json:"version"`
+	// URL is an https address that the link pages lead to; empty for none.
+	URL string `json:"url,omitempty"`
 }
 
 // TeamDestinations are the kinds of endpoints that events are sent to: webhook is one that
@@ -171,14 +181,15 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		EventPrefixes:      prefixes,
 		Destinations:       cmp.Or(c.Destinations, below.Destinations),
 		Brand:              cmp.Or(c.Brand, below.Brand),
+		Consent:            cmp.Or(c.Consent, below.Consent),
 		History:            history,
 		Scopes:             scopes,
 	}
 }
 
 // Of returns what holds for a team: its choices, and the defaults where it has none. No
-// field is nil but LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations and Brand. Do not
-// change what the fields point to.
+// field is nil but LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations, Brand and Consent.
+// Do not change what the fields point to.
 func (s *Teams) Of(ctx context.Context, team healthlab.TeamID) (TeamChoices, error) {
 	c, err := s.store.Choices(ctx, team)
 	if err != nil {
@@ -231,6 +242,9 @@ func (s *Teams) check(c, before *TeamChoices) error {
 	if c.Practice != nil && !goodLine(*c.Practice, mostPractice) {
 		p.Add("practice", "1 to 200 characters, and not only space or control characters", "practice_binding")
 	}
+	if c.Consent != nil {
+		p.Under(c.Consent.problems(), "consent")
+	}
 	c.checkOrigins(&p)
 	c.checkEvents(&p)
 	for _, slug := range slices.Sorted(maps.Keys(c.History)) {
@@ -248,6 +262,24 @@ func (s *Teams) check(c, before *TeamChoices) error {
 		p.Under(x.problems(s.providers.Get(slug)), "scope_requirements", shortKey(slug))
 	}
 	return p.Err()
+}
+
+func (t ConsentText) problems() healthlab.Problems {
+	var p healthlab.Problems
+	if t.Version == "" {
+		p.Add("missing", "must be 1 to 64 characters", "version")
+	}
+	checkConsentVersion(&p, t.Version, "version")
+	if t.URL != "" && !goodPage(t.URL) {
+		p.Add("url", "must be an https address of at most 2048 bytes", "url")
+	}
+	return p
+}
+
+// goodPage reports whether a text is an address of a page.
+func goodPage(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }
 
 func (x ScopeChoice) problems(of *Provider) healthlab.Problems {

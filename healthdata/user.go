@@ -38,6 +38,8 @@ type User struct {
 
 	// Connections holds every source that was ever connected, one per provider.
 	Connections []Connection `json:"-"`
+	// Consents are those that the person gave, oldest first, withdrawn ones among them.
+	Consents []Consent `json:"-"`
 	// DeletedAt is when the user was deleted; zero for a live one. The data is kept
 	// for [Options.GracePeriod] after it, unreadable, and then erased.
 	DeletedAt time.Time `json:"-"`

@@ -39,15 +39,15 @@ func (s *Service) Adopt(ctx context.Context, team healthlab.TeamID, user healthl
 		return Adoption{}, fmt.Errorf("adopt: %w: the provider is not configured", healthlab.Invalid)
 	}
 	t := step{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.roster.connectors[provider]}
-	out, err := s.adopt(ctx, &t, g, false)
+	out, err := s.adopt(ctx, &t, g, healthdata.NewConnection{})
 	if err != nil {
 		return Adoption{}, fmt.Errorf("adopt: %w", err)
 	}
 	return out, nil
 }
 
-// adopt makes a connection of what a provider gave.
-func (s *Service) adopt(ctx context.Context, t *step, g Grant, demo bool) (Adoption, error) {
+// adopt makes a connection of what a provider gave. Of n, Demo and Consent count.
+func (s *Service) adopt(ctx context.Context, t *step, g Grant, n healthdata.NewConnection) (Adoption, error) {
 	if !g.sound() {
 		return Adoption{}, fail(ProviderAPIError)
 	}
@@ -56,7 +56,7 @@ func (s *Service) adopt(ctx context.Context, t *step, g Grant, demo bool) (Adopt
 		return Adoption{}, err
 	}
 	team, user, slug := t.session.Team, t.session.User, t.provider.Slug
-	n := healthdata.NewConnection{Provider: slug, Scopes: scopes, Demo: demo, Client: g.Client}
+	n.Provider, n.Scopes, n.Client = slug, scopes, g.Client
 	if g.ExternalUserID != "" {
 		n.ExternalUserID = &g.ExternalUserID
 	}

@@ -33,6 +33,18 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user he
 	return s.let(ctx, team, user, provider, change)
 }
 
+// WithdrawConsent ends the consent of a person for a provider: it removes the connection and
+// its credential, as [Service.Disconnect] does, and refuses data of the provider until there is
+// a new consent. Data that is stored stays. Events announce both. Errors as of
+// healthdata.Service.WithdrawConsent.
+func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	change, err := s.users.WithdrawingConsent(provider)
+	if err != nil {
+		return err
+	}
+	return s.let(ctx, team, user, provider, change)
+}
+
 // Pause is [Service.Disconnect] of a connection that stays to be seen, as paused, until
 // the person links again: its time of ingestion is over.
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {

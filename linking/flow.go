@@ -450,7 +450,8 @@ func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error)
 }
 
 func (s *Service) establish(ctx context.Context, t *step, g Grant, demo bool) (Result, error) {
-	n, err := s.adopt(ctx, t, g, demo)
+	consent := healthdata.Consent{Version: t.settings.Consent.Version, Means: healthdata.ConsentByLink}
+	n, err := s.adopt(ctx, t, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
 	if _, ok := typeOf(err); ok {
 		return s.settled(ctx, t, err)
 	}

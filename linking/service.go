@@ -89,6 +89,8 @@ type TeamSettings struct {
 	Practice string
 	// Brand is what the link pages look like.
 	Brand Brand
+	// Consent is the text that people agree to; the zero value for none.
+	Consent healthdata.ConsentText
 
 	own map[string]TeamClient // the current ones by provider
 }
@@ -501,6 +503,8 @@ func (s *Service) Regions(p *healthdata.Provider) []string { return p.Regions[s.
 type Page struct {
 	Session Session
 	Brand   Brand
+	// Consent is the text that the person agrees to; the zero value for none.
+	Consent healthdata.ConsentText
 	// Providers are those that the pages offer: what is linkable, narrowed by what the
 	// token says.
 	Providers []healthdata.Provider
@@ -519,7 +523,7 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("link page: %w", err)
 	}
-	page := Page{Session: x, Brand: settings.Brand}
+	page := Page{Session: x, Brand: settings.Brand, Consent: settings.Consent}
 	o := x.Options
 	for _, p := range s.users.Providers().List("") {
 		if o.Provider != "" && p.Slug != o.Provider || o.FilterOnProviders != nil && !slices.Contains(o.FilterOnProviders, p.Slug) {

@@ -140,7 +140,7 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 // that of the path, or else the handler asks mine.
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
-	"read_user_access_log",
+	"read_user_access_log", "list_consents", "record_consent", "withdraw_consent",
 }
 
 func isOwn(op *operation) bool {

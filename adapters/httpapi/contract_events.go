@@ -32,6 +32,7 @@ var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[healthdata.ConnectionCreated](): "ConnectionCreated",
 	reflect.TypeFor[healthdata.ConnectionFailed]():  "ConnectionFailed",
 	reflect.TypeFor[healthdata.ConnectionDeleted](): "ConnectionDeleted",
+	reflect.TypeFor[healthdata.ConsentWithdrawn]():  "ConsentWithdrawn",
 	reflect.TypeFor[orders.Order]():                 "Order",
 	reflect.TypeFor[orders.Appointment]():           "Appointment",
 	reflect.TypeFor[orders.CriticalResult]():        "CriticalResult",

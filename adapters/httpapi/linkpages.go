@@ -141,6 +141,8 @@ type visit struct {
 	view  page.View
 	// session is what the token opened, as far as it is known.
 	session linking.Session
+	// consent is the text that the person agrees to.
+	consent healthdata.ConsentText
 }
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
@@ -198,7 +200,7 @@ func (a api) open(v *visit) (linking.Page, error) {
 	if err != nil {
 		return p, err
 	}
-	v.session = p.Session
+	v.session, v.consent = p.Session, p.Consent
 	a.dress(v, p.Brand)
 	return p, nil
 }

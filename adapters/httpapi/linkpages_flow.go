@@ -88,6 +88,7 @@ func (a api) pageSource(v *visit) error {
 
 func (a api) drawSource(v *visit, status int, p *healthdata.Provider, out page.SourcePage) error {
 	out.Source = a.source(p)
+	out.Consent, out.ConsentVersion = v.consent.URL, v.consent.Version
 	out.Back = v.session.Options.Provider == ""
 	out.Demo = a.pages.Demo && p.Demo && a.Linking.Environment() == healthlab.Sandbox
 	chosen := v.form.Get("region")
@@ -139,6 +140,10 @@ func (a api) pageSubmit(v *visit) error {
 	case way == "manual":
 		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug})
 	case way == "device":
+		n := healthdata.NewConsent{Provider: p.Slug, Version: v.consent.Version, Means: healthdata.ConsentByLink}
+		if _, err := a.Health.RecordConsent(v.ctx(), v.session.Team, v.session.User, n); err != nil {
+			return err
+		}
 		return a.giveCode(v, p)
 	case way == "password", way == "site":
 		in := linking.PasswordSignIn{Provider: p.Slug, Username: field(v, "username", wrong), Password: field(v, "password", wrong), Region: form.Get("region")}

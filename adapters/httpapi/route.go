@@ -115,6 +115,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.healthOperations()...)
 	ops = append(ops, a.ingestOperations()...)
 	ops = append(ops, a.connectionOperations()...)
+	ops = append(ops, a.consentOperations()...)
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.linkPageOperations()...)
 	ops = append(ops, a.pullOperations()...)

@@ -86,7 +86,14 @@ type settingsOut struct {
 	EventPrefixes      *[]string              `json:"event_type_prefixes"`
 	Destinations       *destinationsWire      `json:"event_destination_preferences"`
 	Brand              *brandOut              `json:"brand_information"`
+	Consent            *consentText           `json:"consent"`
 	History            map[string]historyWire `json:"data_pull_preferences"`
+}
+
+// consentText names the text that people agree to when they connect a source.
+type consentText struct {
+	Version string  `json:"version"`
+	URL     *string `json:"url,omitempty"`
 }
 
 // brandOut is what people see of a team.
@@ -136,6 +143,9 @@ func settingsFrom(c *healthdata.TeamChoices) settingsOut {
 			Email: orNull(b.SupportEmail), Contact: orNull(b.SupportContact), Address: orNull(b.Address),
 		}
 	}
+	if t := c.Consent; t != nil {
+		out.Consent = &consentText{Version: t.Version, URL: orNull(t.URL)}
+	}
 	for slug, h := range c.History {
 		one := historyWire{Default: daysWire{h.Default}, Resources: make(map[string]daysWire, len(h.Resources))}
 		for resource, n := range h.Resources {
@@ -165,6 +175,7 @@ type settingsIn struct {
 	EventPrefixes      wire.Opt[[]string]                `json:"event_type_prefixes"`
 	Destinations       wire.Opt[destinationsWire]        `json:"event_destination_preferences"`
 	Brand              wire.Opt[brandIn]                 `json:"brand_information"`
+	Consent            wire.Opt[consentText]             `json:"consent"`
 	History            wire.Opt[map[string]*historyWire] `json:"data_pull_preferences"`
 }
 
@@ -209,6 +220,15 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	}
 	if in.Destinations.Set {
 		c.Destinations = (*healthdata.TeamDestinations)(in.Destinations.Ptr())
+	}
+	if in.Consent.Set {
+		c.Consent = nil
+		if t := in.Consent.Ptr(); t != nil {
+			c.Consent = &healthdata.ConsentText{Version: t.Version}
+			if t.URL != nil {
+				c.Consent.URL = *t.URL
+			}
+		}
 	}
 	if in.Brand.Set {
 		c.Brand = nil

@@ -78,7 +78,7 @@ func (o *headOffice) patch(body string) *contract.Reply {
 
 const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"provider_raw_data":false,"reject_duplicate_connection":false,
 	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
-	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"data_pull_preferences":{},
+	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"consent":null,"data_pull_preferences":{},
 	"sdk_per_device_activity_timeseries":false,"explicit_connect":false,"link_allowed_origins":null,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
 	"event_type_prefixes":null,"event_destination_preferences":null}`
 
@@ -86,7 +86,7 @@ func TestTeamSettings(t *testing.T) {
 	o := newHeadOffice(t)
 	require.JSONEq(t, defaultSettings, o.read(team))
 	const logo = "data:image/png;base64,iVBORw0KGgo="
-	want := `{"verb_mode":"split","push_historical_data":true,"provider_raw_data":true,"reject_duplicate_connection":true,
+	want := `{"verb_mode":"split","consent":{"version":"2026-11","url":"https://app.example/consent"},"push_historical_data":true,"provider_raw_data":true,"reject_duplicate_connection":true,
 		"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"lab_tests_patient_sms_communication_enabled":false,
 		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"explicit_connect":true,
 		"link_allowed_origins":["https://app.example","http://localhost:5173"],"texts_enabled":true,
@@ -115,7 +115,7 @@ func TestTeamSettings(t *testing.T) {
 		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
 		"sdk_per_device_activity_timeseries":null,"explicit_connect":null,"link_allowed_origins":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
 		"event_type_prefixes":[],"event_destination_preferences":null,
-		"brand_information":null,"data_pull_preferences":null}`).Want(t, 200).Body))
+		"brand_information":null,"consent":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
 
 // A team reads who it is, and nobody else.
@@ -163,6 +163,7 @@ func TestTeamSettingsRefuse(t *testing.T) {
 				"body.brand_information.company_website", "body.brand_information.support_email", "body.brand_information.support_contact",
 				"body.brand_information.company_address",
 			}},
+		{`{"consent":{"version":" ","url":"http://app.example/consent"}}`, []string{"body.consent.version", "body.consent.url"}},
 	} {
 		require.ElementsMatch(t, c.locs, o.patch(c.body).Want(t, 422).Locs(t))
 		require.JSONEq(t, defaultSettings, o.read(team), "nothing of it was kept")

@@ -16,6 +16,11 @@ func cloneUser(u healthdata.User) healthdata.User {
 	u.FallbackBirthDate = clone(u.FallbackBirthDate)
 	u.IngestionStart = clone(u.IngestionStart)
 	u.IngestionEnd = clone(u.IngestionEnd)
+	u.Consents = slices.Clone(u.Consents)
+	for i := range u.Consents {
+		c := &u.Consents[i]
+		c.GrantedAt, c.WithdrawnAt = clone(c.GrantedAt), clone(c.WithdrawnAt)
+	}
 	u.Connections = slices.Clone(u.Connections)
 	for i := range u.Connections {
 		c := &u.Connections[i]
@@ -45,6 +50,17 @@ func keepUser(u healthdata.User) (healthdata.User, error) {
 	if b := u.FallbackBirthDate; b != nil {
 		b.UpdatedAt = healthlab.At(b.UpdatedAt.Time)
 		text = append(text, b.SourceSlug)
+	}
+	if len(u.Consents) == 0 {
+		u.Consents = nil
+	}
+	for _, c := range u.Consents {
+		for _, at := range []*healthlab.Time{c.GrantedAt, c.WithdrawnAt} {
+			if at != nil {
+				*at = healthlab.At(at.Time)
+			}
+		}
+		text = append(text, c.Provider, c.Version, string(c.Means))
 	}
 	if len(u.Connections) == 0 {
 		u.Connections = nil

@@ -14,7 +14,7 @@ import (
 // userColumns are what scanUser reads, of a row u of users.
 const userColumns = `
 u.user_id, u.team_id, u.client_user_id, u.created_on, u.zone_id, u.zone_source, u.zone_updated_at,
-u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision,
+u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision, u.consents,
 (select json_agg(json_build_object('p', c.provider, 's', c.status, 'c', (extract(epoch from c.created_on) * 1000000)::bigint,
 	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo, 'o', c.client,
 	'l', (extract(epoch from c.linked_at) * 1000000)::bigint, 'n', (extract(epoch from c.due_at) * 1000000)::bigint,
@@ -64,10 +64,10 @@ func scanUser(row pgx.Row) (healthdata.User, error) {
 	var u healthdata.User
 	var birth, start, end, birthAt, deleted *time.Time
 	var birthSource *string
-	var connections []byte
+	var connections, consents []byte
 	z := &u.FallbackTimeZone
 	err := row.Scan(&u.ID.UUID, &u.Team.UUID, &u.ClientUserID, &u.CreatedOn.Time, &z.ID, &z.SourceSlug, &z.UpdatedAt.Time,
-		&birth, &birthSource, &birthAt, &start, &end, &deleted, &u.Revision, &connections)
+		&birth, &birthSource, &birthAt, &start, &end, &deleted, &u.Revision, &consents, &connections)
 	if err != nil {
 		return healthdata.User{}, err
 	}
@@ -80,6 +80,11 @@ func scanUser(row pgx.Row) (healthdata.User, error) {
 	u.IngestionStart, u.IngestionEnd = dateOf(start), dateOf(end)
 	if deleted != nil {
 		u.DeletedAt = deleted.UTC()
+	}
+	if consents != nil {
+		if err := json.Unmarshal(consents, &u.Consents); err != nil {
+			return healthdata.User{}, fmt.Errorf("consents: %w", err)
+		}
 	}
 	if connections == nil {
 		return u, nil
@@ -129,14 +134,14 @@ func nullable(t time.Time) *time.Time {
 const (
 	insertUser = `
 insert into healthlab.users (user_id, team_id, client_user_id, created_on, zone_id, zone_source, zone_updated_at,
-	birth_date, birth_source, birth_updated_at, ingestion_start, ingestion_end, deleted_at, revision)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+	birth_date, birth_source, birth_updated_at, ingestion_start, ingestion_end, deleted_at, revision, consents)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 on conflict (user_id) do nothing`
 
 	updateUser = `
 update healthlab.users set client_user_id = $3, created_on = $4, zone_id = $5, zone_source = $6, zone_updated_at = $7,
 	birth_date = $8, birth_source = $9, birth_updated_at = $10, ingestion_start = $11, ingestion_end = $12,
-	deleted_at = $13, revision = $14
+	deleted_at = $13, revision = $14, consents = $15
 where user_id = $1 and team_id = $2`
 
 	deleteConnections = `delete from healthlab.connection where user_id = $1`
@@ -157,8 +162,16 @@ func userValues(u *healthdata.User) []any {
 	z := &u.FallbackTimeZone
 	return []any{
 		u.ID.UUID, u.Team.UUID, u.ClientUserID, u.CreatedOn.Time, z.ID, z.SourceSlug, z.UpdatedAt.Time,
-		birth, birthSource, birthAt, timeOf(u.IngestionStart), timeOf(u.IngestionEnd), nullable(u.DeletedAt), u.Revision,
+		birth, birthSource, birthAt, timeOf(u.IngestionStart), timeOf(u.IngestionEnd), nullable(u.DeletedAt), u.Revision, consentsOf(u),
 	}
+}
+
+// consentsOf returns the consents of a user as JSON, nil for none.
+func consentsOf(u *healthdata.User) any {
+	if len(u.Consents) == 0 {
+		return nil
+	}
+	return u.Consents
 }
 
 func insertConnections(b *pgx.Batch, u *healthdata.User) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/healthlab-dev/healthlab"
@@ -55,8 +56,10 @@ func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (link
 	for slug, x := range c.Scopes {
 		scopes[slug] = linking.ScopeRequirement{MustGrant: x.Must, MayGrant: x.May}
 	}
+	consent := cmp.Or(c.Consent, &healthdata.ConsentText{})
 	return linking.TeamSettings{
 		RejectDuplicates: *c.RejectDuplicates, Bulk: true, Scopes: scopes, Practice: orEmpty(c.Practice),
+		Consent: *consent,
 		Brand: linking.Brand{
 			CompanyName: brand.CompanyName, LogoURL: brand.LogoURL, Color: brand.Color, Website: brand.Website,
 			SupportEmail: brand.SupportEmail, SupportContact: brand.SupportContact, Address: brand.Address,

@@ -48,6 +48,10 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 		},
 		IngestionStart: &healthlab.Date{Year: 1, Month: 1, Day: 1},
 		IngestionEnd:   &healthlab.Date{Year: 9999, Month: 12, Day: 31},
+		Consents: []healthdata.Consent{
+			{Provider: "acme_band", Version: "räv 2", Means: healthdata.ConsentByLink, GrantedAt: new(healthlab.At(noon.Add(time.Hour))), WithdrawnAt: new(healthlab.At(noon.Add(2 * time.Hour)))},
+			{Provider: "acme_ring", Means: healthdata.ConsentUnknown},
+		},
 		Connections: []healthdata.Connection{
 			{
 				Provider: "acme_band", Status: healthdata.Paused, CreatedOn: noon.Add(3 * time.Hour),

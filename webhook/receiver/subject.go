@@ -22,6 +22,8 @@ func subject(e *Event) (key string, v Version) {
 		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
 	case *healthdata.ConnectionDeleted:
 		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
+	case *healthdata.ConsentWithdrawn:
+		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
 	case *healthdata.ConnectionFailed:
 		key = healthdata.ConnectionKey(d.UserID, d.Provider)
 	case *orders.Order:

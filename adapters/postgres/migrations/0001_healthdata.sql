@@ -19,6 +19,7 @@ create table healthlab.users (
 	ingestion_end    date,
 	deleted_at       timestamptz,
 	revision         bigint      not null,
+	consents         json,
 	leased_until     timestamptz,
 	constraint users_pkey primary key (user_id),
 	constraint users_birth check ((birth_date is null) = (birth_source is null) and (birth_date is null) = (birth_updated_at is null))
@@ -28,6 +29,7 @@ comment on constraint users_pkey on healthlab.users is
 	'The id of a user is unique over all teams. Users are what data is spread by.';
 comment on constraint users_birth on healthlab.users is
 	'A birth date comes with where it is from and since when; all three or none.';
+comment on column healthlab.users.consents is 'The consents that the person gave or withdrew, oldest first; null for none.';
 comment on column healthlab.users.leased_until is 'The end of the lease under which a process erases this user, by the clock of the server.';
 create index users_live on healthlab.users (team_id, created_on, user_id) where deleted_at is null;
 create index users_deleted on healthlab.users (team_id, deleted_at desc, user_id) where deleted_at is not null;

@@ -287,6 +287,9 @@ type SourcePage struct {
 	Back    bool
 	Demo    bool
 	Regions []Choice
+	// Consent is the address of the text that the person agrees to, and ConsentVersion its
+	// version; empty where the team names none.
+	Consent, ConsentVersion string
 	// Name is what the person entered before: the user name or the address.
 	Name string
 	// Problem is what is wrong with it: a key of the catalogue below problem, or empty.

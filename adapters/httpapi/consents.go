@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func (a api) consentOperations() []operation {
+	if a.Health == nil {
+		return nil
+	}
+	return []operation{
+		{id: "list_consents", pattern: "GET /v2/user/{user_id}/consent", team: a.listConsents},
+		{id: "record_consent", pattern: "POST /v2/user/{user_id}/consent", team: a.recordConsent},
+		{id: "withdraw_consent", pattern: "DELETE /v2/user/{user_id}/consent/{provider}", team: a.withdrawConsent},
+	}
+}
+
+// consentsOut are the consents of a user.
+type consentsOut struct {
+	Consents []healthdata.Consent `json:"consents"`
+}
+
+// consentIn is a consent that a team states.
+type consentIn struct {
+	Provider string                  `json:"provider"`
+	Version  *string                 `json:"version"`
+	Means    healthdata.ConsentMeans `json:"means"`
+}
+
+func (a api) listConsents(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Health.Consents(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, consentsOut{Consents: append([]healthdata.Consent{}, list...)})
+}
+
+func (a api) recordConsent(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	var body consentIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	means := []string{string(healthdata.ConsentByApp), string(healthdata.ConsentInWriting), string(healthdata.ConsentSpoken)}
+	if _, app := r.Context().Value(ownKey{}).(healthlab.UserID); app {
+		means = means[:1]
+	}
+	if !slices.Contains(means, string(body.Means)) {
+		var p healthlab.Problems
+		p.AddEnum(means, "means")
+		return p.Err()
+	}
+	n := healthdata.NewConsent{Provider: body.Provider, Means: body.Means}
+	if body.Version != nil {
+		n.Version = *body.Version
+	}
+	c, err := a.Health.RecordConsent(r.Context(), team, user, n)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusCreated, c)
+}
+
+// withdrawConsent goes through linking where it is mounted, which ends the grant at the
+// provider too.
+func (a api) withdrawConsent(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, provider := userID(in), in.PathText("provider", 256)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	withdraw := a.Health.WithdrawConsent
+	if a.Linking != nil {
+		withdraw = a.Linking.WithdrawConsent
+	}
+	if err := withdraw(r.Context(), team, user, provider); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}

@@ -1,0 +1,229 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
+// consent is needed before the provider is connected or data of it is accepted.
+const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
+
+// EventConsentWithdrawn is the name of the event type of a withdrawal.
+const EventConsentWithdrawn = "provider.consent.withdrawn"
+
+// ConsentMeans says how a person gave a consent.
+type ConsentMeans string
+
+// The ways to give a consent.
+const (
+	// ConsentByLink: the person connected the provider through a link token.
+	ConsentByLink ConsentMeans = "link"
+	// ConsentByApp: the person agreed in an app of the team.
+	ConsentByApp ConsentMeans = "app"
+	// ConsentInWriting: the person signed a form.
+	ConsentInWriting ConsentMeans = "written"
+	// ConsentSpoken: the person agreed in a conversation that the team has recorded.
+	ConsentSpoken ConsentMeans = "verbal"
+	// ConsentUnknown: the provider was connected before a consent was recorded.
+	ConsentUnknown ConsentMeans = "unknown"
+)
+
+// consentMeans lists the means of a new consent.
+var consentMeans = []ConsentMeans{ConsentByLink, ConsentByApp, ConsentInWriting, ConsentSpoken}
+
+// Consent records that a person agreed to data of one provider being collected for a team.
+type Consent struct {
+	// Provider is the slug.
+	Provider string `json:"provider"`
+	// Version names the text that the person agreed to; empty if the team names none.
+	Version string       `json:"version"`
+	Means   ConsentMeans `json:"means"`
+	// GrantedAt is null if the consent was withdrawn without ever being recorded.
+	GrantedAt *healthlab.Time `json:"granted_at"`
+	// WithdrawnAt is null while the consent holds. A consent also ends when the same person
+	// gives a newer one for the provider.
+	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
+}
+
+// NewConsent is a consent to be recorded.
+type NewConsent struct {
+	Provider string
+	// Version names the text; 1 to 64 printable characters, or empty for none.
+	Version string
+	// Means is any but ConsentUnknown.
+	Means ConsentMeans
+}
+
+// ConsentWithdrawn is the payload of [EventConsentWithdrawn].
+type ConsentWithdrawn struct {
+	UserID   healthlab.UserID `json:"user_id"`
+	Provider ProviderName     `json:"provider"`
+	Consent  Consent          `json:"consent"`
+}
+
+// consentEventType describes the event about a withdrawal. Its key is that of the connection.
+func consentEventType() healthlab.EventType {
+	return healthlab.EventType{
+		Name: EventConsentWithdrawn, Mode: healthlab.Ordered, Data: ConsentWithdrawn{},
+		Doc: "A person has withdrawn the consent for a provider. The connection has ended, and data of the provider is refused.",
+	}
+}
+
+// maxConsents is how many consents of one provider are kept; the newest stay.
+const maxConsents = 50
+
+// maxConsentVersion is the longest version of a text, in characters.
+const maxConsentVersion = 64
+
+// checkConsentVersion notes what is wrong with the version of a text.
+func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
+	if version != "" && !goodLine(version, maxConsentVersion) {
+		p.Add("consent_version", "1 to 64 characters, and not only space or control characters", path...)
+	}
+}
+
+// Consent returns the newest consent for a provider, or nil.
+func (u *User) Consent(provider string) *Consent {
+	for i := len(u.Consents) - 1; i >= 0; i-- {
+		if u.Consents[i].Provider == provider {
+			return &u.Consents[i]
+		}
+	}
+	return nil
+}
+
+// consents fails if the person has withdrawn the consent for a provider.
+func (u *User) consents(provider string) error {
+	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
+		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
+	}
+	return nil
+}
+
+// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
+func (u *User) grant(c Consent) {
+	u.Consents = append(u.Consents, c)
+	same := func(x Consent) bool { return x.Provider == c.Provider }
+	n := 0
+	for _, x := range u.Consents {
+		if same(x) {
+			n++
+		}
+	}
+	if n > maxConsents {
+		oldest := slices.IndexFunc(u.Consents, same)
+		u.Consents = slices.Delete(u.Consents, oldest, oldest+1)
+	}
+}
+
+// agree records the consent that a person gives by connecting a provider. Without one, a
+// withdrawal is in the way.
+func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
+	if c == nil {
+		return u.consents(provider)
+	}
+	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
+	return nil
+}
+
+// Consents returns the consents of a user, oldest first; withdrawn ones are among them.
+// [healthlab.NotFound] if the team has no such user.
+func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]Consent, error) {
+	u, err := s.live(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("consents: %w", err)
+	}
+	return u.Consents, nil
+}
+
+// RecordConsent records that a person agreed to data of a provider. It ends a withdrawal. It
+// connects nothing and has no event.
+//
+// [healthlab.Invalid] if the provider is not configured, or the version or the means is
+// wrong; [healthlab.NotFound] if the team has no such user.
+func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConsent) (Consent, error) {
+	var p healthlab.Problems
+	if s.providers.Get(n.Provider) == nil {
+		p.Add("unknown_provider", "must be the slug of a configured provider", "provider")
+	}
+	checkConsentVersion(&p, n.Version, "version")
+	oneOf(&p, n.Means, consentMeans, "means")
+	if err := p.Err(); err != nil {
+		return Consent{}, fmt.Errorf("record consent: %w", err)
+	}
+	at := s.now()
+	c := Consent{Provider: n.Provider, Version: n.Version, Means: n.Means, GrantedAt: &at}
+	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		u.grant(c)
+		return nil, nil
+	})
+	if err != nil {
+		return Consent{}, fmt.Errorf("record consent: %w", err)
+	}
+	return c, nil
+}
+
+// WithdrawConsent ends the consent of a person for a provider, and with it the connection.
+// Data that is stored stays; data that comes later is refused with [RuleConsentWithdrawn]. A
+// consent that is withdrawn already stays as it is, without an event.
+//
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has
+// no such user. Where providers are linked, call linking.Service.WithdrawConsent, which also
+// removes the credential.
+func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+	change, err := s.WithdrawingConsent(provider)
+	if err != nil {
+		return err
+	}
+	_, err = s.users.Update(ctx, team, id, change)
+	if err != nil {
+		return fmt.Errorf("withdraw consent: %w", err)
+	}
+	return nil
+}
+
+// WithdrawingConsent is [Service.WithdrawConsent] as a change of a user, for a caller whose
+// store writes it in one step with something of its own. It is pure.
+func (s *Service) WithdrawingConsent(provider string) (func(*User) ([]healthlab.Event, error), error) {
+	p, err := s.provider(provider)
+	if err != nil {
+		return nil, fmt.Errorf("withdraw consent: %w", err)
+	}
+	disconnect, err := s.Disconnecting(provider)
+	if err != nil {
+		return nil, err
+	}
+	e := s.connectionEvent(EventConsentWithdrawn)
+	at := healthlab.At(e.At)
+	return func(u *User) ([]healthlab.Event, error) {
+		if !u.Live() {
+			return nil, healthlab.NotFound
+		}
+		gone, err := disconnect(u)
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return nil, err
+		}
+		c := u.Consent(provider)
+		switch {
+		case c == nil:
+			u.grant(Consent{Provider: provider, Means: ConsentUnknown, WithdrawnAt: &at})
+			c = u.Consent(provider)
+		case c.WithdrawnAt == nil:
+			c.WithdrawnAt = &at
+		default:
+			return gone, nil
+		}
+		data, err := json.Marshal(ConsentWithdrawn{UserID: u.ID, Provider: p.display(), Consent: *c})
+		if err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+		e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, provider), data
+		return append(gone, e), nil
+	}, nil
+}
