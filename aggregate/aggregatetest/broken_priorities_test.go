@@ -15,27 +15,6 @@ import (
 
 type priorityChange = func([]aggregate.Priority) ([]aggregate.Priority, error)
 
-// brokenPriorities keeps everything by itself, and schedules nothing.
-type brokenPriorities struct {
-	aggregate.PriorityStore
-	read   func(context.Context, healthlab.TeamID) ([]aggregate.Priority, error)
-	update func(context.Context, healthlab.TeamID, priorityChange) ([]aggregate.Priority, error)
-}
-
-func (b *brokenPriorities) Priorities(ctx context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
-	if b.read != nil {
-		return b.read(ctx, team)
-	}
-	return b.PriorityStore.Priorities(ctx, team)
-}
-
-func (b *brokenPriorities) UpdatePriorities(ctx context.Context, team healthlab.TeamID, change func([]aggregate.Priority) ([]aggregate.Priority, error)) ([]aggregate.Priority, error) {
-	if b.update != nil {
-		return b.update(ctx, team, change)
-	}
-	return b.PriorityStore.UpdatePriorities(ctx, team, change)
-}
-
 func priorityMutant(name, dies string, how func(b *brokenPriorities)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		s := memory.New(nil)
@@ -50,10 +29,10 @@ func priorityMutant(name, dies string, how func(b *brokenPriorities)) conformanc
 var brokenPriorityStores = []conformance.Broken{
 	priorityMutant("schedules nothing", "ChangesMakeTablesAnew", func(b *brokenPriorities) {
 		kept := map[healthlab.TeamID][]aggregate.Priority{}
-		b.read = func(_ context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
+		b.priorities = func(_ context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
 			return slices.Clone(kept[team]), nil
 		}
-		b.update = func(_ context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
+		b.updatePriorities = func(_ context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
 			list, err := change(slices.Clone(kept[team]))
 			if err == nil {
 				kept[team] = slices.Clone(list)
@@ -62,7 +41,7 @@ var brokenPriorityStores = []conformance.Broken{
 		}
 	}),
 	priorityMutant("schedules without a change", "ChangesMakeTablesAnew", func(b *brokenPriorities) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
+		b.updatePriorities = func(ctx context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
 			spoil := func(old []aggregate.Priority) ([]aggregate.Priority, error) {
 				return append(slices.Clone(old), aggregate.Priority{Provider: "spoilt"}), nil
 			}
@@ -77,15 +56,15 @@ var brokenPriorityStores = []conformance.Broken{
 		}
 	}),
 	priorityMutant("keeps one list for all teams", "RoundTrip", func(b *brokenPriorities) {
-		b.read = func(ctx context.Context, _ healthlab.TeamID) ([]aggregate.Priority, error) {
+		b.priorities = func(ctx context.Context, _ healthlab.TeamID) ([]aggregate.Priority, error) {
 			return b.PriorityStore.Priorities(ctx, healthlab.TeamID{})
 		}
-		b.update = func(ctx context.Context, _ healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
+		b.updatePriorities = func(ctx context.Context, _ healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
 			return b.PriorityStore.UpdatePriorities(ctx, healthlab.TeamID{}, change)
 		}
 	}),
 	priorityMutant("writes what change refused", "Refused", func(b *brokenPriorities) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
+		b.updatePriorities = func(ctx context.Context, team healthlab.TeamID, change priorityChange) ([]aggregate.Priority, error) {
 			var own error
 			list, err := b.PriorityStore.UpdatePriorities(ctx, team, func(old []aggregate.Priority) (list []aggregate.Priority, _ error) {
 				list, own = change(old)

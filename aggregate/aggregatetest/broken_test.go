@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen brokenPriorities=aggregate.PriorityStore
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("continuous", brokenContinuousStores),

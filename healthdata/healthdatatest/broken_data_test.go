@@ -79,7 +79,7 @@ func spoiltData(how func(*brokenData)) func(*testing.T) {
 	return func(t *testing.T) {
 		healthdatatest.RunData(t, func(testing.TB) healthdatatest.DataHarness {
 			store := memory.New(nil)
-			b := &brokenData{Data: store.Data(), users: &usersSeen{Users: store.Users(), teams: map[healthlab.UserID]healthlab.TeamID{}}}
+			b := &brokenData{overriddenData: overriddenData{Data: store.Data()}, users: &usersSeen{Users: store.Users(), teams: map[healthlab.UserID]healthlab.TeamID{}}}
 			how(b)
 			return healthdatatest.DataHarness{Data: b, Users: b.users, Messages: store.WebhookLog()}
 		})
@@ -93,36 +93,13 @@ type (
 
 // brokenData is a store with some of its methods replaced.
 type brokenData struct {
-	healthdata.Data
+	overriddenData
 	users *usersSeen
 	mu    sync.Mutex
-	put   func(context.Context, healthlab.TeamID, healthlab.UserID, []healthdata.Record, putEvents) error
-	merge func(context.Context, healthlab.TeamID, healthlab.UserID, []healthdata.SampleBatch, mergeEvents) error
-	look  func(context.Context, healthlab.TeamID, healthlab.UserID, func(healthdata.View) error) error
-	find  func(context.Context, healthlab.TeamID, string, uuid.UUID) (healthlab.UserID, healthdata.Record, error)
-	view  func(healthdata.View) healthdata.View
-	drop  func(context.Context, healthlab.TeamID, healthlab.UserID, healthdata.Removal) (int, error)
-}
 
-func (b *brokenData) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
-	if b.drop != nil {
-		return b.drop(ctx, team, user, r)
-	}
-	return b.Data.Remove(ctx, team, user, r)
-}
+	look func(context.Context, healthlab.TeamID, healthlab.UserID, func(healthdata.View) error) error
 
-func (b *brokenData) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
-	if b.put != nil {
-		return b.put(ctx, team, user, records, events)
-	}
-	return b.Data.PutRecords(ctx, team, user, records, events)
-}
-
-func (b *brokenData) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
-	if b.merge != nil {
-		return b.merge(ctx, team, user, batches, events)
-	}
-	return b.Data.MergeSamples(ctx, team, user, batches, events)
+	view func(healthdata.View) healthdata.View
 }
 
 func (b *brokenData) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
@@ -135,13 +112,6 @@ func (b *brokenData) View(ctx context.Context, team healthlab.TeamID, user healt
 		}
 		return read(v)
 	})
-}
-
-func (b *brokenData) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
-	if b.find != nil {
-		return b.find(ctx, team, resource, id)
-	}
-	return b.Data.Find(ctx, team, resource, id)
 }
 
 // usersSeen remembers whose users there are, for stores that do not look.
@@ -165,13 +135,13 @@ func (u *usersSeen) teamOf(id healthlab.UserID) healthlab.TeamID {
 }
 
 func removesNothing(b *brokenData) {
-	b.drop = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, r healthdata.Removal) (int, error) {
 		return len(r.Samples[0].Times), nil
 	}
 }
 
 func removesRanges(b *brokenData) {
-	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		if len(r.Samples) == 1 && len(r.Samples[0].Times) > 1 {
 			all := r.Samples[0]
 			all.Times = nil
@@ -185,7 +155,7 @@ func removesRanges(b *brokenData) {
 }
 
 func removesOfAnyApp(b *brokenData) {
-	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		r.Samples = slices.Clone(r.Samples)
 		for i := range r.Samples {
 			r.Samples[i].App = ""
@@ -195,13 +165,13 @@ func removesOfAnyApp(b *brokenData) {
 }
 
 func removesAnywhere(b *brokenData) {
-	b.drop = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		return b.Data.Remove(ctx, b.users.teamOf(user), user, r)
 	}
 }
 
 func keepsRecords(b *brokenData) {
-	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		n := len(r.IDs)
 		r.IDs = nil
 		m, err := b.Data.Remove(ctx, team, user, r)
@@ -210,7 +180,7 @@ func keepsRecords(b *brokenData) {
 }
 
 func keepsParts(b *brokenData) {
-	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		whole := r
 		whole.PartIDs = nil
 		n, err := b.Data.Remove(ctx, team, user, whole)
@@ -223,7 +193,7 @@ func keepsParts(b *brokenData) {
 }
 
 func sortsTimes(b *brokenData) {
-	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		for i := range r.Samples {
 			t := slices.Clone(r.Samples[i].Times)
 			slices.Sort(t)
@@ -234,13 +204,13 @@ func sortsTimes(b *brokenData) {
 }
 
 func putsAnywhere(b *brokenData) {
-	b.put = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		return b.Data.PutRecords(ctx, b.users.teamOf(user), user, records, events)
 	}
 }
 
 func mergesAnywhere(b *brokenData) {
-	b.merge = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.Data.MergeSamples(ctx, b.users.teamOf(user), user, batches, events)
 	}
 }
@@ -265,7 +235,7 @@ func oneForAll(b *brokenData) {
 		}
 		return b.users.teamOf(first), first
 	}
-	b.merge = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		team, user := only(user)
 		return b.Data.MergeSamples(ctx, team, user, batches, events)
 	}
@@ -276,7 +246,7 @@ func oneForAll(b *brokenData) {
 }
 
 func dropsRecordEvents(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		return b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
 			_, err := events(r)
 			return nil, err
@@ -285,7 +255,7 @@ func dropsRecordEvents(b *brokenData) {
 }
 
 func dropsSampleEvents(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
 			_, err := events(o)
 			return nil, err
@@ -295,7 +265,7 @@ func dropsSampleEvents(b *brokenData) {
 
 // putsFirst writes records in one commit and their events in the next.
 func putsFirst(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		var results []healthdata.PutResult
 		err := b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
 			results = r
@@ -310,7 +280,7 @@ func putsFirst(b *brokenData) {
 
 // mergesFirst does the same with samples.
 func mergesFirst(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		var outcomes []series.Outcome
 		err := b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
 			outcomes = o
@@ -325,7 +295,7 @@ func mergesFirst(b *brokenData) {
 
 func keepsBytes(b *brokenData) {
 	kept := map[uuid.UUID]healthdata.Record{}
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		for _, r := range records {
 			kept[r.ID] = r
 		}
@@ -340,7 +310,7 @@ func keepsBytes(b *brokenData) {
 // keepsColumns writes when somebody looks, from the columns that it was handed.
 func keepsColumns(b *brokenData) {
 	var waiting [][]healthdata.SampleBatch
-	b.merge = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, batches []healthdata.SampleBatch, _ mergeEvents) error {
+	b.mergeSamples = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, batches []healthdata.SampleBatch, _ mergeEvents) error {
 		waiting = append(waiting, batches)
 		return nil
 	}
@@ -365,20 +335,20 @@ func (b *brokenData) alone(write func() error) error {
 }
 
 func losesRecords(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		return b.alone(func() error { return b.Data.PutRecords(ctx, team, user, records, events) })
 	}
 }
 
 func losesSamples(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.alone(func() error { return b.Data.MergeSamples(ctx, team, user, batches, events) })
 	}
 }
 
 // putsOverAnyVersion does not look at what a record replaces.
 func putsOverAnyVersion(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		records = slices.Clone(records)
 		for i := range records {
 			records[i].Replaces = nil
@@ -389,7 +359,7 @@ func putsOverAnyVersion(b *brokenData) {
 
 // putsAfterALook compares what a record replaces before the write, not in it.
 func putsAfterALook(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		records = slices.Clone(records)
 		for i := range records {
 			want := records[i].Replaces
@@ -411,13 +381,13 @@ func putsAfterALook(b *brokenData) {
 }
 
 func putsWithoutCaller(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		return b.Data.PutRecords(context.WithoutCancel(ctx), team, user, records, events)
 	}
 }
 
 func mergesWithoutCaller(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.Data.MergeSamples(context.WithoutCancel(ctx), team, user, batches, events)
 	}
 }
@@ -436,7 +406,7 @@ func findsWithoutCaller(b *brokenData) {
 
 // retell changes what a store says of records that it has written.
 func (b *brokenData) retell(change func([]healthdata.Record, []healthdata.PutResult)) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		return b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
 			r = slices.Clone(r)
 			change(records, r)
@@ -479,7 +449,7 @@ func resultsByID(b *brokenData) {
 }
 
 func sameSamplesAreChanged(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
 			for i := range o {
 				o[i].Changed, o[i].Same = o[i].Changed+o[i].Same, 0
@@ -490,7 +460,7 @@ func sameSamplesAreChanged(b *brokenData) {
 }
 
 func outcomesByKey(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		sorted := slices.Clone(batches)
 		slices.SortFunc(sorted, func(a, b healthdata.SampleBatch) int { return a.Key.Compare(b.Key) })
 		return b.Data.MergeSamples(ctx, team, user, sorted, events)
@@ -499,7 +469,7 @@ func outcomesByKey(b *brokenData) {
 
 // rewrite changes records before they are written.
 func (b *brokenData) rewrite(change func(*healthdata.Record)) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		records = slices.Clone(records)
 		for i := range records {
 			change(&records[i])
@@ -514,7 +484,7 @@ func dropsRaw(b *brokenData)    { b.rewrite(func(r *healthdata.Record) { r.Raw =
 // resample changes samples before they are written; those that change refuses are
 // left out.
 func (b *brokenData) resample(change func(healthdata.SeriesKey, *series.Sample) bool) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		var out []healthdata.SampleBatch
 		for _, batch := range batches {
 			var build series.Builder
@@ -568,7 +538,7 @@ func cutsBatches(b *brokenData) {
 
 func firstRecordWins(b *brokenData) {
 	seen := map[uuid.UUID]bool{}
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		if len(records) == 1 && seen[records[0].ID] {
 			_, r, err := b.Data.Find(ctx, team, records[0].Resource, records[0].ID)
 			if err != nil {
@@ -583,7 +553,7 @@ func firstRecordWins(b *brokenData) {
 }
 
 func lastTwinWins(b *brokenData) {
-	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	b.putRecords = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
 		var out []healthdata.Record
 		for i, r := range records {
 			if !slices.ContainsFunc(records[i+1:], func(o healthdata.Record) bool { return o.ID == r.ID }) {
@@ -595,7 +565,7 @@ func lastTwinWins(b *brokenData) {
 }
 
 func lastBatchWins(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		var out []healthdata.SampleBatch
 		for i, batch := range batches {
 			if !slices.ContainsFunc(batches[i+1:], func(o healthdata.SampleBatch) bool { return o.Key == batch.Key }) {
@@ -607,7 +577,7 @@ func lastBatchWins(b *brokenData) {
 }
 
 func foldsKeys(b *brokenData) {
-	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	b.mergeSamples = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		batches = slices.Clone(batches)
 		for i := range batches {
 			batches[i].Key.Part = strings.ToLower(batches[i].Key.Part)

@@ -17,16 +17,9 @@ type choicesChange = func(healthdata.TeamChoices) (healthdata.TeamChoices, error
 
 // brokenTeams is a store of choices with one thing wrong.
 type brokenTeams struct {
-	healthdata.TeamStore
-	read   func(context.Context, healthlab.TeamID) (healthdata.TeamChoices, error)
-	update func(context.Context, healthlab.TeamID, choicesChange) (healthdata.TeamChoices, error)
-}
+	overriddenTeams
 
-func (b *brokenTeams) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
-	if b.read != nil {
-		return b.read(ctx, team)
-	}
-	return b.TeamStore.Choices(ctx, team)
+	update func(context.Context, healthlab.TeamID, choicesChange) (healthdata.TeamChoices, error)
 }
 
 func (b *brokenTeams) UpdateChoices(ctx context.Context, team healthlab.TeamID, change func(healthdata.TeamChoices) (healthdata.TeamChoices, error)) (healthdata.TeamChoices, error) {
@@ -35,7 +28,7 @@ func (b *brokenTeams) UpdateChoices(ctx context.Context, team healthlab.TeamID, 
 
 func teamMutant(name, dies string, how func(b *brokenTeams)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
-		b := &brokenTeams{TeamStore: memory.New(nil).Teams()}
+		b := &brokenTeams{overriddenTeams: overriddenTeams{TeamStore: memory.New(nil).Teams()}}
 		b.update = b.TeamStore.UpdateChoices
 		how(b)
 		healthdatatest.RunTeamStore(t, b)
@@ -44,7 +37,7 @@ func teamMutant(name, dies string, how func(b *brokenTeams)) conformance.Broken 
 
 var brokenTeamStores = []conformance.Broken{
 	teamMutant("keeps one value for all teams", "RoundTrip", func(b *brokenTeams) {
-		b.read = func(ctx context.Context, _ healthlab.TeamID) (healthdata.TeamChoices, error) {
+		b.choices = func(ctx context.Context, _ healthlab.TeamID) (healthdata.TeamChoices, error) {
 			return b.TeamStore.Choices(ctx, healthlab.TeamID{})
 		}
 		b.update = func(ctx context.Context, _ healthlab.TeamID, change choicesChange) (healthdata.TeamChoices, error) {
@@ -76,7 +69,7 @@ var brokenTeamStores = []conformance.Broken{
 	teamMutant("shares what it keeps", "Aliasing", func(b *brokenTeams) {
 		var mu sync.Mutex
 		kept := map[healthlab.TeamID]healthdata.TeamChoices{}
-		b.read = func(_ context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
+		b.choices = func(_ context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return kept[team], nil

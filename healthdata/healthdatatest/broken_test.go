@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen brokenView=healthdata.View overriddenData=healthdata.Data overriddenLog=webhook.Log overriddenTeams=healthdata.TeamStore overriddenUsers=healthdata.Users
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("users", brokenUserStores),

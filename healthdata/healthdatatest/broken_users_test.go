@@ -64,7 +64,7 @@ func spoiltUsers(how func(*brokenUsers)) func(*testing.T) {
 	return func(t *testing.T) {
 		healthdatatest.RunUsers(t, func(testing.TB) healthdatatest.UsersHarness {
 			store := memory.New(nil)
-			b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog(), data: store.Data()}
+			b := &brokenUsers{overriddenUsers: overriddenUsers{Users: store.Users()}, overriddenLog: overriddenLog{Log: store.WebhookLog()}, data: store.Data()}
 			how(b)
 			return healthdatatest.UsersHarness{Users: b, Messages: b, Data: b.data}
 		})
@@ -75,73 +75,9 @@ type change = func(*healthdata.User) ([]healthlab.Event, error)
 
 // brokenUsers is a store with some of its methods replaced.
 type brokenUsers struct {
-	healthdata.Users
-	webhook.Log
-	data    healthdata.Data
-	insert  func(context.Context, healthdata.User, int) error
-	get     func(context.Context, healthlab.TeamID, healthlab.UserID) (healthdata.User, error)
-	update  func(context.Context, healthlab.TeamID, healthlab.UserID, change) (healthdata.User, error)
-	list    func(context.Context, healthdata.UserQuery) (healthdata.UserPage, error)
-	metrics func(context.Context, healthlab.TeamID) (healthdata.TeamMetrics, error)
-	claim   func(context.Context, time.Time, int, time.Duration) ([]healthdata.UserRef, error)
-	erase   func(context.Context, healthlab.TeamID, healthlab.UserID) error
-	message func(context.Context, healthlab.TeamID, uuid.UUID) (webhook.Message, error)
-}
-
-func (b *brokenUsers) Insert(ctx context.Context, u healthdata.User, limit int) error {
-	if b.insert != nil {
-		return b.insert(ctx, u, limit)
-	}
-	return b.Users.Insert(ctx, u, limit)
-}
-
-func (b *brokenUsers) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
-	if b.get != nil {
-		return b.get(ctx, team, id)
-	}
-	return b.Users.Get(ctx, team, id)
-}
-
-func (b *brokenUsers) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
-	if b.update != nil {
-		return b.update(ctx, team, id, c)
-	}
-	return b.Users.Update(ctx, team, id, c)
-}
-
-func (b *brokenUsers) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
-	if b.list != nil {
-		return b.list(ctx, q)
-	}
-	return b.Users.List(ctx, q)
-}
-
-func (b *brokenUsers) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
-	if b.metrics != nil {
-		return b.metrics(ctx, team)
-	}
-	return b.Users.Metrics(ctx, team)
-}
-
-func (b *brokenUsers) ClaimErasures(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
-	if b.claim != nil {
-		return b.claim(ctx, before, n, lease)
-	}
-	return b.Users.ClaimErasures(ctx, before, n, lease)
-}
-
-func (b *brokenUsers) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	if b.erase != nil {
-		return b.erase(ctx, team, id)
-	}
-	return b.Users.Erase(ctx, team, id)
-}
-
-func (b *brokenUsers) Message(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (webhook.Message, error) {
-	if b.message != nil {
-		return b.message(ctx, team, id)
-	}
-	return b.Log.Message(ctx, team, id)
+	overriddenUsers
+	overriddenLog
+	data healthdata.Data
 }
 
 // teamOf remembers whose each inserted user is.
@@ -438,19 +374,19 @@ func countsRemoved(b *brokenUsers) {
 }
 
 func claimsEarly(b *brokenUsers) {
-	b.claim = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
+	b.claimErasures = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
 		return b.Users.ClaimErasures(ctx, before.Add(time.Microsecond), n, lease)
 	}
 }
 
 func claimsLate(b *brokenUsers) {
-	b.claim = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
+	b.claimErasures = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
 		return b.Users.ClaimErasures(ctx, before.Add(-time.Microsecond), n, lease)
 	}
 }
 
 func claimsWithoutLease(b *brokenUsers) {
-	b.claim = func(ctx context.Context, before time.Time, n int, _ time.Duration) ([]healthdata.UserRef, error) {
+	b.claimErasures = func(ctx context.Context, before time.Time, n int, _ time.Duration) ([]healthdata.UserRef, error) {
 		return b.Users.ClaimErasures(ctx, before, n, 0)
 	}
 }

@@ -11,35 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// brokenView is a look with some of its methods replaced.
-type brokenView struct {
-	healthdata.View
-	records func(context.Context, healthdata.RecordQuery) ([]healthdata.Record, error)
-	series  func(context.Context, healthdata.SeriesQuery) ([]healthdata.Series, error)
-	load    func(context.Context, healthdata.SeriesKey, []int64) ([]series.Chunk, error)
-}
-
-func (v *brokenView) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
-	if v.records != nil {
-		return v.records(ctx, q)
-	}
-	return v.View.Records(ctx, q)
-}
-
-func (v *brokenView) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
-	if v.series != nil {
-		return v.series(ctx, q)
-	}
-	return v.View.Series(ctx, q)
-}
-
-func (v *brokenView) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
-	if v.load != nil {
-		return v.load(ctx, key, starts)
-	}
-	return v.View.Load(ctx, key, starts)
-}
-
 // seesWrites takes a new look for every question.
 func seesWrites(b *brokenData) {
 	b.look = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {

@@ -21,15 +21,11 @@ type jobChange = func(*labreport.Job) ([]healthlab.Event, error)
 
 // brokenJobs passes on what it is not told to break.
 type brokenJobs struct {
-	labreport.Store
+	overriddenJobs
 	mu   sync.Mutex
 	kept map[labreport.JobID]labreport.Job
 
 	insert func(context.Context, labreport.Job, int, []healthlab.Event) error
-	get    func(context.Context, healthlab.TeamID, labreport.JobID) (labreport.Job, error)
-	update func(context.Context, healthlab.TeamID, labreport.JobID, jobChange) (labreport.Job, error)
-	list   func(context.Context, labreport.Query) ([]labreport.Job, error)
-	claim  func(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error)
 }
 
 func (b *brokenJobs) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
@@ -42,36 +38,8 @@ func (b *brokenJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 	return b.Store.Insert(ctx, j, quota, events)
 }
 
-func (b *brokenJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
-	if b.get != nil {
-		return b.get(ctx, team, id)
-	}
-	return b.Store.Get(ctx, team, id)
-}
-
-func (b *brokenJobs) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change jobChange) (labreport.Job, error) {
-	if b.update != nil {
-		return b.update(ctx, team, id, change)
-	}
-	return b.Store.Update(ctx, team, id, change)
-}
-
-func (b *brokenJobs) List(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
-	if b.list != nil {
-		return b.list(ctx, q)
-	}
-	return b.Store.List(ctx, q)
-}
-
-func (b *brokenJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
-	if b.claim != nil {
-		return b.claim(ctx, at, until, n)
-	}
-	return b.Store.Claim(ctx, at, until, n)
-}
-
 func brokenJobsOf(s *memory.Store, how func(*brokenJobs)) *brokenJobs {
-	b := &brokenJobs{Store: s.ParsingJobs(), kept: map[labreport.JobID]labreport.Job{}}
+	b := &brokenJobs{overriddenJobs: overriddenJobs{Store: s.ParsingJobs()}, kept: map[labreport.JobID]labreport.Job{}}
 	how(b)
 	return b
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen overriddenJobs=labreport.Store
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("jobs", brokenStores),

@@ -16,64 +16,21 @@ import (
 
 // brokenLinking passes on what it is not told to break.
 type brokenLinking struct {
-	linking.Store
+	overriddenLinking
 	users       healthdata.Users
 	mu          sync.Mutex
 	owners      map[linking.SessionID]healthlab.TeamID
 	kept        map[linking.SessionID]linking.Session
 	credentials map[string]linking.Credential
-
-	insertCode func(context.Context, linking.Code) error
-	try        func(context.Context, healthlab.TeamID, [32]byte, string, func(*linking.Try)) error
-	session    func(context.Context, healthlab.TeamID, linking.SessionID) (linking.Session, error)
-	update     func(context.Context, healthlab.TeamID, linking.SessionID, func(*linking.Session) error) (linking.Session, error)
-	complete   func(context.Context, linking.Completion) (linking.Session, error)
-	credential func(context.Context, healthlab.TeamID, healthlab.UserID, string) (linking.Credential, error)
-	disconnect func(context.Context, healthlab.TeamID, healthlab.UserID, string, linkChange) (linking.Credential, error)
 }
 
 type linkChange = func(*healthdata.User) ([]healthlab.Event, error)
-
-func (b *brokenLinking) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change linkChange) (linking.Credential, error) {
-	if b.disconnect != nil {
-		return b.disconnect(ctx, team, user, provider, change)
-	}
-	return b.Store.Disconnect(ctx, team, user, provider, change)
-}
-
-func (b *brokenLinking) InsertCode(ctx context.Context, c linking.Code) error {
-	if b.insertCode != nil {
-		return b.insertCode(ctx, c)
-	}
-	return b.Store.InsertCode(ctx, c)
-}
-
-func (b *brokenLinking) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-	if b.try != nil {
-		return b.try(ctx, team, client, text, change)
-	}
-	return b.Store.TryCode(ctx, team, client, text, change)
-}
 
 func (b *brokenLinking) InsertSession(ctx context.Context, s linking.Session) error {
 	b.mu.Lock()
 	b.owners[s.ID], b.kept[s.ID] = s.Team, s
 	b.mu.Unlock()
 	return b.Store.InsertSession(ctx, s)
-}
-
-func (b *brokenLinking) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
-	if b.session != nil {
-		return b.session(ctx, team, id)
-	}
-	return b.Store.Session(ctx, team, id)
-}
-
-func (b *brokenLinking) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
-	if b.update != nil {
-		return b.update(ctx, team, id, change)
-	}
-	return b.Store.UpdateSession(ctx, team, id, change)
 }
 
 func (b *brokenLinking) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
@@ -84,13 +41,6 @@ func (b *brokenLinking) Complete(ctx context.Context, c linking.Completion) (lin
 		return b.complete(ctx, c)
 	}
 	return b.Store.Complete(ctx, c)
-}
-
-func (b *brokenLinking) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
-	if b.credential != nil {
-		return b.credential(ctx, team, user, provider)
-	}
-	return b.Store.Credential(ctx, team, user, provider)
 }
 
 // inTwoSteps completes a session and its user one after the other.
@@ -113,7 +63,7 @@ func brokenLinks(suite func(*testing.T, func(testing.TB) linkingtest.StoreHarnes
 		suite(t, func(testing.TB) linkingtest.StoreHarness {
 			s := memory.New(nil)
 			b := &brokenLinking{
-				Store: s.Linking(), users: s.Users(), owners: map[linking.SessionID]healthlab.TeamID{},
+				overriddenLinking: overriddenLinking{Store: s.Linking()}, users: s.Users(), owners: map[linking.SessionID]healthlab.TeamID{},
 				kept: map[linking.SessionID]linking.Session{}, credentials: map[string]linking.Credential{},
 			}
 			how(b)
@@ -128,7 +78,7 @@ func linkMutant(name, dies string, how func(*brokenLinking)) conformance.Broken 
 
 var brokenStores = []conformance.Broken{
 	linkMutant("lets a code work twice", "Code/WorksOnce", func(b *brokenLinking) {
-		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				change(t)
 				if t.Code != nil {
@@ -139,7 +89,7 @@ var brokenStores = []conformance.Broken{
 	}),
 	linkMutant("reads before it writes", "Code/RacingTriesGetItOnce", func(b *brokenLinking) {
 		both := make(chan struct{})
-		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			var seen linking.Try
 			_ = b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				seen = *t
@@ -167,7 +117,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("forgets wrong tries", "Code/CountsWrongTries", func(b *brokenLinking) {
-		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				since, wrong := t.Since, t.Wrong
 				change(t)
@@ -176,7 +126,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("forgets which tries were first", "Code/ExposureInHalves", func(b *brokenLinking) {
-		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				first := t.TeamFirst
 				change(t)
@@ -185,7 +135,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("gives new codes old counts", "Code/ExposureInHalves", func(b *brokenLinking) {
-		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				if t.Code != nil {
 					t.Code.FirstBefore = 0
@@ -195,7 +145,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("counts all clients as one", "Code/CountsWrongTries", func(b *brokenLinking) {
-		b.try = func(ctx context.Context, team healthlab.TeamID, _ [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, _ [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, [32]byte{}, text, change)
 		}
 	}),
@@ -219,7 +169,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("lets change move a session", "Session/UpdateKeepsItsOwn", func(b *brokenLinking) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+		b.updateSession = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 			var asked linking.Session
 			s, err := b.Store.UpdateSession(ctx, team, id, func(s *linking.Session) error {
 				err := change(s)
@@ -231,7 +181,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("writes what change refused", "Session/ErrorWritesNothing", func(b *brokenLinking) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+		b.updateSession = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 			var own error
 			s, err := b.Store.UpdateSession(ctx, team, id, func(s *linking.Session) error {
 				own = change(s)
@@ -241,7 +191,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("loses updates", "Session/NoLostUpdates", func(b *brokenLinking) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+		b.updateSession = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 			old, err := b.Store.Session(ctx, team, id)
 			if err != nil {
 				return old, err
@@ -292,7 +242,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("goes on without its caller", "Context/Ended", func(b *brokenLinking) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+		b.updateSession = func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 			return b.Store.UpdateSession(context.WithoutCancel(ctx), team, id, change)
 		}
 	}),

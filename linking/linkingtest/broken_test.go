@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen brokenClients=linking.TeamClients overriddenApps=linking.AppSessions overriddenLinking=linking.Store
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("store", brokenStores),

@@ -18,59 +18,19 @@ import (
 
 // brokenReviews is a store of results under review with methods replaced.
 type brokenReviews struct {
-	orders.ReviewStore
-	matchtest.Store
-	insert func(context.Context, orders.RawResult, []healthlab.Event) error
-	list   func(context.Context, orders.ResultQuery) (orders.ResultPage, error)
-	settle func(context.Context, healthlab.TeamID, orders.RawResultID, orders.Settlement, orders.Settle) (orders.RawResult, error)
-	start  func(context.Context, matchtest.Record) (matchtest.Record, bool, error)
-	claim  func(context.Context, int, time.Time, time.Time) ([]matchtest.Record, error)
-}
-
-func (b *brokenReviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
-	if b.insert != nil {
-		return b.insert(ctx, r, events)
-	}
-	return b.ReviewStore.InsertResult(ctx, r, events)
-}
-
-func (b *brokenReviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
-	if b.list != nil {
-		return b.list(ctx, q)
-	}
-	return b.ReviewStore.Results(ctx, q)
+	overriddenReviewStore
+	overriddenMatchTestRuns
 }
 
 func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
 	return b.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
 }
 
-func (b *brokenReviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-	if b.settle != nil {
-		return b.settle(ctx, team, id, s, c)
-	}
-	return b.ReviewStore.SettleResult(ctx, team, id, s, c)
-}
-
-func (b *brokenReviews) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
-	if b.start != nil {
-		return b.start(ctx, t)
-	}
-	return b.Store.StartMatchTestRun(ctx, t)
-}
-
-func (b *brokenReviews) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
-	if b.claim != nil {
-		return b.claim(ctx, n, now, until)
-	}
-	return b.Store.ClaimMatchTestRuns(ctx, n, now, until)
-}
-
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
 			s := memory.New(nil)
-			b := &brokenReviews{ReviewStore: s.Reviews(), Store: s.MatchTestRuns()}
+			b := &brokenReviews{overriddenReviewStore: overriddenReviewStore{ReviewStore: s.Reviews()}, overriddenMatchTestRuns: overriddenMatchTestRuns{Store: s.MatchTestRuns()}}
 			spoil(b)
 			return orderstest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 		})
@@ -80,12 +40,12 @@ func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 // brokenReviewStores are stores of results under review that break one promise each.
 var brokenReviewStores = []conformance.Broken{
 	{Name: "forgets events", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insert = func(ctx context.Context, r orders.RawResult, _ []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r orders.RawResult, _ []healthlab.Event) error {
 			return b.ReviewStore.InsertResult(ctx, r, nil)
 		}
 	}), Subtest: "Insert/RoundTrip"},
 	{Name: "takes what is there", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
 			if _, err := b.Result(ctx, r.Team, r.ID); err == nil {
 				return nil
 			}
@@ -93,7 +53,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Insert/Duplicate"},
 	{Name: "shows what operations alone see", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			if q.Status == "" && q.Decision == "" && q.LabSlug == "" && q.Search == "" && q.Cursor == "" {
 				q.Status = orders.MatchPendingOps
@@ -104,20 +64,20 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "List/Filters"},
 	{Name: "shows who asks for operations all that they see", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			q.Escalated = false
 			return b.ReviewStore.Results(ctx, q)
 		}
 	}), Subtest: "List/Filters"},
 	{Name: "counts the page", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			page.Total = len(page.Results)
 			return page, err
 		}
 	}), Subtest: "List/Pages"},
 	{Name: "keeps what is nobody's", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
 			err := b.ReviewStore.InsertResult(ctx, r, events)
 			if errors.Is(err, healthlab.NotFound) {
 				r.Subject = healthlab.UserID{}
@@ -127,7 +87,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Insert/OfNobody"},
 	{Name: "forgets where a page ended once that is decided", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			if q.Cursor != "" && err == nil && page.Total < 3 {
 				return orders.ResultPage{}, catalogue.BadCursor()
@@ -136,7 +96,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "List/PagesWhileDecided"},
 	{Name: "holds for ever", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was == nil {
 					return c(r, was, made)
@@ -149,7 +109,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/GivesBackWhatIsHeld"},
 	{Name: "writes the result first", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			if s.New == nil {
 				return b.ReviewStore.SettleResult(ctx, team, id, s, c)
 			}
@@ -161,7 +121,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/AllOrNothing"},
 	{Name: "resolves for nobody", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			r, err := b.ReviewStore.SettleResult(ctx, team, id, s, c)
 			if !errors.Is(err, healthlab.NotFound) || s.New == nil {
 				return r, err
@@ -173,7 +133,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/NewOrderOfNobody"},
 	{Name: "gives a result twice", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was != nil {
 					r.Status = orders.MatchPendingCustomer
@@ -183,7 +143,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/OnlyOneWins"},
 	{Name: "forgets the order", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil {
@@ -194,7 +154,7 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/ExistingOrder"},
 	{Name: "leaves a specimen where it was", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil && was.SampleID == nil && made != nil {
@@ -205,13 +165,13 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Settle/SpecimenMoves"},
 	{Name: "starts a run for every request", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.start = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
+		b.startMatchTestRun = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 			t.Key += t.Fingerprint
 			return b.Store.StartMatchTestRun(ctx, t)
 		}
 	}), Subtest: "Trials/OnePerKey"},
 	{Name: "claims without a lease", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]matchtest.Record, error) {
+		b.claimMatchTestRuns = func(ctx context.Context, n int, now, _ time.Time) ([]matchtest.Record, error) {
 			return b.Store.ClaimMatchTestRuns(ctx, n, now, now)
 		}
 	}), Subtest: "Trials/ClaimAndUpdate"},

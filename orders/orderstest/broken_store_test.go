@@ -20,12 +20,12 @@ import (
 // brokenStores are stores that break one promise each.
 var brokenStores = []conformance.Broken{
 	{Name: "claims later work without a lease", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.later = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
+		b.claimNotifications = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
 			return b.Store.ClaimNotifications(ctx, n, now, now)
 		}
 	}), Subtest: "Claim/Notifications"},
 	{Name: "tells the lab of later work", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.later = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+		b.claimNotifications = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			due, _ := b.Store.Claim(ctx, n, now, until)
 			more, err := b.Store.ClaimNotifications(ctx, n, now, until)
 			return append(due, more...), err
@@ -53,7 +53,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Update/OtherTeam"},
 	{Name: "finds other teams' samples", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
+		b.findSample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			for _, other := range b.owners {
 				if r, err := b.Store.FindSample(ctx, other, sample); err == nil {
 					return r, nil
@@ -63,17 +63,17 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "FindSample/ByteForByteAndTeamOnly"},
 	{Name: "folds the case of sample ids", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
+		b.findSample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			return b.Store.FindSample(ctx, team, strings.ToUpper(sample))
 		}
 	}), Subtest: "FindSample/ByteForByteAndTeamOnly"},
 	{Name: "cuts blanks off sample ids", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
+		b.findSample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			return b.Store.FindSample(ctx, team, strings.TrimSpace(sample))
 		}
 	}), Subtest: "FindSample/ByteForByteAndTeamOnly"},
 	{Name: "looks for sample ids that nothing has", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
+		b.findSample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			return b.Store.FindSample(ctx, team, strings.ReplaceAll(strings.ToValidUTF8(sample, ""), "\x00", ""))
 		}
 	}), Subtest: "FindSample/NULRefused"},
@@ -221,7 +221,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Transaction/ShowsAllMembersAsTheyAre"},
 	{Name: "writes the parent and forgets the child", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+		b.insertAfter = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			stored := child
 			p, err := b.Store.Update(ctx, child.TeamID, parent, func(r *orders.Record) ([]healthlab.Event, error) {
 				stored = child
@@ -236,7 +236,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Transaction/InsertAfterAllOrNothing"},
 	{Name: "keeps all orders that follow in one transaction", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+		b.insertAfter = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			return b.Store.InsertAfter(ctx, parent, child, func(p, ch *orders.Record) ([]healthlab.Event, error) {
 				joined := ch.OrderTransaction
 				events, err := c(p, ch)
@@ -246,7 +246,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Transaction/InsertAfterInItsOwnTransaction"},
 	{Name: "follows orders of other teams", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+		b.insertAfter = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			child.TeamID = b.owner(parent, child.TeamID)
 			return b.Store.InsertAfter(ctx, parent, child, c)
 		}
@@ -279,18 +279,18 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Claim/AtMostN"},
 	{Name: "gives a feed to everybody", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.feed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+		b.claimFeed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
 			cursor, _, err := b.Store.ClaimFeed(ctx, lab, now, until)
 			return cursor, true, err
 		}
 	}), Subtest: "Feed/OneReader"},
 	{Name: "takes a cursor from anybody", Suite: spoiltOrders(func(b *brokenOrders) {
 		latest := map[string]time.Time{}
-		b.feed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+		b.claimFeed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
 			latest[lab] = until
 			return b.Store.ClaimFeed(ctx, lab, now, until)
 		}
-		b.move = func(ctx context.Context, lab string, _ time.Time, cursor string) error {
+		b.moveFeed = func(ctx context.Context, lab string, _ time.Time, cursor string) error {
 			return b.Store.MoveFeed(ctx, lab, latest[lab], cursor)
 		}
 	}), Subtest: "Feed/LeaseEnds"},
@@ -336,7 +336,7 @@ func spoiltOrders(how func(*brokenOrders)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunStore(t, func(testing.TB) orderstest.StoreHarness {
 			store := memory.New(nil)
-			b := &brokenOrders{Store: store.Orders()}
+			b := &brokenOrders{overriddenOrders: overriddenOrders{Store: store.Orders()}}
 			how(b)
 			return orderstest.StoreHarness{Orders: b, Messages: store.WebhookLog()}
 		})
@@ -345,20 +345,10 @@ func spoiltOrders(how func(*brokenOrders)) func(*testing.T) {
 
 // brokenOrders is a store with some of its methods replaced.
 type brokenOrders struct {
-	orders.Store
+	overriddenOrders
 	mu     sync.Mutex
 	owners map[orders.OrderID]healthlab.TeamID
 	wrap   func(orders.Change) orders.Change
-	insert func(context.Context, orders.Record, orders.Change) (orders.Record, error)
-	after  func(context.Context, orders.OrderID, orders.Record, orders.PairChange) (orders.Record, orders.Record, error)
-	get    func(context.Context, healthlab.TeamID, orders.OrderID) (orders.Record, error)
-	update func(context.Context, healthlab.TeamID, orders.OrderID, orders.Change) (orders.Record, error)
-	list   func(context.Context, orders.Query) (orders.Page, error)
-	sample func(context.Context, healthlab.TeamID, string) (orders.Record, error)
-	claim  func(context.Context, int, time.Time, time.Time) ([]orders.Record, error)
-	later  func(context.Context, int, time.Time, time.Time) ([]orders.Record, error)
-	feed   func(context.Context, string, time.Time, time.Time) (string, bool, error)
-	move   func(context.Context, string, time.Time, string) error
 	counts func(context.Context, healthlab.TeamID, map[orders.LowLevel]int)
 }
 
@@ -390,20 +380,6 @@ func (b *brokenOrders) Insert(ctx context.Context, r orders.Record, c orders.Cha
 	return b.Store.Insert(ctx, r, c)
 }
 
-func (b *brokenOrders) InsertAfter(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
-	if b.after != nil {
-		return b.after(ctx, parent, child, c)
-	}
-	return b.Store.InsertAfter(ctx, parent, child, c)
-}
-
-func (b *brokenOrders) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
-	if b.get != nil {
-		return b.get(ctx, team, id)
-	}
-	return b.Store.Get(ctx, team, id)
-}
-
 func (b *brokenOrders) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 	if b.wrap != nil {
 		c = b.wrap(c)
@@ -414,52 +390,10 @@ func (b *brokenOrders) Update(ctx context.Context, team healthlab.TeamID, id ord
 	return b.Store.Update(ctx, team, id, c)
 }
 
-func (b *brokenOrders) List(ctx context.Context, q orders.Query) (orders.Page, error) {
-	if b.list != nil {
-		return b.list(ctx, q)
-	}
-	return b.Store.List(ctx, q)
-}
-
 func (b *brokenOrders) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error) {
 	counts, err := b.Store.CountByStatus(ctx, team)
 	if b.counts != nil {
 		b.counts(ctx, team, counts)
 	}
 	return counts, err
-}
-
-func (b *brokenOrders) FindSample(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
-	if b.sample != nil {
-		return b.sample(ctx, team, sample)
-	}
-	return b.Store.FindSample(ctx, team, sample)
-}
-
-func (b *brokenOrders) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	if b.claim != nil {
-		return b.claim(ctx, n, now, until)
-	}
-	return b.Store.Claim(ctx, n, now, until)
-}
-
-func (b *brokenOrders) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	if b.later != nil {
-		return b.later(ctx, n, now, until)
-	}
-	return b.Store.ClaimNotifications(ctx, n, now, until)
-}
-
-func (b *brokenOrders) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
-	if b.feed != nil {
-		return b.feed(ctx, lab, now, until)
-	}
-	return b.Store.ClaimFeed(ctx, lab, now, until)
-}
-
-func (b *brokenOrders) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
-	if b.move != nil {
-		return b.move(ctx, lab, until, cursor)
-	}
-	return b.Store.MoveFeed(ctx, lab, until, cursor)
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen overriddenOrders=orders.Store overriddenReviewStore=orders.ReviewStore overriddenMatchTestRuns=orders/matchtest.Store
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("orders", brokenStores),

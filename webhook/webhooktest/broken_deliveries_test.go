@@ -52,85 +52,12 @@ func dispatcher(how func(*webhooktest.Harness)) func(*testing.T) {
 	return broken(webhooktest.RunDispatcher, how)
 }
 
-// brokenOutbox, brokenDeliveries, brokenEndpoints and brokenLog pass on what they are
-// not told to break.
+// brokenOutbox is an outbox whose Append is replaced.
 type brokenOutbox func(ctx context.Context, ev []healthlab.Event) error
 
 func (b brokenOutbox) Append(ctx context.Context, ev []healthlab.Event) error { return b(ctx, ev) }
 
-type brokenDeliveries struct {
-	webhook.Deliveries
-	route   func(context.Context, map[string]healthlab.Mode, int) (webhook.Routed, error)
-	due     func(context.Context) ([]webhook.EndpointID, error)
-	claim   func(context.Context, webhook.Claim) (webhook.Claimed, error)
-	settle  func(context.Context, []webhook.Outcome) (webhook.Settled, error)
-	release func(context.Context, []webhook.Released) error
-	replay  func(context.Context, webhook.Replay) (webhook.Replayed, error)
-}
-
-func (b *brokenDeliveries) Route(ctx context.Context, m map[string]healthlab.Mode, n int) (webhook.Routed, error) {
-	if b.route == nil {
-		return b.Deliveries.Route(ctx, m, n)
-	}
-	return b.route(ctx, m, n)
-}
-
-func (b *brokenDeliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
-	if b.due == nil {
-		return b.Deliveries.Due(ctx)
-	}
-	return b.due(ctx)
-}
-
-func (b *brokenDeliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
-	if b.claim == nil {
-		return b.Deliveries.Claim(ctx, c)
-	}
-	return b.claim(ctx, c)
-}
-
-func (b *brokenDeliveries) Settle(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
-	if b.settle == nil {
-		return b.Deliveries.Settle(ctx, o)
-	}
-	return b.settle(ctx, o)
-}
-
-func (b *brokenDeliveries) Release(ctx context.Context, r []webhook.Released) error {
-	if b.release == nil {
-		return b.Deliveries.Release(ctx, r)
-	}
-	return b.release(ctx, r)
-}
-
-func (b *brokenDeliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Replayed, error) {
-	if b.replay == nil {
-		return b.Deliveries.Replay(ctx, r)
-	}
-	return b.replay(ctx, r)
-}
-
-type brokenEndpoints struct {
-	webhook.Endpoints
-	insert func(context.Context, webhook.Endpoint, int) error
-	update func(context.Context, healthlab.TeamID, webhook.EndpointID, endpointChange) (webhook.Endpoint, error)
-}
-
 type endpointChange = func(*webhook.Endpoint) ([]healthlab.Event, error)
-
-func (b *brokenEndpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) error {
-	if b.insert == nil {
-		return b.Endpoints.Insert(ctx, e, most)
-	}
-	return b.insert(ctx, e, most)
-}
-
-func (b *brokenEndpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c endpointChange) (webhook.Endpoint, error) {
-	if b.update == nil {
-		return b.Endpoints.Update(ctx, team, id, c)
-	}
-	return b.update(ctx, team, id, c)
-}
 
 // Ways to break a store, by what a call says or what it returns.
 

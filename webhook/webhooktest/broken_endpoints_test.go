@@ -17,64 +17,6 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
-// brokenLog passes on what it is not told to break.
-type brokenLog struct {
-	webhook.Log
-	message  func(context.Context, healthlab.TeamID, uuid.UUID) (webhook.Message, error)
-	attempts func(context.Context, webhook.AttemptQuery) (webhook.AttemptPage, error)
-}
-
-func (b *brokenLog) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
-	if b.message == nil {
-		return b.Log.Message(ctx, team, event)
-	}
-	return b.message(ctx, team, event)
-}
-
-func (b *brokenLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webhook.AttemptPage, error) {
-	if b.attempts == nil {
-		return b.Log.Attempts(ctx, q)
-	}
-	return b.attempts(ctx, q)
-}
-
-// brokenShelf breaks the other methods of endpoints.
-type brokenShelf struct {
-	webhook.Endpoints
-	get    func(context.Context, healthlab.TeamID, webhook.EndpointID) (webhook.Endpoint, error)
-	list   func(context.Context, webhook.EndpointQuery) (webhook.EndpointPage, error)
-	delete func(context.Context, healthlab.TeamID, webhook.EndpointID) error
-	armed  func(context.Context, time.Time) ([]webhook.Endpoint, error)
-}
-
-func (b *brokenShelf) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
-	if b.get == nil {
-		return b.Endpoints.Get(ctx, team, id)
-	}
-	return b.get(ctx, team, id)
-}
-
-func (b *brokenShelf) List(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
-	if b.list == nil {
-		return b.Endpoints.List(ctx, q)
-	}
-	return b.list(ctx, q)
-}
-
-func (b *brokenShelf) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
-	if b.delete == nil {
-		return b.Endpoints.Delete(ctx, team, id)
-	}
-	return b.delete(ctx, team, id)
-}
-
-func (b *brokenShelf) Armed(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
-	if b.armed == nil {
-		return b.Endpoints.Armed(ctx, until)
-	}
-	return b.armed(ctx, until)
-}
-
 // owners knows whose endpoint is whose, which a store that forgets to ask would use.
 type owners struct {
 	mu sync.Mutex
@@ -225,7 +167,7 @@ func tellsEveryTeam(s *webhooktest.Harness, o *owners) {
 // pagesByNumber finds a page by how many came before it.
 func pagesByNumber(s *webhooktest.Harness) {
 	sound := s.Endpoints
-	s.Endpoints = &brokenShelf{Endpoints: sound, list: func(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
+	s.Endpoints = &brokenEndpoints{Endpoints: sound, list: func(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
 		from, _ := strconv.Atoi(q.Cursor)
 		all, err := sound.List(ctx, webhook.EndpointQuery{Team: q.Team, Size: 1000})
 		if err != nil {
@@ -328,7 +270,7 @@ var brokenEndpointStores = []conformance.Broken{
 	}), Subtest: "Insert/Duplicate"},
 	{Name: "reads another team's endpoint", Suite: endpoints(whose(func(s *webhooktest.Harness, o *owners) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenShelf{Endpoints: sound, get: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, get: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
 			return sound.Get(ctx, o.team(id, team), id)
 		}}
 	})), Subtest: "Get/NotFound"},
@@ -346,17 +288,17 @@ var brokenEndpointStores = []conformance.Broken{
 		}}
 	}), Subtest: "Update/CancelledContext"},
 	{Name: "deletes nothing", Suite: endpoints(func(s *webhooktest.Harness) {
-		s.Endpoints = &brokenShelf{Endpoints: s.Endpoints, delete: func(context.Context, healthlab.TeamID, webhook.EndpointID) error { return nil }}
+		s.Endpoints = &brokenEndpoints{Endpoints: s.Endpoints, delete: func(context.Context, healthlab.TeamID, webhook.EndpointID) error { return nil }}
 	}), Subtest: "Delete/Cancels"},
 	{Name: "deletes another team's endpoint", Suite: endpoints(whose(func(s *webhooktest.Harness, o *owners) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenShelf{Endpoints: sound, delete: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, delete: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
 			return sound.Delete(ctx, o.team(id, team), id)
 		}}
 	})), Subtest: "Delete/NotFound"},
 	{Name: "lists the oldest first", Suite: endpoints(func(s *webhooktest.Harness) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenShelf{Endpoints: sound, list: func(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, list: func(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
 			page, err := sound.List(ctx, q)
 			slices.Reverse(page.Endpoints)
 			return page, err
@@ -365,7 +307,7 @@ var brokenEndpointStores = []conformance.Broken{
 	{Name: "pages by number", Suite: endpoints(pagesByNumber), Subtest: "List/PagesAreStable"},
 	{Name: "disables a moment early", Suite: endpoints(func(s *webhooktest.Harness) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenShelf{Endpoints: sound, armed: func(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, armed: func(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
 			return sound.Armed(ctx, until.Add(time.Microsecond))
 		}}
 	}), Subtest: "Armed"},

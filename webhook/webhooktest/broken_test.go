@@ -6,6 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
+//go:generate go run ../../internal/conformance/gen brokenDeliveries=webhook.Deliveries brokenEndpoints=webhook.Endpoints brokenLog=webhook.Log
+
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("deliveries", brokenDeliveryStores),

@@ -15,75 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// brokenOrganisations passes on what it is not told to break.
-type brokenOrganisations struct {
-	organisation.Store
-	insert func(context.Context, organisation.Team) error
-	list   func(context.Context, organisation.Query) ([]organisation.Team, error)
-	update func(context.Context, uuid.UUID, healthlab.TeamID, func(*organisation.Team) error) (organisation.Team, error)
-	drop   func(context.Context, uuid.UUID, healthlab.TeamID, time.Time) error
-	add    func(context.Context, organisation.Key, int) error
-	remove func(context.Context, healthlab.TeamID, uuid.UUID) error
-	rotate func(context.Context, uuid.UUID, time.Time, organisation.Key, int) error
-	touch  func(context.Context, healthlab.TeamID, uuid.UUID, time.Time) error
-}
-
-func (b *brokenOrganisations) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next organisation.Key, most int) error {
-	if b.rotate != nil {
-		return b.rotate(ctx, id, until, next, most)
-	}
-	return b.Store.RotateKey(ctx, id, until, next, most)
-}
-
-func (b *brokenOrganisations) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
-	if b.touch != nil {
-		return b.touch(ctx, team, id, at)
-	}
-	return b.Store.TouchKey(ctx, team, id, at)
-}
-
-func (b *brokenOrganisations) InsertTeam(ctx context.Context, t organisation.Team) error {
-	if b.insert != nil {
-		return b.insert(ctx, t)
-	}
-	return b.Store.InsertTeam(ctx, t)
-}
-
-func (b *brokenOrganisations) Teams(ctx context.Context, q organisation.Query) ([]organisation.Team, error) {
-	if b.list != nil {
-		return b.list(ctx, q)
-	}
-	return b.Store.Teams(ctx, q)
-}
-
-func (b *brokenOrganisations) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
-	if b.update != nil {
-		return b.update(ctx, org, id, change)
-	}
-	return b.Store.UpdateTeam(ctx, org, id, change)
-}
-
-func (b *brokenOrganisations) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error {
-	if b.drop != nil {
-		return b.drop(ctx, org, id, at)
-	}
-	return b.Store.DeleteTeam(ctx, org, id, at)
-}
-
-func (b *brokenOrganisations) InsertKey(ctx context.Context, k organisation.Key, most int) error {
-	if b.add != nil {
-		return b.add(ctx, k, most)
-	}
-	return b.Store.InsertKey(ctx, k, most)
-}
-
-func (b *brokenOrganisations) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
-	if b.remove != nil {
-		return b.remove(ctx, team, id)
-	}
-	return b.Store.DeleteKey(ctx, team, id)
-}
-
 func organisationMutant(name, dies string, how func(b *brokenOrganisations)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		s := memory.New(nil)
@@ -96,11 +27,11 @@ func organisationMutant(name, dies string, how func(b *brokenOrganisations)) con
 var brokenStores = []conformance.Broken{
 	organisationMutant("lists teams of all organisations", "List", func(b *brokenOrganisations) {
 		orgs := map[uuid.UUID]bool{}
-		b.insert = func(ctx context.Context, t organisation.Team) error {
+		b.insertTeam = func(ctx context.Context, t organisation.Team) error {
 			orgs[t.Org] = true
 			return b.Store.InsertTeam(ctx, t)
 		}
-		b.list = func(ctx context.Context, q organisation.Query) (all []organisation.Team, err error) {
+		b.teams = func(ctx context.Context, q organisation.Query) (all []organisation.Team, err error) {
 			for org := range orgs {
 				q.Org = org
 				list, err := b.Store.Teams(ctx, q)
@@ -112,7 +43,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("takes an integration id twice", "IntegrationIDs", func(b *brokenOrganisations) {
-		b.insert = func(ctx context.Context, t organisation.Team) error {
+		b.insertTeam = func(ctx context.Context, t organisation.Team) error {
 			err := b.Store.InsertTeam(ctx, t)
 			var taken *organisation.IntegrationTakenError
 			if errors.As(err, &taken) {
@@ -123,7 +54,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("changes teams of other organisations", "Refused", func(b *brokenOrganisations) {
-		b.update = func(ctx context.Context, _ uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
+		b.updateTeam = func(ctx context.Context, _ uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
 			t, err := b.Store.Team(ctx, id)
 			if err != nil {
 				return t, err
@@ -132,7 +63,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("loses one of two updates", "NoLostUpdates", func(b *brokenOrganisations) {
-		b.update = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
+		b.updateTeam = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
 			t, err := b.Store.Team(ctx, id)
 			if err != nil {
 				return t, err
@@ -145,7 +76,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("leaves the keys of a deleted team", "Delete", func(b *brokenOrganisations) {
-		b.drop = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error {
+		b.deleteTeam = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error {
 			keys, _ := b.Store.Keys(ctx, id)
 			err := b.Store.DeleteTeam(ctx, org, id, at)
 			if err == nil && len(keys) > 0 {
@@ -158,10 +89,10 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("counts no keys", "KeysRefused", func(b *brokenOrganisations) {
-		b.add = func(ctx context.Context, k organisation.Key, _ int) error { return b.Store.InsertKey(ctx, k, 1000) }
+		b.insertKey = func(ctx context.Context, k organisation.Key, _ int) error { return b.Store.InsertKey(ctx, k, 1000) }
 	}),
 	organisationMutant("deletes keys of other teams", "Keys", func(b *brokenOrganisations) {
-		b.remove = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
+		b.deleteKey = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
 			if k, err := b.Store.Key(ctx, id); err == nil {
 				team = k.Team
 			}
@@ -169,13 +100,13 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("forgets the scopes of a key", "Keys", func(b *brokenOrganisations) {
-		b.add = func(ctx context.Context, k organisation.Key, most int) error {
+		b.insertKey = func(ctx context.Context, k organisation.Key, most int) error {
 			k.Scopes = nil
 			return b.Store.InsertKey(ctx, k, most)
 		}
 	}),
 	organisationMutant("leaves a rotated key without expiry", "RotateKey", func(b *brokenOrganisations) {
-		b.rotate = func(ctx context.Context, id uuid.UUID, _ time.Time, next organisation.Key, most int) error {
+		b.rotateKey = func(ctx context.Context, id uuid.UUID, _ time.Time, next organisation.Key, most int) error {
 			if k, err := b.Store.Key(ctx, id); err != nil || k.Team != next.Team {
 				return healthlab.NotFound
 			}
@@ -183,7 +114,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("records uses of keys of other teams", "TouchKey", func(b *brokenOrganisations) {
-		b.touch = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
+		b.touchKey = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
 			if k, err := b.Store.Key(ctx, id); err == nil {
 				team = k.Team
 			}

@@ -14,13 +14,13 @@ import (
 var brokenSlotCaches = []conformance.Broken{
 	{Name: "keeps what came last", Suite: badCache(func(c *brokenCache) {
 		later := time.Duration(0)
-		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.keepSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 			later += time.Hour
 			return c.SlotCache.KeepSlots(ctx, lab, at.Add(later), slots)
 		}
 	}), Subtest: "Replaced"},
 	{Name: "forgets that nothing is free", Suite: badCache(func(c *brokenCache) {
-		c.read = func(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
+		c.cachedSlots = func(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
 			got, err := c.SlotCache.CachedSlots(ctx, lab, sites)
 			for site, kept := range got {
 				if len(kept.Slots) == 0 {
@@ -31,48 +31,28 @@ var brokenSlotCaches = []conformance.Broken{
 		}
 	}), Subtest: "Kept"},
 	{Name: "mixes labs", Suite: badCache(func(c *brokenCache) {
-		c.keep = func(ctx context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.keepSlots = func(ctx context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
 			return c.SlotCache.KeepSlots(ctx, "", at, slots)
 		}
-		c.read = func(ctx context.Context, _ string, sites []string) (map[string]appointment.CachedSlots, error) {
+		c.cachedSlots = func(ctx context.Context, _ string, sites []string) (map[string]appointment.CachedSlots, error) {
 			return c.SlotCache.CachedSlots(ctx, "", sites)
 		}
 	}), Subtest: "LabsAreApart"},
 	{Name: "hands out its own list", Suite: badCache(func(c *brokenCache) {
 		own := map[string]appointment.CachedSlots{}
-		c.keep = func(_ context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.keepSlots = func(_ context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
 			for site, list := range slots {
 				own[site] = appointment.CachedSlots{At: at, Slots: list}
 			}
 			return nil
 		}
-		c.read = func(context.Context, string, []string) (map[string]appointment.CachedSlots, error) { return own, nil }
+		c.cachedSlots = func(context.Context, string, []string) (map[string]appointment.CachedSlots, error) { return own, nil }
 	}), Subtest: "NobodyElsesCopy"},
 	{Name: "goes on without its caller", Suite: badCache(func(c *brokenCache) {
-		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.keepSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 			return c.SlotCache.KeepSlots(context.WithoutCancel(ctx), lab, at, slots)
 		}
 	}), Subtest: "ContextEnded"},
-}
-
-type brokenCache struct {
-	appointment.SlotCache
-	keep func(context.Context, string, time.Time, map[string][]appointment.Slot) error
-	read func(context.Context, string, []string) (map[string]appointment.CachedSlots, error)
-}
-
-func (c *brokenCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
-	if c.keep != nil {
-		return c.keep(ctx, lab, at, slots)
-	}
-	return c.SlotCache.KeepSlots(ctx, lab, at, slots)
-}
-
-func (c *brokenCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
-	if c.read != nil {
-		return c.read(ctx, lab, sites)
-	}
-	return c.SlotCache.CachedSlots(ctx, lab, sites)
 }
 
 func badCache(how func(*brokenCache)) func(*testing.T) {

@@ -17,13 +17,11 @@ import (
 
 // brokenLabTests passes on what it is not told to break.
 type brokenLabTests struct {
-	catalogue.LabTestStore
+	overriddenLabTests
 	mu     sync.Mutex
 	owners map[catalogue.LabTestID]healthlab.TeamID
 
 	insert func(context.Context, catalogue.TeamTest) error
-	update func(context.Context, healthlab.TeamID, catalogue.LabTestID, func(*catalogue.TeamTest) error) (catalogue.TeamTest, error)
-	list   func(context.Context, healthlab.TeamID, catalogue.TeamTestQuery) ([]catalogue.TeamTest, error)
 }
 
 func (b *brokenLabTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error {
@@ -36,24 +34,10 @@ func (b *brokenLabTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest
 	return b.LabTestStore.InsertLabTest(ctx, t)
 }
 
-func (b *brokenLabTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
-	if b.update != nil {
-		return b.update(ctx, team, id, change)
-	}
-	return b.LabTestStore.UpdateLabTest(ctx, team, id, change)
-}
-
-func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
-	if b.list != nil {
-		return b.list(ctx, team, q)
-	}
-	return b.LabTestStore.TeamTests(ctx, team, q)
-}
-
 func labTestMutant(name, dies string, how func(*brokenLabTests)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		cataloguetest.RunLabTestStore(t, func(testing.TB) catalogue.LabTestStore {
-			b := &brokenLabTests{LabTestStore: memory.New(nil).LabTests(), owners: map[catalogue.LabTestID]healthlab.TeamID{}}
+			b := &brokenLabTests{overriddenLabTests: overriddenLabTests{LabTestStore: memory.New(nil).LabTests()}, owners: map[catalogue.LabTestID]healthlab.TeamID{}}
 			how(b)
 			return b
 		})
@@ -63,7 +47,7 @@ func labTestMutant(name, dies string, how func(*brokenLabTests)) conformance.Bro
 var brokenLabTestStores = []conformance.Broken{
 	labTestMutant("hand out what they keep", "RoundTrip", func(b *brokenLabTests) {
 		kept := map[healthlab.TeamID][]catalogue.TeamTest{}
-		b.list = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
+		b.teamTests = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 			if kept[team] == nil {
 				kept[team], _ = b.LabTestStore.TeamTests(ctx, team, q)
 			}
@@ -85,24 +69,24 @@ var brokenLabTestStores = []conformance.Broken{
 		}
 	}),
 	labTestMutant("list the latest first", "Order", func(b *brokenLabTests) {
-		b.list = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
+		b.teamTests = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 			all, err := b.LabTestStore.TeamTests(ctx, team, q)
 			slices.Reverse(all)
 			return all, err
 		}
 	}),
 	labTestMutant("find whatever was asked for", "Asked", func(b *brokenLabTests) {
-		b.list = func(ctx context.Context, team healthlab.TeamID, _ catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
+		b.teamTests = func(ctx context.Context, team healthlab.TeamID, _ catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 			return b.LabTestStore.TeamTests(ctx, team, catalogue.TeamTestQuery{})
 		}
 	}),
 	labTestMutant("edit other teams' tests", "Update", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, _ healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
+		b.updateLabTest = func(ctx context.Context, _ healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 			return b.LabTestStore.UpdateLabTest(ctx, b.owners[id], id, change)
 		}
 	}),
 	labTestMutant("write what change refused", "Update", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
+		b.updateLabTest = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 			var own error
 			t, err := b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *catalogue.TeamTest) error {
 				own = change(t)
@@ -112,7 +96,7 @@ var brokenLabTestStores = []conformance.Broken{
 		}
 	}),
 	labTestMutant("lose updates", "NoLostUpdates", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
+		b.updateLabTest = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 			all, err := b.LabTestStore.TeamTests(ctx, team, catalogue.TeamTestQuery{})
 			i := slices.IndexFunc(all, func(t catalogue.TeamTest) bool { return t.ID == id })
 			if err != nil || i < 0 {

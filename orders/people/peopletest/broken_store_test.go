@@ -16,20 +16,11 @@ import (
 
 // brokenPersons is a store of persons with methods replaced.
 type brokenPersons struct {
-	people.Store
-	put      func(context.Context, healthlab.TeamID, healthlab.UserID, people.UserInfo) error
-	add      func(context.Context, people.Coverage) error
-	coverage func(context.Context, healthlab.TeamID, uuid.UUID) (people.Coverage, error)
-	at       func(context.Context, healthlab.TeamID, healthlab.UserID, bool, time.Time) (people.Coverage, error)
-	payors   func(context.Context, healthlab.TeamID) ([]people.KeptPayor, error)
-	teams    []healthlab.TeamID
-}
+	overriddenPersons
 
-func (b *brokenPersons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	if b.put != nil {
-		return b.put(ctx, team, user, info)
-	}
-	return b.Store.PutUserInfo(ctx, team, user, info)
+	add func(context.Context, people.Coverage) error
+
+	teams []healthlab.TeamID
 }
 
 func (b *brokenPersons) AddCoverage(ctx context.Context, c people.Coverage) error {
@@ -40,32 +31,11 @@ func (b *brokenPersons) AddCoverage(ctx context.Context, c people.Coverage) erro
 	return b.Store.AddCoverage(ctx, c)
 }
 
-func (b *brokenPersons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
-	if b.coverage != nil {
-		return b.coverage(ctx, team, id)
-	}
-	return b.Store.Coverage(ctx, team, id)
-}
-
-func (b *brokenPersons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
-	if b.at != nil {
-		return b.at(ctx, team, user, primary, at)
-	}
-	return b.Store.CoverageAt(ctx, team, user, primary, at)
-}
-
-func (b *brokenPersons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
-	if b.payors != nil {
-		return b.payors(ctx, team)
-	}
-	return b.Store.Payors(ctx, team)
-}
-
 func spoiltPersons(spoil func(*brokenPersons)) func(*testing.T) {
 	return func(t *testing.T) {
 		peopletest.RunStore(t, func(testing.TB) peopletest.StoreHarness {
 			s := memory.New(nil)
-			b := &brokenPersons{Store: s.Persons()}
+			b := &brokenPersons{overriddenPersons: overriddenPersons{Store: s.Persons()}}
 			spoil(b)
 			return peopletest.StoreHarness{Persons: b, Users: s.Users()}
 		})
@@ -75,7 +45,7 @@ func spoiltPersons(spoil func(*brokenPersons)) func(*testing.T) {
 // brokenStores are stores of persons that break one promise each.
 var brokenStores = []conformance.Broken{
 	{Name: "keeps the first demographics", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
+		b.putUserInfo = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 			if _, err := b.UserInfo(ctx, team, user); err == nil {
 				return nil
 			}
@@ -101,17 +71,17 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Coverage/OtherTeam"},
 	{Name: "asks for the latest record only", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, _ time.Time) (people.Coverage, error) {
+		b.coverageAt = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, _ time.Time) (people.Coverage, error) {
 			return b.Store.CoverageAt(ctx, team, user, primary, time.Time{})
 		}
 	}), Subtest: "Coverage/Validity"},
 	{Name: "forgets what is primary", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ bool, at time.Time) (people.Coverage, error) {
+		b.coverageAt = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ bool, at time.Time) (people.Coverage, error) {
 			return b.Store.CoverageAt(ctx, team, user, true, at)
 		}
 	}), Subtest: "Coverage/Validity"},
 	{Name: "believes a slow clock", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
+		b.coverageAt = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
 			if at.IsZero() {
 				at = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)
 			}
@@ -128,7 +98,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Payors/RoundTrip"},
 	{Name: "goes on without its caller", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
+		b.putUserInfo = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 			return b.Store.PutUserInfo(context.WithoutCancel(ctx), team, user, info)
 		}
 	}), Subtest: "ContextEnded"},
