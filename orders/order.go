@@ -1,6 +1,10 @@
 package orders
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -168,4 +172,266 @@ func (o Order) LogValue() slog.Value {
 		slog.String("team", o.TeamID.String()),
 		slog.String("status", string(o.LastEvent.Status)),
 	)
+}
+
+// OrderTransaction is one testing journey: the first order, and the redraws and
+// recreations that came out of it.
+type OrderTransaction struct {
+	ID     TransactionID     `json:"id"`
+	Status TransactionStatus `json:"status"`
+	// Orders are the members, ascending by creation time.
+	Orders []TransactionMember `json:"orders"`
+}
+
+// TransactionMember is one order as its transaction shows it.
+type TransactionMember struct {
+	ID OrderID `json:"id"`
+	// LowLevelStatus is the order's latest; null if it has none yet.
+	LowLevelStatus *LowLevel `json:"low_level_status"`
+	// LowLevelStatusCreatedAt is when it was reached.
+	LowLevelStatusCreatedAt *healthlab.Time `json:"low_level_status_created_at"`
+	Origin                  Origin          `json:"origin"`
+	// ParentID is the order that this one came out of; null for the first.
+	ParentID  *OrderID       `json:"parent_id"`
+	CreatedAt healthlab.Time `json:"created_at"`
+	UpdatedAt healthlab.Time `json:"updated_at"`
+}
+
+// NewTransaction joins members to a transaction: sorted by creation time (ties by
+// id), with the status that follows from theirs. The slice is taken over.
+func NewTransaction(id TransactionID, members []TransactionMember) OrderTransaction {
+	slices.SortFunc(members, func(a, b TransactionMember) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt.Time); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:])
+	})
+	return OrderTransaction{ID: id, Status: transactionStatus(members), Orders: members}
+}
+
+// transactionStatus: active while a member is in progress; else completed if one of them
+// has a final report; else cancelled.
+func transactionStatus(members []TransactionMember) TransactionStatus {
+	status := TransactionCancelled
+	for _, m := range members {
+		if m.LowLevelStatus == nil || !m.LowLevelStatus.Final() {
+			return TransactionActive
+		}
+		switch *m.LowLevelStatus {
+		case Completed, Corrected, RedrawAvailable:
+			status = TransactionCompleted
+		}
+	}
+	return status
+}
+
+// Member returns the order as its transaction shows it.
+func (o Order) Member() TransactionMember {
+	m := TransactionMember{
+		ID: o.ID, Origin: o.Origin, ParentID: o.Parent(), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+	}
+	if len(o.Events) > 0 {
+		low, at := o.LowLevel(), o.LastEvent.CreatedAt
+		m.LowLevelStatus, m.LowLevelStatusCreatedAt = &low, &at
+	}
+	return m
+}
+
+// Parent returns the order that this one came out of, as its own transaction says;
+// nil for the first.
+func (o Order) Parent() *OrderID {
+	for _, m := range o.OrderTransaction.Orders {
+		if m.ID == o.ID {
+			return m.ParentID
+		}
+	}
+	return nil
+}
+
+// rejoin puts the order, as it is now, into its own view of the transaction.
+func (o *Order) rejoin() {
+	me := o.Member()
+	members := slices.Clone(o.OrderTransaction.Orders)
+	if i := slices.IndexFunc(members, func(m TransactionMember) bool { return m.ID == o.ID }); i >= 0 {
+		members[i] = me
+	} else {
+		members = append(members, me)
+	}
+	o.OrderTransaction = NewTransaction(o.OrderTransaction.ID, members)
+}
+
+// TransactionDetail is a transaction as it is read on its own.
+type TransactionDetail struct {
+	ID     TransactionID             `json:"id"`
+	TeamID healthlab.TeamID          `json:"team_id"`
+	Status TransactionStatus         `json:"status"`
+	Orders []TransactionDetailMember `json:"orders"`
+}
+
+// TransactionDetailMember is a member under both names that its status has had.
+type TransactionDetailMember struct {
+	TransactionMember
+	// LastStatus equals LowLevelStatus.
+	LastStatus *LowLevel `json:"last_status"`
+	// LastStatusCreatedAt equals LowLevelStatusCreatedAt.
+	LastStatusCreatedAt *healthlab.Time `json:"last_status_created_at"`
+}
+
+// UnmarshalJSON reads either name of the status and of its time.
+func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
+	type plain TransactionDetailMember
+	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
+		return err
+	}
+	m.LowLevelStatus, m.LastStatus = cmp.Or(m.LowLevelStatus, m.LastStatus), cmp.Or(m.LastStatus, m.LowLevelStatus)
+	m.LowLevelStatusCreatedAt = cmp.Or(m.LowLevelStatusCreatedAt, m.LastStatusCreatedAt)
+	m.LastStatusCreatedAt = cmp.Or(m.LastStatusCreatedAt, m.LowLevelStatusCreatedAt)
+	return nil
+}
+
+// Detail returns the transaction as it is read on its own.
+func (t OrderTransaction) Detail(team healthlab.TeamID) TransactionDetail {
+	d := TransactionDetail{ID: t.ID, TeamID: team, Status: t.Status, Orders: []TransactionDetailMember{}}
+	for _, m := range t.Orders {
+		d.Orders = append(d.Orders, TransactionDetailMember{m, m.LowLevelStatus, m.LowLevelStatusCreatedAt})
+	}
+	return d
+}
+
+// IsZero reports whether the id is the zero value.
+func (id TransactionID) IsZero() bool { return id.UUID == uuid.Nil }
+
+// Details is what only orders of one collection method have. In JSON it is
+// {"type": …, "data": …}; exactly the field that belongs to Type is set.
+type Details struct {
+	// Type is the collection method of the order.
+	Type    catalogue.CollectionMethod
+	Testkit *TestkitDetails
+	WalkIn  *VisitDetails
+	AtHome  *VisitDetails
+	OnSite  *OnSiteDetails
+	// Raw is the data of a type that we do not know.
+	Raw json.RawMessage
+}
+
+// TestkitDetails is the data of a testkit order.
+type TestkitDetails struct {
+	// ID is that of this record, not of the order.
+	ID uuid.UUID `json:"id"`
+	// Shipment is null until there is one.
+	Shipment  *Shipment      `json:"shipment"`
+	CreatedAt healthlab.Time `json:"created_at"`
+	UpdatedAt healthlab.Time `json:"updated_at"`
+}
+
+// VisitDetails is the data of a walk-in or at-home order.
+type VisitDetails struct {
+	// ID is that of this record, not of the order.
+	ID uuid.UUID `json:"id"`
+	// AppointmentID is the active appointment, or null.
+	AppointmentID *uuid.UUID     `json:"appointment_id"`
+	CreatedAt     healthlab.Time `json:"created_at"`
+	UpdatedAt     healthlab.Time `json:"updated_at"`
+}
+
+// OnSiteDetails is the data of an order whose sample the team draws itself.
+type OnSiteDetails struct {
+	// ID is that of this record, not of the order.
+	ID        uuid.UUID      `json:"id"`
+	CreatedAt healthlab.Time `json:"created_at"`
+	UpdatedAt healthlab.Time `json:"updated_at"`
+}
+
+// Shipment is a kit's way to the patient and the sample's way to the lab. Tracking is
+// null until a carrier has it.
+type Shipment struct {
+	ID                     uuid.UUID      `json:"id"`
+	OutboundTrackingNumber *string        `json:"outbound_tracking_number"`
+	OutboundTrackingURL    *string        `json:"outbound_tracking_url"`
+	InboundTrackingNumber  *string        `json:"inbound_tracking_number"`
+	InboundTrackingURL     *string        `json:"inbound_tracking_url"`
+	OutboundCourier        *string        `json:"outbound_courier"`
+	InboundCourier         *string        `json:"inbound_courier"`
+	Notes                  *string        `json:"notes"`
+	CreatedAt              healthlab.Time `json:"created_at"`
+	UpdatedAt              healthlab.Time `json:"updated_at"`
+}
+
+// NewDetails returns the details of a new order. A kit gets its shipment at once,
+// without tracking; id names the record, shipment the shipment.
+func NewDetails(m catalogue.CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
+	d := Details{Type: m}
+	switch m {
+	case catalogue.Testkit:
+		d.Testkit = &TestkitDetails{
+			ID: id, Shipment: &Shipment{ID: shipment, CreatedAt: at, UpdatedAt: at}, CreatedAt: at, UpdatedAt: at,
+		}
+	case catalogue.WalkInTest:
+		d.WalkIn = &VisitDetails{ID: id, CreatedAt: at, UpdatedAt: at}
+	case catalogue.AtHomePhlebotomy:
+		d.AtHome = &VisitDetails{ID: id, CreatedAt: at, UpdatedAt: at}
+	case catalogue.OnSiteCollection:
+		d.OnSite = &OnSiteDetails{ID: id, CreatedAt: at, UpdatedAt: at}
+	}
+	return d
+}
+
+// MarshalJSON writes the type and its data.
+func (d Details) MarshalJSON() ([]byte, error) {
+	var data any
+	switch d.Type {
+	case catalogue.Testkit:
+		data = d.Testkit
+	case catalogue.WalkInTest:
+		data = d.WalkIn
+	case catalogue.AtHomePhlebotomy:
+		data = d.AtHome
+	case catalogue.OnSiteCollection:
+		data = d.OnSite
+	default:
+		if len(d.Raw) > 0 {
+			data = d.Raw
+		}
+	}
+	return json.Marshal(struct {
+		Type catalogue.CollectionMethod `json:"type"`
+		Data any                        `json:"data"`
+	}{d.Type, data})
+}
+
+// UnmarshalJSON reads the type and its data; data of a type that we do not know is
+// kept as it is.
+func (d *Details) UnmarshalJSON(b []byte) error {
+	var raw struct {
+		Type catalogue.CollectionMethod `json:"type"`
+		Data json.RawMessage            `json:"data"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*d = Details{Type: raw.Type}
+	var err error
+	switch raw.Type {
+	case catalogue.Testkit:
+		err = unmarshalPart(raw.Data, &d.Testkit)
+	case catalogue.WalkInTest:
+		err = unmarshalPart(raw.Data, &d.WalkIn)
+	case catalogue.AtHomePhlebotomy:
+		err = unmarshalPart(raw.Data, &d.AtHome)
+	case catalogue.OnSiteCollection:
+		err = unmarshalPart(raw.Data, &d.OnSite)
+	default:
+		d.Raw = raw.Data
+	}
+	if err != nil {
+		return fmt.Errorf("details: %w", err)
+	}
+	return nil
+}
+
+func unmarshalPart(b []byte, into any) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return json.Unmarshal(b, into)
 }

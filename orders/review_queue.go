@@ -202,3 +202,61 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
 	return nil
 }
+
+// Operations is the desk of those who run the service, for results that teams handed to
+// them, and for those of teams that do not review: [Settings].UnmatchedResults says who
+// does. No operation of the API leads here: it is the host's. A decision has the effects
+// that the team's own would have; the team hears of the review if it could read the
+// result, and of its orders in any case.
+//
+// It is safe for concurrent use.
+type Operations struct{ s *Service }
+
+// Operations returns the desk.
+func (s *Service) Operations() Operations { return Operations{s} }
+
+func (d Operations) store() (ReviewStore, error) {
+	if d.s.opts.Reviews == nil {
+		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on")
+	}
+	return d.s.opts.Reviews, nil
+}
+
+// Waiting returns a page of a team's results that wait for operations. The query's
+// status and Escalated count for nothing. Faults as [Reviews.List].
+func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
+	store, err := d.store()
+	if err != nil {
+		return UnmatchedPage{}, err
+	}
+	q.Status, q.Escalated = MatchPendingOps, false
+	if q, err = q.Normal(); err != nil {
+		return UnmatchedPage{}, err
+	}
+	return d.s.page(ctx, store, q, MatchPendingOps)
+}
+
+// Accept gives a result that waits for operations to an order, as
+// [Reviews.Accept] does, with the same faults.
+func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+	store, err := d.store()
+	if err != nil {
+		return Order{}, err
+	}
+	return d.s.acceptAs(ctx, store, team, id, req, MatchPendingOps)
+}
+
+// Reject decides that a result that waits for operations belongs to no order. A note replaces
+// the team's. NotFound if the team has none of this id that waits for operations;
+// Invalid for a note that is too long.
+func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
+	store, err := d.store()
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	req := ResolveRequest{Action: ReviewReject, Note: note}
+	if err := req.Check(); err != nil {
+		return UnmatchedResult{}, fmt.Errorf("reject unmatched result: %w", err)
+	}
+	return d.s.resolve(ctx, store, team, id, req, MatchPendingOps)
+}
