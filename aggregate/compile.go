@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -116,11 +117,11 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 		c.r.tooMany(limits.GroupBy, c.at.at("group_by"))
 		return
 	}
-	var where cond
+	var where condition.Cond
 	if q.Where != "" {
-		var fault *whereFault
-		if where, fault = parseWhere(q.Where); fault != nil {
-			c.r.problems = append(c.r.problems, fault.problem(c.at.at("where")))
+		var fault *condition.Fault
+		if where, fault = condition.Parse(q.Where); fault != nil {
+			c.r.problems = append(c.r.problems, fault.Problem(c.at.at("where")))
 			where = nil
 		}
 	}
@@ -144,9 +145,9 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 	c.checkAlign()
 }
 
-func (c *compiler) whereFaults(faults []*whereFault, p path) {
+func (c *compiler) whereFaults(faults []*condition.Fault, p path) {
 	for _, f := range faults {
-		c.r.problems = append(c.r.problems, f.problem(p))
+		c.r.problems = append(c.r.problems, f.Problem(p))
 	}
 }
 
@@ -216,7 +217,7 @@ func (m *mentions) expr(e Expr, p path) {
 
 // findTable finds the one table that the query is about, and the resources of its
 // samples.
-func (c *compiler) findTable(where cond) bool {
+func (c *compiler) findTable(where condition.Cond) bool {
 	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
 		m.expr(e, c.at.at("select", i))
@@ -240,8 +241,8 @@ func (c *compiler) findTable(where cond) bool {
 	if !c.plan.sampleTable() {
 		return true
 	}
-	eachColumn(where, func(o operand) {
-		if r := sampleResource(o.table); o.two && r != nil {
+	eachColumn(where, func(o condition.Operand) {
+		if r := sampleResource(o.Table); o.Two && r != nil {
 			m.resources[r.Slug] = r
 		}
 	})
@@ -259,30 +260,30 @@ func (c *compiler) findTable(where cond) bool {
 }
 
 // eachColumn visits the columns that a condition names.
-func eachColumn(n cond, visit func(operand)) {
-	one := func(o operand) {
-		if o.kind == 'c' {
+func eachColumn(n condition.Cond, visit func(condition.Operand)) {
+	one := func(o condition.Operand) {
+		if o.Kind == 'c' {
 			visit(o)
 		}
 	}
 	switch n := n.(type) {
-	case andCond:
-		eachColumn(n.left, visit)
-		eachColumn(n.right, visit)
-	case orCond:
-		eachColumn(n.left, visit)
-		eachColumn(n.right, visit)
-	case notCond:
-		eachColumn(n.of, visit)
-	case compareCond:
-		one(n.left)
-		one(n.right)
-	case nullCond:
-		one(n.of)
-	case inCond:
-		one(n.of)
-	case boolCond:
-		one(n.of)
+	case condition.And:
+		eachColumn(n.Left, visit)
+		eachColumn(n.Right, visit)
+	case condition.Or:
+		eachColumn(n.Left, visit)
+		eachColumn(n.Right, visit)
+	case condition.Not:
+		eachColumn(n.Of, visit)
+	case condition.Compare:
+		one(n.Left)
+		one(n.Right)
+	case condition.Null:
+		one(n.Of)
+	case condition.In:
+		one(n.Of)
+	case condition.Bool:
+		one(n.Of)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
 
 // decode reads a request. What could not be read has left a problem.
@@ -141,7 +142,7 @@ func (r *reader) where(n *node, p path) string {
 	s, ok := r.text(n, p)
 	if ok && s == "" {
 		r.problems = append(r.problems, healthlab.Problem{
-			Path: p, Code: codeSyntax, Msg: "is empty", Context: map[string]any{"offset": 0},
+			Path: p, Code: condition.CodeSyntax, Msg: "is empty", Context: map[string]any{"offset": 0},
 		})
 	}
 	return s

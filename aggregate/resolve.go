@@ -3,6 +3,7 @@ package aggregate
 import (
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -80,60 +81,60 @@ func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 }
 
 // whereName finds what a name in the condition stands for.
-func (c *compiler) whereName(o operand) (int, Type, *whereFault) {
+func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) {
 	t := c.plan.table
-	use := func(col column) (int, Type, *whereFault) {
+	use := func(col column) (int, Type, *condition.Fault) {
 		if col.typ == typeList {
-			return 0, "", &whereFault{code: codeMismatch, msg: "is a list"}
+			return 0, "", &condition.Fault{Code: codeMismatch, Msg: "is a list"}
 		}
 		return c.slot(col), col.typ, nil
 	}
-	missing := func(known []string, name string) (int, Type, *whereFault) {
-		return 0, "", &whereFault{code: codeColumn, msg: "is not a column", near: nearest(name, known)}
+	missing := func(known []string, name string) (int, Type, *condition.Fault) {
+		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: nearest(name, known)}
 	}
 	if t.name == samplesTable {
-		if o.two {
-			r := sampleResource(o.table)
+		if o.Two {
+			r := sampleResource(o.Table)
 			if r == nil {
-				return missing(sampleResourceNames(), o.table)
+				return missing(sampleResourceNames(), o.Table)
 			}
-			col, ok := sampleColumn(r, o.text)
+			col, ok := sampleColumn(r, o.Text)
 			if !ok {
-				return missing(sampleColumnNames(r), o.text)
+				return missing(sampleColumnNames(r), o.Text)
 			}
 			return use(col)
 		}
-		if col := t.find(o.text); col != nil {
+		if col := t.find(o.Text); col != nil {
 			return use(*col)
 		}
-		if o.text == "index" {
+		if o.Text == "index" {
 			return use(t.index())
 		}
 		if r := c.onlyResource(); r != nil {
-			if col, ok := sampleColumn(r, o.text); ok {
+			if col, ok := sampleColumn(r, o.Text); ok {
 				return use(col)
 			}
-			return missing(append(sampleColumnNames(r), "index"), o.text)
+			return missing(append(sampleColumnNames(r), "index"), o.Text)
 		}
-		return missing(append(slices.Clone(sourceNames), "index"), o.text)
+		return missing(append(slices.Clone(sourceNames), "index"), o.Text)
 	}
-	if o.two && tableName(o.table) != t.name {
-		return missing([]string{t.name}, o.table)
+	if o.Two && tableName(o.Table) != t.name {
+		return missing([]string{t.name}, o.Table)
 	}
-	if col := t.find(o.text); col != nil {
+	if col := t.find(o.Text); col != nil {
 		return use(*col)
 	}
 	known := t.names()
 	if t.name == "sleep" {
-		if contains(macroNames, o.text) {
-			return use(macroColumn(o.text))
+		if contains(macroNames, o.Text) {
+			return use(macroColumn(o.Text))
 		}
 		known = append(known, macroNames...)
 	}
-	if o.text == "index" {
+	if o.Text == "index" {
 		return use(t.index())
 	}
-	return missing(append(known, "index"), o.text)
+	return missing(append(known, "index"), o.Text)
 }
 
 // onlyResource returns the resource that select and group_by name, if it is one.

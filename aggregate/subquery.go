@@ -3,6 +3,7 @@ package aggregate
 import (
 	"strconv"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -66,19 +67,19 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 
 // elementWhere reads the condition on the elements of a list.
 func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub *subplan, p path) bool {
-	n, fault := parseWhere(text)
+	n, fault := condition.Parse(text)
 	if fault != nil {
 		c.bad = true
-		c.r.problems = append(c.r.problems, fault.problem(p))
+		c.r.problems = append(c.r.problems, fault.Problem(p))
 		return false
 	}
-	ch := checker{names: func(o operand) (int, Type, *whereFault) {
-		k := fieldOf(fields, o.text)
-		if fields[0].Name == "" && o.text == "element" {
+	ch := checker{names: func(o condition.Operand) (int, Type, *condition.Fault) {
+		k := fieldOf(fields, o.Text)
+		if fields[0].Name == "" && o.Text == "element" {
 			k = 0
 		}
-		if k < 0 || o.two {
-			return 0, "", &whereFault{code: codeColumn, msg: "is not a field of the elements", near: nearest(o.text, fieldNames(fields))}
+		if k < 0 || o.Two {
+			return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a field of the elements", Near: nearest(o.Text, fieldNames(fields))}
 		}
 		return k, fields[k].Type, nil
 	}}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
 
 func TestWhereIsReadAsItBinds(t *testing.T) {
@@ -113,76 +114,76 @@ func TestThreeValues(t *testing.T) {
 }
 
 // drawCond makes a random condition.
-func drawCond(t *rapid.T, depth int) cond {
-	name := func() operand {
-		o := operand{kind: 'c', text: rapid.SampledFrom([]string{"a", "value", "odd name", "NOT", "in", "x1"}).Draw(t, "name")}
+func drawCond(t *rapid.T, depth int) condition.Cond {
+	name := func() condition.Operand {
+		o := condition.Operand{Kind: 'c', Text: rapid.SampledFrom([]string{"a", "value", "odd name", "NOT", "in", "x1"}).Draw(t, "name")}
 		if rapid.Bool().Draw(t, "two") {
-			o.two, o.table = true, rapid.SampledFrom([]string{"sleep", "a b"}).Draw(t, "table")
+			o.Two, o.Table = true, rapid.SampledFrom([]string{"sleep", "a b"}).Draw(t, "table")
 		}
 		return o
 	}
-	literal := func() operand {
+	literal := func() condition.Operand {
 		switch rapid.IntRange(0, 2).Draw(t, "literal") {
 		case 0:
-			return operand{kind: 's', text: rapid.StringMatching(`[a-z' "\\]{0,6}`).Draw(t, "text")}
+			return condition.Operand{Kind: 's', Text: rapid.StringMatching(`[a-z' "\\]{0,6}`).Draw(t, "text")}
 		case 1:
-			return operand{kind: 'n', text: rapid.StringMatching(`[+-]?[0-9]{1,4}(\.[0-9]{0,3})?([eE][+-]?[0-9])?`).Draw(t, "number")}
+			return condition.Operand{Kind: 'n', Text: rapid.StringMatching(`[+-]?[0-9]{1,4}(\.[0-9]{0,3})?([eE][+-]?[0-9])?`).Draw(t, "number")}
 		default:
-			return operand{kind: 'b', yes: rapid.Bool().Draw(t, "yes")}
+			return condition.Operand{Kind: 'b', Yes: rapid.Bool().Draw(t, "yes")}
 		}
 	}
 	if depth > 0 {
 		switch rapid.IntRange(0, 4).Draw(t, "node") {
 		case 0:
-			return andCond{drawCond(t, depth-1), drawCond(t, depth-1)}
+			return condition.And{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
 		case 1:
-			return orCond{drawCond(t, depth-1), drawCond(t, depth-1)}
+			return condition.Or{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
 		case 2:
-			return notCond{drawCond(t, depth-1)}
+			return condition.Not{Of: drawCond(t, depth-1)}
 		}
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "leaf") {
 	case 0:
-		return nullCond{name(), rapid.Bool().Draw(t, "not")}
+		return condition.Null{Of: name(), Not: rapid.Bool().Draw(t, "not")}
 	case 1:
-		c := inCond{of: name(), not: rapid.Bool().Draw(t, "not")}
+		c := condition.In{Of: name(), Not: rapid.Bool().Draw(t, "not")}
 		for range rapid.IntRange(1, 3).Draw(t, "n") {
-			c.list = append(c.list, literal())
+			c.List = append(c.List, literal())
 		}
 		return c
 	case 2:
-		return boolCond{name()}
+		return condition.Bool{Of: name()}
 	default:
 		op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
-		return compareCond{op, name(), literal()}
+		return condition.Compare{Op: op, Left: name(), Right: literal()}
 	}
 }
 
 // unplaced removes the offsets of a condition.
-func unplaced(n cond) cond {
+func unplaced(n condition.Cond) condition.Cond {
 	switch n := n.(type) {
-	case andCond:
-		return andCond{unplaced(n.left), unplaced(n.right)}
-	case orCond:
-		return orCond{unplaced(n.left), unplaced(n.right)}
-	case notCond:
-		return notCond{unplaced(n.of)}
-	case compareCond:
-		n.left.at, n.right.at = 0, 0
+	case condition.And:
+		return condition.And{Left: unplaced(n.Left), Right: unplaced(n.Right)}
+	case condition.Or:
+		return condition.Or{Left: unplaced(n.Left), Right: unplaced(n.Right)}
+	case condition.Not:
+		return condition.Not{Of: unplaced(n.Of)}
+	case condition.Compare:
+		n.Left.At, n.Right.At = 0, 0
 		return n
-	case nullCond:
-		n.of.at = 0
+	case condition.Null:
+		n.Of.At = 0
 		return n
-	case inCond:
-		n.of.at = 0
-		list := append([]operand(nil), n.list...)
+	case condition.In:
+		n.Of.At = 0
+		list := append([]condition.Operand(nil), n.List...)
 		for i := range list {
-			list[i].at = 0
+			list[i].At = 0
 		}
-		n.list = list
+		n.List = list
 		return n
-	case boolCond:
-		n.of.at = 0
+	case condition.Bool:
+		n.Of.At = 0
 		return n
 	}
 	return n
@@ -191,8 +192,8 @@ func unplaced(n cond) cond {
 func TestPrintedConditionsAreTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCond(t, 5)
-		text := string(c.spell(nil, 0))
-		again, fault := parseWhere(text)
+		text := condition.Spell(c)
+		again, fault := condition.Parse(text)
 		require.Nil(t, fault, text)
 		require.Equal(t, c, unplaced(again), text)
 	})
@@ -214,7 +215,7 @@ func FuzzWhere(f *testing.F) {
 		again, err := ParseWhere(printed)
 		if err != nil {
 			// Only what is longer in print may not be read back.
-			require.Greater(t, len(printed), maxWhere)
+			require.Greater(t, len(printed), condition.MaxLength)
 			return
 		}
 		require.Equal(t, printed, again.String())

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
 
 // names finds what a name in a condition stands for.
-type names func(o operand) (slot int, typ Type, fault *whereFault)
+type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 
 // checker turns a parsed condition into a filter and gathers its faults.
 type checker struct {
 	names  names
-	faults []*whereFault
+	faults []*condition.Fault
 }
 
 const (
@@ -23,34 +24,34 @@ const (
 )
 
 func (c *checker) fail(code, msg string, at int) {
-	c.faults = append(c.faults, &whereFault{code: code, msg: msg, at: at})
+	c.faults = append(c.faults, &condition.Fault{Code: code, Msg: msg, At: at})
 }
 
-func (c *checker) filter(n cond) filter {
+func (c *checker) filter(n condition.Cond) filter {
 	switch n := n.(type) {
-	case andCond:
-		return andFilter{c.filter(n.left), c.filter(n.right)}
-	case orCond:
-		return orFilter{c.filter(n.left), c.filter(n.right)}
-	case notCond:
-		return notFilter{c.filter(n.of)}
-	case compareCond:
+	case condition.And:
+		return andFilter{c.filter(n.Left), c.filter(n.Right)}
+	case condition.Or:
+		return orFilter{c.filter(n.Left), c.filter(n.Right)}
+	case condition.Not:
+		return notFilter{c.filter(n.Of)}
+	case condition.Compare:
 		return c.compare(n)
-	case nullCond:
+	case condition.Null:
 		slot := -1
-		if n.of.kind == 'c' {
-			slot, _, _ = c.column(n.of)
+		if n.Of.Kind == 'c' {
+			slot, _, _ = c.column(n.Of)
 		}
-		return nullFilter{slot, n.not}
-	case inCond:
+		return nullFilter{slot, n.Not}
+	case condition.In:
 		return c.in(n)
-	case boolCond:
-		if n.of.kind == 'b' {
-			return boolFilter{-1, n.of.yes}
+	case condition.Bool:
+		if n.Of.Kind == 'b' {
+			return boolFilter{-1, n.Of.Yes}
 		}
-		slot, typ, ok := c.column(n.of)
+		slot, typ, ok := c.column(n.Of)
 		if ok && typ != typeBool {
-			c.fail(codeMismatch, "stands alone and is not a boolean", n.of.at)
+			c.fail(codeMismatch, "stands alone and is not a boolean", n.Of.At)
 		}
 		return boolFilter{slot: slot}
 	default:
@@ -58,25 +59,25 @@ func (c *checker) filter(n cond) filter {
 	}
 }
 
-func (c *checker) column(o operand) (slot int, typ Type, ok bool) {
+func (c *checker) column(o condition.Operand) (slot int, typ Type, ok bool) {
 	slot, typ, fault := c.names(o)
 	if fault != nil {
-		fault.at = o.at
+		fault.At = o.At
 		c.faults = append(c.faults, fault)
 		return 0, "", false
 	}
 	return slot, typ, true
 }
 
-func (c *checker) compare(n compareCond) filter {
-	out := compareFilter{op: n.op, left: value{slot: -1}, right: value{slot: -1}}
+func (c *checker) compare(n condition.Compare) filter {
+	out := compareFilter{op: n.Op, left: value{slot: -1}, right: value{slot: -1}}
 	var types [2]Type
 	ok := true
 	for i, side := range [...]struct {
-		o operand
+		o condition.Operand
 		v *value
-	}{{n.left, &out.left}, {n.right, &out.right}} {
-		if side.o.kind == 'c' {
+	}{{n.Left, &out.left}, {n.Right, &out.right}} {
+		if side.o.Kind == 'c' {
 			var is bool
 			side.v.slot, types[i], is = c.column(side.o)
 			ok = ok && is
@@ -86,18 +87,18 @@ func (c *checker) compare(n compareCond) filter {
 		return out
 	}
 	switch {
-	case n.right.kind != 'c':
-		out.class, ok = c.literal(types[0], n.right, &out.right)
-	case n.left.kind != 'c':
-		out.class, ok = c.literal(types[1], n.left, &out.left)
+	case n.Right.Kind != 'c':
+		out.class, ok = c.literal(types[0], n.Right, &out.right)
+	case n.Left.Kind != 'c':
+		out.class, ok = c.literal(types[1], n.Left, &out.left)
 	default:
 		if out.class = classOf(types[0], types[1]); out.class == classNone {
-			c.fail(codeMismatch, "compares values of different types", n.left.at)
+			c.fail(codeMismatch, "compares values of different types", n.Left.At)
 			ok = false
 		}
 	}
-	if ok && out.class == classBool && n.op != "=" && n.op != "!=" {
-		c.fail(codeMismatch, "booleans are only equal or not", n.left.at)
+	if ok && out.class == classBool && n.Op != "=" && n.Op != "!=" {
+		c.fail(codeMismatch, "booleans are only equal or not", n.Left.At)
 	}
 	return out
 }
@@ -128,48 +129,48 @@ func classOf(a, b Type) class {
 }
 
 // literal reads a literal as a value that a column of type t can be compared with.
-func (c *checker) literal(t Type, o operand, v *value) (class, bool) {
+func (c *checker) literal(t Type, o condition.Operand, v *value) (class, bool) {
 	mismatch := func() (class, bool) {
-		c.fail(codeMismatch, "is not of the type of the column", o.at)
+		c.fail(codeMismatch, "is not of the type of the column", o.At)
 		return classNone, false
 	}
 	switch t {
 	case typeInt, typeFloat:
-		if o.kind != 'n' {
+		if o.Kind != 'n' {
 			return mismatch()
 		}
-		x, err := strconv.ParseFloat(o.text, 64)
+		x, err := strconv.ParseFloat(o.Text, 64)
 		if err != nil {
-			c.fail(codeLiteral, "is not a number that can be", o.at)
+			c.fail(codeLiteral, "is not a number that can be", o.At)
 			return classNone, false
 		}
 		v.num = x
-		if i, err := strconv.ParseInt(o.text, 10, 64); t == typeInt && err == nil {
+		if i, err := strconv.ParseInt(o.Text, 10, 64); t == typeInt && err == nil {
 			v.int = i
 			return classInt, true
 		}
 		return classNumber, true
 	case typeText:
-		if o.kind != 's' {
+		if o.Kind != 's' {
 			return mismatch()
 		}
-		v.text = o.text
+		v.text = o.Text
 		return classText, true
 	case typeBool:
-		if o.kind != 'b' {
+		if o.Kind != 'b' {
 			return mismatch()
 		}
-		if o.yes {
+		if o.Yes {
 			v.int = 1
 		}
 		return classBool, true
 	case typeTime, typeInstant, typeDate:
-		if o.kind != 's' {
+		if o.Kind != 's' {
 			return mismatch()
 		}
-		i, ok := timeLiteral(o.text, t)
+		i, ok := timeLiteral(o.Text, t)
 		if !ok {
-			c.fail(codeLiteral, "is not a date or time of the kind that the column has", o.at)
+			c.fail(codeLiteral, "is not a date or time of the kind that the column has", o.At)
 			return classNone, false
 		}
 		v.int = i
@@ -201,14 +202,14 @@ func timeLiteral(s string, t Type) (int64, bool) {
 	return at.UnixMicro(), true
 }
 
-func (c *checker) in(n inCond) filter {
-	slot, typ, ok := c.column(n.of)
-	out := inFilter{slot: slot, not: n.not}
+func (c *checker) in(n condition.In) filter {
+	slot, typ, ok := c.column(n.Of)
+	out := inFilter{slot: slot, not: n.Not}
 	if !ok {
 		return out
 	}
 	number := false
-	for _, o := range n.list {
+	for _, o := range n.List {
 		v := value{slot: -1}
 		cl, ok := c.literal(typ, o, &v)
 		if !ok {

@@ -1,32 +1,36 @@
-package aggregate
+package condition
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Bounds of a condition.
-const (
-	maxWhere   = 4096
-	maxNesting = 64
-)
+// MaxLength is the greatest length of a condition, in bytes.
+const MaxLength = 4096
 
-const codeSyntax = "where_syntax"
+// maxNesting bounds how deeply conditions are nested.
+const maxNesting = 64
 
-// whereFault is what is wrong with a condition, and where.
-type whereFault struct {
-	code, msg string
-	at        int
-	near      string
+// CodeSyntax is the code of a condition that cannot be read.
+const CodeSyntax = "where_syntax"
+
+// Fault is what is wrong with a condition.
+type Fault struct {
+	Code, Msg string
+	// At is the offset in the text, in bytes.
+	At int
+	// Near is the nearest known name to an unknown one; empty for none.
+	Near string
 }
 
-// problem puts the fault under a path.
-func (f *whereFault) problem(p path) healthlab.Problem {
-	out := healthlab.Problem{Path: p, Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.at}}
-	if f.near != "" {
-		out.Msg += "; did you mean " + f.near + "?"
-		out.Context["did_you_mean"] = f.near
+// Problem puts the fault under a path.
+func (f *Fault) Problem(p []any) healthlab.Problem {
+	out := healthlab.Problem{Path: p, Code: f.Code, Msg: f.Msg, Context: map[string]any{"offset": f.At}}
+	if f.Near != "" {
+		out.Msg += "; did you mean " + f.Near + "?"
+		out.Context["did_you_mean"] = f.Near
 	}
 	return out
 }
@@ -45,26 +49,27 @@ var (
 
 func isKeyword(s string) bool {
 	u := strings.ToUpper(s)
-	return contains(keywords, u) || contains(reserved, u)
+	return slices.Contains(keywords, u) || slices.Contains(reserved, u)
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// whereParser reads a condition by descent. The first fault ends it.
-type whereParser struct {
+// parser reads a condition by descent. The first fault ends it.
+type parser struct {
 	text  string
 	pos   int
 	next  token
 	depth int
-	fault *whereFault
+	fault *Fault
 }
 
-func parseWhere(text string) (cond, *whereFault) {
-	if len(text) > maxWhere {
-		return nil, &whereFault{code: codeSyntax, msg: "is longer than 4096 bytes", at: maxWhere}
+// Parse reads a condition, without asking whether its columns exist.
+func Parse(text string) (Cond, *Fault) {
+	if len(text) > MaxLength {
+		return nil, &Fault{Code: CodeSyntax, Msg: "is longer than 4096 bytes", At: MaxLength}
 	}
-	p := &whereParser{text: text}
+	p := &parser{text: text}
 	p.advance()
 	if p.fault == nil && p.next.kind == 'e' {
 		p.fail("is empty")
@@ -79,18 +84,18 @@ func parseWhere(text string) (cond, *whereFault) {
 	return c, nil
 }
 
-func (p *whereParser) fail(msg string) { p.failAt(msg, p.next.at) }
+func (p *parser) fail(msg string) { p.failAt(msg, p.next.at) }
 
-func (p *whereParser) failAt(msg string, at int) {
+func (p *parser) failAt(msg string, at int) {
 	if p.fault == nil {
-		p.fault = &whereFault{code: codeSyntax, msg: msg, at: at}
+		p.fault = &Fault{Code: CodeSyntax, Msg: msg, At: at}
 	}
 	p.next = token{kind: 'e', at: at}
 	p.pos = len(p.text)
 }
 
 // advance reads the next token.
-func (p *whereParser) advance() {
+func (p *parser) advance() {
 	for p.pos < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.pos]) >= 0 {
 		p.pos++
 	}
@@ -134,7 +139,7 @@ func (p *whereParser) advance() {
 	}
 }
 
-func (p *whereParser) stringToken(at int) {
+func (p *parser) stringToken(at int) {
 	var b strings.Builder
 	for i := at + 1; i < len(p.text); i++ {
 		if p.text[i] != '\'' {
@@ -153,7 +158,7 @@ func (p *whereParser) stringToken(at int) {
 	p.failAt("has a string that does not end", at)
 }
 
-func (p *whereParser) numberToken(at int) {
+func (p *parser) numberToken(at int) {
 	i := at
 	digits := func() (n int) {
 		for i < len(p.text) && isDigit(p.text[i]) {
@@ -193,7 +198,7 @@ func (p *whereParser) numberToken(at int) {
 }
 
 // word takes a keyword if it is next.
-func (p *whereParser) word(w string) bool {
+func (p *parser) word(w string) bool {
 	if p.next.kind != 'w' || !strings.EqualFold(p.next.text, w) {
 		return false
 	}
@@ -202,7 +207,7 @@ func (p *whereParser) word(w string) bool {
 }
 
 // mark takes an operator or a mark if it is next.
-func (p *whereParser) mark(m string) bool {
+func (p *parser) mark(m string) bool {
 	if p.next.kind != 'o' || p.next.text != m {
 		return false
 	}
@@ -210,23 +215,23 @@ func (p *whereParser) mark(m string) bool {
 	return true
 }
 
-func (p *whereParser) or() cond {
+func (p *parser) or() Cond {
 	left := p.and()
 	for p.fault == nil && p.word("OR") {
-		left = orCond{left, p.and()}
+		left = Or{left, p.and()}
 	}
 	return left
 }
 
-func (p *whereParser) and() cond {
+func (p *parser) and() Cond {
 	left := p.not()
 	for p.fault == nil && p.word("AND") {
-		left = andCond{left, p.not()}
+		left = And{left, p.not()}
 	}
 	return left
 }
 
-func (p *whereParser) not() cond {
+func (p *parser) not() Cond {
 	if p.fault != nil {
 		return nil
 	}
@@ -234,7 +239,7 @@ func (p *whereParser) not() cond {
 	switch {
 	case p.word("NOT"):
 		defer p.nest(at)()
-		return notCond{p.not()}
+		return Not{p.not()}
 	case p.mark("("):
 		defer p.nest(at)()
 		c := p.or()
@@ -248,7 +253,7 @@ func (p *whereParser) not() cond {
 }
 
 // nest goes one level down, and back with what it returns.
-func (p *whereParser) nest(at int) func() {
+func (p *parser) nest(at int) func() {
 	p.depth++
 	if p.depth > maxNesting {
 		p.failAt("is nested deeper than 64 levels", at)
@@ -256,7 +261,7 @@ func (p *whereParser) nest(at int) func() {
 	return func() { p.depth-- }
 }
 
-func (p *whereParser) predicate() cond {
+func (p *parser) predicate() Cond {
 	left, ok := p.operand()
 	if !ok {
 		return nil
@@ -266,7 +271,7 @@ func (p *whereParser) predicate() cond {
 		if !p.word("NULL") {
 			p.fail("needs NULL here")
 		}
-		return nullCond{left, not}
+		return Null{left, not}
 	}
 	not := p.word("NOT")
 	if p.word("IN") {
@@ -276,45 +281,45 @@ func (p *whereParser) predicate() cond {
 		p.fail("needs IN here")
 		return nil
 	}
-	if p.next.kind == 'o' && contains([]string{"=", "!=", "<", "<=", ">", ">="}, p.next.text) {
+	if p.next.kind == 'o' && slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, p.next.text) {
 		op := p.next.text
 		p.advance()
 		right, ok := p.operand()
 		if !ok {
 			return nil
 		}
-		if left.kind != 'c' && right.kind != 'c' {
-			p.failAt("compares no column", left.at)
+		if left.Kind != 'c' && right.Kind != 'c' {
+			p.failAt("compares no column", left.At)
 		}
-		return compareCond{op, left, right}
+		return Compare{op, left, right}
 	}
-	if left.kind != 'c' && left.kind != 'b' {
+	if left.Kind != 'c' && left.Kind != 'b' {
 		p.fail("needs a comparison here")
 		return nil
 	}
-	return boolCond{left}
+	return Bool{left}
 }
 
-func (p *whereParser) in(left operand, not bool) cond {
-	if left.kind != 'c' {
-		p.failAt("compares no column", left.at)
+func (p *parser) in(left Operand, not bool) Cond {
+	if left.Kind != 'c' {
+		p.failAt("compares no column", left.At)
 		return nil
 	}
 	if !p.mark("(") {
 		p.fail("needs an opening parenthesis here")
 		return nil
 	}
-	c := inCond{of: left, not: not}
+	c := In{Of: left, Not: not}
 	for p.fault == nil {
 		o, ok := p.operand()
 		if !ok {
 			return nil
 		}
-		if o.kind == 'c' {
-			p.failAt("has a column where a literal belongs", o.at)
+		if o.Kind == 'c' {
+			p.failAt("has a column where a literal belongs", o.At)
 			return nil
 		}
-		c.list = append(c.list, o)
+		c.List = append(c.List, o)
 		if !p.mark(",") {
 			break
 		}
@@ -325,16 +330,16 @@ func (p *whereParser) in(left operand, not bool) cond {
 	return c
 }
 
-// operand reads a column or a literal.
-func (p *whereParser) operand() (operand, bool) {
+// Operand reads a column or a literal.
+func (p *parser) operand() (Operand, bool) {
 	if p.fault != nil {
-		return operand{}, false
+		return Operand{}, false
 	}
 	t := p.next
-	o := operand{text: t.text, at: t.at}
+	o := Operand{Text: t.text, At: t.at}
 	switch t.kind {
 	case 's', 'n':
-		o.kind = t.kind
+		o.Kind = t.kind
 		p.advance()
 		return o, p.fault == nil
 	case 'w':
@@ -342,11 +347,11 @@ func (p *whereParser) operand() (operand, bool) {
 		switch {
 		case upper == "TRUE", upper == "FALSE":
 			p.advance()
-			return operand{kind: 'b', yes: upper == "TRUE", at: t.at}, p.fault == nil
-		case contains(reserved, upper):
+			return Operand{Kind: 'b', Yes: upper == "TRUE", At: t.at}, p.fault == nil
+		case slices.Contains(reserved, upper):
 			p.fail("has a word that is reserved: BETWEEN and LIKE do not exist here")
 			return o, false
-		case contains(keywords, upper):
+		case slices.Contains(keywords, upper):
 			p.fail("needs a column or a literal here")
 			return o, false
 		}
@@ -355,7 +360,7 @@ func (p *whereParser) operand() (operand, bool) {
 		p.fail("needs a column or a literal here")
 		return o, false
 	}
-	o.kind = 'c'
+	o.Kind = 'c'
 	p.advance()
 	if p.fault == nil && p.mark(".") {
 		n := p.next
@@ -363,7 +368,7 @@ func (p *whereParser) operand() (operand, bool) {
 			p.fail("needs a name here")
 			return o, false
 		}
-		o.table, o.text, o.two = o.text, n.text, true
+		o.Table, o.Text, o.Two = o.Text, n.text, true
 		p.advance()
 	}
 	return o, p.fault == nil

@@ -1,0 +1,27 @@
+package aggregate
+
+import "github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+
+// Condition is a parsed condition of a query: what stands in Query.Where.
+type Condition struct{ root condition.Cond }
+
+// ParseWhere reads a condition, without asking whether its columns exist. The fault is
+// healthlab.Invalid with code where_syntax; its context names the offset, in bytes.
+func ParseWhere(text string) (Condition, error) {
+	c, fault := condition.Parse(text)
+	if fault != nil {
+		var r reader
+		r.problems = append(r.problems, fault.Problem(nil))
+		return Condition{}, r.problems.Err()
+	}
+	return Condition{c}, nil
+}
+
+// String writes the condition with no more parentheses than it needs. Parsing it
+// again gives the same condition.
+func (c Condition) String() string {
+	if c.root == nil {
+		return ""
+	}
+	return condition.Spell(c.root)
+}
