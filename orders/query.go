@@ -3,6 +3,7 @@ package orders
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +21,8 @@ import (
 // but for Team, asks for the first page of 50, newest first.
 type Query struct {
 	Team healthlab.TeamID
-	// Search matches, ignoring case: an order or user id (whole); a part of the
-	// patient's or recipient's name; the beginning of the birth date as YYYY-MM-DD.
+	// Search matches, ignoring case: an order or user id (whole); the patient's or the
+	// recipient's name; the year (YYYY), month (YYYY-MM) or day (YYYY-MM-DD) of birth.
 	Search string
 	// CreatedFrom and UpdatedFrom are inclusive, CreatedBefore and UpdatedBefore
 	// exclusive.
@@ -41,7 +42,9 @@ type Query struct {
 	Activations []ActivationType
 	Today       healthlab.Date
 	User        healthlab.UserID
-	// PatientName and Recipient match a part of the name, ignoring case.
+	// PatientName and Recipient match a name that has all of their words, in any order,
+	// ignoring case. A word of at least three letters also matches the beginning of a word of
+	// the name.
 	PatientName, Recipient string
 	IDs                    []OrderID
 	Transaction            TransactionID
@@ -61,7 +64,7 @@ const (
 	// SortCreatedAt is the default.
 	SortCreatedAt SortKey = "created_at"
 	// SortPatientName sorts by last name, then first name; orders without either
-	// come last in both directions.
+	// come last in both directions. A list of more than [MaxSortedByName] is refused.
 	SortPatientName SortKey = "patient_name"
 	// SortLastStatus sorts by the text of the full latest status.
 	SortLastStatus SortKey = "last_status"
@@ -122,6 +125,22 @@ func allLowLevels() []LowLevel {
 // Match reports whether an order of the query's team is one of those asked for. It is
 // the meaning of the filters; a Store may find the same orders in any way it likes.
 func (q *Query) Match(o *Order) bool {
+	if !q.MatchClear(o) {
+		return false
+	}
+	terms := SearchTerms(o)
+	return hasAll(terms, q.Terms()) && (q.MatchID(o) || hasOne(terms, q.SearchTerms()))
+}
+
+// MatchID reports whether Search is the id of the order or of its user.
+func (q *Query) MatchID(o *Order) bool {
+	id, err := uuid.Parse(q.Search)
+	return err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID)
+}
+
+// MatchClear is Match without PatientName, Recipient and Search, which compare what a Store
+// may keep encrypted.
+func (q *Query) MatchClear(o *Order) bool {
 	switch {
 	case o.TeamID != q.Team,
 		!q.CreatedFrom.IsZero() && o.CreatedAt.Before(q.CreatedFrom),
@@ -142,22 +161,7 @@ func (q *Query) Match(o *Order) bool {
 	if o.Interpretation != nil {
 		read = *o.Interpretation
 	}
-	if q.Interpretation != "" && read != q.Interpretation || q.Critical != nil && (read == labresult.Critical) != *q.Critical {
-		return false
-	}
-	name := o.PatientDetails.Name()
-	if q.PatientName != "" && !rules.ContainsFold(name, q.PatientName) || q.Recipient != "" && !rules.ContainsFold(o.Recipient(), q.Recipient) {
-		return false
-	}
-	return q.Search == "" || q.found(o, name)
-}
-
-func (q *Query) found(o *Order, name string) bool {
-	if id, err := uuid.Parse(q.Search); err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID) {
-		return true
-	}
-	return rules.ContainsFold(name, q.Search) || rules.ContainsFold(o.Recipient(), q.Search) ||
-		o.PatientDetails != nil && strings.HasPrefix(o.PatientDetails.DOB.String(), q.Search)
+	return (q.Interpretation == "" || read == q.Interpretation) && (q.Critical == nil || (read == labresult.Critical) == *q.Critical)
 }
 
 // Less orders two orders of a list as the query asks for.
@@ -208,4 +212,15 @@ func UpdatedTo(text string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return t.Add(time.Microsecond), nil
+}
+
+// CheckSorted returns an error for a list of n orders that is too long to be sorted by the
+// patient's name.
+func (q *Query) CheckSorted(n int) error {
+	if q.Sort != SortPatientName || n <= MaxSortedByName {
+		return nil
+	}
+	var p healthlab.Problems
+	p.Add("too_many", fmt.Sprintf("patient_name sorts at most %d orders; add a filter", MaxSortedByName), "order_key")
+	return p.Err()
 }

@@ -187,8 +187,8 @@ type ResultQuery struct {
 	LabSlug   string
 	// CreatedFrom is inclusive, CreatedBefore exclusive.
 	CreatedFrom, CreatedBefore time.Time
-	// Search is a part of the reported name, or the beginning of the birth date as
-	// YYYY-MM-DD, ignoring case.
+	// Search is the reported name, as in [Query], or the year, month or day of birth
+	// (YYYY-MM-DD).
 	Search string
 	// Limit is 1 to 100, 50 if zero. Cursor is where the page before ended.
 	Limit  int
@@ -289,8 +289,12 @@ func (q ResultQuery) Normal() (ResultQuery, error) {
 
 // Match reports whether the query asks for a result.
 func (q *ResultQuery) Match(r *RawResult) bool {
+	return q.MatchClear(r) && hasOne(r.SearchTerms(), q.SearchTerms())
+}
+
+// MatchClear is Match without Search, which compares what a store may keep encrypted.
+func (q *ResultQuery) MatchClear(r *RawResult) bool {
 	at := r.CreatedAt
-	name, dob := r.ReportedName(), r.ReportedDOB()
 	switch {
 	case r.Team != q.Team,
 		q.Status != "" && r.Status != q.Status,
@@ -299,8 +303,7 @@ func (q *ResultQuery) Match(r *RawResult) bool {
 		q.Decision != "" && r.DecisionCode != q.Decision,
 		q.LabSlug != "" && r.Lab.Slug != q.LabSlug,
 		!q.CreatedFrom.IsZero() && at.Before(q.CreatedFrom),
-		!q.CreatedBefore.IsZero() && !at.Before(q.CreatedBefore),
-		q.Search != "" && !strings.Contains(name, strings.ToLower(q.Search)) && !strings.HasPrefix(dob, q.Search):
+		!q.CreatedBefore.IsZero() && !at.Before(q.CreatedBefore):
 		return false
 	}
 	return true

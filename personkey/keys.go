@@ -138,7 +138,7 @@ func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]b
 	if len(box) < 1+nonce {
 		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
 	}
-	plain, err := key.aead.Open(nil, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
+	plain, err := key.aead.Open([]byte{}, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
 	if err != nil {
 		return nil, fmt.Errorf("open: %w: the box does not open with the key of its person", healthlab.Invalid)
 	}

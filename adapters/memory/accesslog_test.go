@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 )
 
-func TestAccessLog(t *testing.T) { accesslogtest.RunStore(t, memory.New(nil).AccessLog()) }
+func TestAccessLog(t *testing.T) { accesslogtest.RunStore(t, newStore().AccessLog()) }

@@ -200,7 +200,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return it.Outcome, nil
 	}
 	key := account{c.Team, it.User, c.Credential.Provider}
-	if _, err := users(v).update(c.Team, it.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+	if _, err := users(v).update(ctx, c.Team, it.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 		events, err := c.Change(u)
 		if err == nil && c.Sole != nil && v.s.users.accountTaken(c.Team, it.User, key.provider, *c.Sole) {
 			err = &linking.AccountTakenError{}

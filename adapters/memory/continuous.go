@@ -473,7 +473,7 @@ func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask,
 	if strings.ContainsRune(o.Details, 0) {
 		return fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
 	}
-	if err := v.s.emit(o.Events); err != nil {
+	if err := v.s.emit(ctx, o.Events); err != nil {
 		return err
 	}
 	if o.Table != nil {

@@ -3,13 +3,12 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 )
 
 func TestContinuous(t *testing.T) {
 	aggregatetest.RunContinuous(t, func(testing.TB) aggregatetest.ContinuousHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return aggregatetest.ContinuousHarness{
 			Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
 		}
@@ -17,7 +16,7 @@ func TestContinuous(t *testing.T) {
 }
 
 func TestPriorities(t *testing.T) {
-	s := memory.New(nil)
+	s := newStore()
 	aggregatetest.RunPriorityStore(t, s.Priorities(), aggregatetest.ContinuousHarness{
 		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
 	})

@@ -128,7 +128,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		put[r.ID] = r
 		news.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
 	}
-	if err := d.tell(events, results); err != nil {
+	if err := d.tell(ctx, events, results); err != nil {
 		return err
 	}
 	after := before.clone()
@@ -143,7 +143,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 
 // tell asks for the events of a write and emits them. An error means that nothing was
 // written.
-func (d dataStore) tell(events func([]healthdata.PutResult) ([]healthlab.Event, error), results []healthdata.PutResult) error {
+func (d dataStore) tell(ctx context.Context, events func([]healthdata.PutResult) ([]healthlab.Event, error), results []healthdata.PutResult) error {
 	if events == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (d dataStore) tell(events func([]healthdata.PutResult) ([]healthlab.Event, 
 	if err != nil {
 		return err
 	}
-	return d.s.emit(out)
+	return d.s.emit(ctx, out)
 }
 
 // keepRecord returns a record as it is kept.
@@ -214,7 +214,7 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		if err != nil {
 			return err
 		}
-		if err := d.s.emit(out); err != nil {
+		if err := d.s.emit(ctx, out); err != nil {
 			return err
 		}
 	}

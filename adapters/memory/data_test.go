@@ -3,12 +3,11 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 )
 
 func newDataHarness(testing.TB) healthdatatest.DataHarness {
-	s := memory.New(nil)
+	s := newStore()
 	return healthdatatest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 

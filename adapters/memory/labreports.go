@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -13,18 +12,22 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // reportTable keeps the parsing jobs of all teams, and their files.
 type reportTable struct {
-	jobs  map[labreport.JobID]*keptJob
-	blobs map[string][]byte
+	jobs   map[labreport.JobID]*keptJob
+	blobs  map[string][]byte
+	sealed *personkey.Keys
 }
 
-// keptJob is a job as it was written, in bytes that no caller can edit, with what lists
-// and claims look at.
+// keptJob is a job as it was written, encrypted, with what lists and claims look at.
 type keptJob struct {
 	data   []byte
+	id     labreport.JobID
+	files  []labreport.StoredFile
+	n      int64 // the revision
 	team   healthlab.TeamID
 	user   healthlab.UserID // zero once erased
 	status labreport.Status
@@ -71,44 +74,44 @@ func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events
 		}
 	}
 	j.Revision = 0
-	_, err := v.write(j, events)
+	_, err := v.write(ctx, j, events)
 	return err
 }
 
 // write keeps a job with its events: both or nothing.
-func (v jobStore) write(j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
+func (v jobStore) write(ctx context.Context, j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
 	j.Revision++
 	j.DueAt, j.StartedAt, j.CreatedAt, j.UpdatedAt = instant(j.DueAt), instant(j.StartedAt), instant(j.CreatedAt), instant(j.UpdatedAt)
-	data, err := json.Marshal(j)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, ofJob(j.ID), j)
 	if err != nil {
 		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
 	}
-	if spoilt(data) {
-		return labreport.Job{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
-	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return labreport.Job{}, err
 	}
-	v.s.reports.jobs[j.ID] = &keptJob{data: data, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt, corrected: j.Corrected()}
-	return loadJob(data)
+	k := &keptJob{data: data, id: j.ID, files: slices.Clone(j.Files), n: j.Revision, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt, corrected: j.Corrected()}
+	v.s.reports.jobs[j.ID] = k
+	return v.s.reports.load(ctx, k)
 }
 
 var errNoJob = fmt.Errorf("%w: parsing job", healthlab.NotFound)
 
-func loadJob(data []byte) (labreport.Job, error) {
+func ofJob(id labreport.JobID) string { return "parsing_job/" + id.String() }
+
+func (t *reportTable) load(ctx context.Context, k *keptJob) (labreport.Job, error) {
 	var j labreport.Job
-	if err := json.Unmarshal(data, &j); err != nil {
+	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, ofJob(k.id), k.data, &j); err != nil {
 		return labreport.Job{}, fmt.Errorf("read parsing job: %w", err)
 	}
 	return j, nil
 }
 
-func (v jobStore) get(team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
+func (v jobStore) get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	k := v.s.reports.jobs[id]
 	if k == nil || k.team != team {
 		return labreport.Job{}, errNoJob
 	}
-	return loadJob(k.data)
+	return v.s.reports.load(ctx, k)
 }
 
 func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
@@ -116,7 +119,7 @@ func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.J
 		return labreport.Job{}, err
 	}
 	defer v.s.mu.Unlock()
-	j, err := v.get(team, id)
+	j, err := v.get(ctx, team, id)
 	if err == nil && (j.User.IsZero() || v.s.users.isDeleted(team, j.User)) {
 		return labreport.Job{}, errNoJob
 	}
@@ -128,7 +131,7 @@ func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labrepor
 		return labreport.Job{}, err
 	}
 	defer v.s.mu.Unlock()
-	j, err := v.get(team, id)
+	j, err := v.get(ctx, team, id)
 	if err != nil {
 		return labreport.Job{}, err
 	}
@@ -138,7 +141,7 @@ func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labrepor
 		return labreport.Job{}, err
 	}
 	j.ID, j.Team, j.User, j.Revision, j.CreatedAt = id, team, user, revision, made
-	j, err = v.write(j, events)
+	j, err = v.write(ctx, j, events)
 	if err == nil && user.IsZero() && len(j.Files) == 0 {
 		delete(v.s.reports.jobs, id)
 	}
@@ -146,27 +149,22 @@ func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labrepor
 }
 
 // erase removes the jobs of a user; what names files stays until they are deleted.
-func (t *reportTable) erase(team healthlab.TeamID, user healthlab.UserID) error {
+func (t *reportTable) erase(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	for id, k := range t.jobs {
 		if k.team != team || k.user != user {
 			continue
 		}
-		j, err := loadJob(k.data)
-		if err != nil {
-			return err
-		}
-		if len(j.Files) == 0 {
+		if len(k.files) == 0 {
 			delete(t.jobs, id)
 			continue
 		}
-		j = labreport.Job{
-			ID: id, Team: team, Revision: j.Revision + 1, Status: labreport.Failed, Files: j.Files, CreatedAt: j.CreatedAt, DueAt: j.CreatedAt,
-		}
-		data, err := json.Marshal(j)
+		// The key of the person may be deleted: the job is not read.
+		j := labreport.Job{ID: id, Team: team, Revision: k.n + 1, Status: labreport.Failed, Files: k.files, CreatedAt: k.made, DueAt: k.made}
+		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, ofJob(id), j)
 		if err != nil {
 			return fmt.Errorf("erase parsing job: %w", err)
 		}
-		t.jobs[id] = &keptJob{data: data, team: team, status: j.Status, due: j.DueAt, made: j.CreatedAt}
+		t.jobs[id] = &keptJob{data: data, id: id, files: k.files, n: j.Revision, team: team, status: j.Status, due: j.DueAt, made: j.CreatedAt}
 	}
 	return nil
 }
@@ -191,7 +189,7 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	slices.SortFunc(list, order)
 	out := []labreport.Job{}
 	for _, at := range list[:min(len(list), max(1, q.Size))] {
-		j, err := loadJob(v.s.reports.jobs[at.ID].data)
+		j, err := v.s.reports.load(ctx, v.s.reports.jobs[at.ID])
 		if err != nil {
 			return nil, err
 		}
@@ -216,12 +214,12 @@ func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labr
 	})
 	var out []labreport.Job
 	for _, id := range due[:min(len(due), max(0, n))] {
-		j, err := loadJob(v.s.reports.jobs[id].data)
+		j, err := v.s.reports.load(ctx, v.s.reports.jobs[id])
 		if err != nil {
 			return nil, err
 		}
 		j.DueAt = until
-		if j, err = v.write(j, nil); err != nil {
+		if j, err = v.write(ctx, j, nil); err != nil {
 			return nil, err
 		}
 		out = append(out, j)

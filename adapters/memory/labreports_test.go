@@ -3,25 +3,24 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
 func TestParsingJobs(t *testing.T) {
 	labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
 	})
 }
 
 func TestParsingJobErasure(t *testing.T) {
 	labreporttest.RunErasure(t, func(testing.TB) labreporttest.ErasureHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
 	})
 }
 
 func TestBlobs(t *testing.T) {
-	labreporttest.RunBlobStore(t, func(*testing.T) labreport.BlobStore { return memory.New(nil).Blobs() })
+	labreporttest.RunBlobStore(t, func(*testing.T) labreport.BlobStore { return newStore().Blobs() })
 }

@@ -195,7 +195,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 	}
 	next := cloneSession(*old)
 	provider := c.Credential.Provider
-	_, err = users(v).update(c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+	_, err = users(v).update(ctx, c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 		events, err := c.Change(&next, u)
 		if err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		return linking.Credential{}, err
 	}
 	if len(events) > 0 {
-		if _, err := users(v).update(team, user, func(to *healthdata.User) ([]healthlab.Event, error) {
+		if _, err := users(v).update(ctx, team, user, func(to *healthdata.User) ([]healthlab.Event, error) {
 			*to = u
 			return events, nil
 		}); err != nil {
@@ -279,7 +279,7 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 	}
 	defer v.s.mu.Unlock()
 	client := ""
-	_, err := users(v).update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
+	_, err := users(v).update(ctx, team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
 		if to := u.Connection(provider); to != nil {
 			client = to.Client
 		}

@@ -3,13 +3,12 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
 func newLinking(testing.TB) linkingtest.StoreHarness {
-	store := memory.New(nil)
+	store := newStore()
 	return linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}
@@ -20,19 +19,19 @@ func TestLinking(t *testing.T) { linkingtest.RunStore(t, newLinking) }
 func TestGrants(t *testing.T) { linkingtest.RunGrants(t, newLinking) }
 
 func TestApps(t *testing.T) {
-	store := memory.New(nil)
+	store := newStore()
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
 func TestTeamClients(t *testing.T) {
-	store := memory.New(nil)
+	store := newStore()
 	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})
 }
 
 func TestBulk(t *testing.T) {
-	store := memory.New(nil)
+	store := newStore()
 	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})

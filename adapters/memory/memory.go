@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
+	// Keys encrypts what is kept about persons. Nil keeps it in clear.
+	Keys *personkey.Keys
 }
 
 // Store keeps everything in memory. Each seam is behind a method of its name. Safe
@@ -36,6 +39,7 @@ type Store struct {
 	now       func() time.Time
 	envelope  webhook.Envelope
 	retention time.Duration
+	keys      *personkey.Keys
 	written   func()
 
 	mu sync.Mutex // guards everything below
@@ -77,6 +81,7 @@ func New(opts *Options) *Store {
 		now:       opts.Now,
 		envelope:  opts.Envelope,
 		retention: opts.Retention,
+		keys:      opts.Keys,
 		outbox:    newOutbox(),
 		queue:     newQueue(),
 		users:     newUserTable(),
@@ -96,6 +101,7 @@ func New(opts *Options) *Store {
 	}
 	s.clientUserID = s.users.clientUserID
 	s.orders.deleted = s.users.isDeleted
+	s.orders.sealed, s.reviews.sealed, s.reports.sealed = s.keys, s.keys, s.keys
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // orderTable keeps the orders of all teams.
@@ -27,17 +28,46 @@ type orderTable struct {
 	holds         map[teamHold]orders.OrderID
 	slots         map[slotSite]appointment.CachedSlots
 	deleted       func(healthlab.TeamID, healthlab.UserID) bool // users
+	sealed        *personkey.Keys
 }
 
 // hidden reports whether the user of an order is deleted.
 func (t *orderTable) hidden(r *orders.Record) bool { return t.deleted(r.TeamID, r.UserID) }
 
-// keptOrder is an order as it was written, in bytes that no caller can edit, and decoded
-// for reading only.
+// keptOrder is an order as it was written, encrypted, and what indexes, claims and lists
+// need of it, for reading only.
 type keptOrder struct {
 	data   []byte
-	read   orders.Record
+	read   orders.Record // without what is about the person
+	terms  []int64       // tokens of orders.SearchTerms
 	parent *orders.OrderID
+}
+
+// clearOrder returns the part of an order that is kept in clear: ids, statuses and instants.
+func clearOrder(r *orders.Record) orders.Record {
+	step := func(e orders.OrderEvent) orders.OrderEvent {
+		return orders.OrderEvent{ID: e.ID, CreatedAt: e.CreatedAt, Status: e.Status}
+	}
+	out := orders.Record{
+		Order: orders.Order{
+			ID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Details: orders.Details{Type: r.Details.Type}, SampleID: r.SampleID,
+			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Status: r.Status, LastEvent: step(r.LastEvent), ActivateBy: r.ActivateBy,
+			Interpretation: r.Interpretation, Origin: r.Origin, OrderTransaction: r.OrderTransaction,
+		},
+		Revision: r.Revision, Lab: r.Lab, VisitWork: r.VisitWork, Notifications: orders.Notifications{Due: r.Notifications.Due},
+	}
+	for _, e := range r.Events {
+		out.Events = append(out.Events, step(e))
+	}
+	for _, v := range r.Visits {
+		c := orders.Visit{Keys: v.Keys}
+		c.Type, c.Status, c.Provider = v.Type, v.Status, v.Provider
+		if v.Move != nil {
+			c.Move = &orders.VisitMove{Key: v.Move.Key}
+		}
+		out.Visits = append(out.Visits, c)
+	}
+	return out
 }
 
 type teamTransaction struct {
@@ -84,7 +114,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		return orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	r.Revision = 0
-	return v.write(r, change)
+	return v.write(ctx, r, change)
 }
 
 // userOfOrder checks that a new order is for a user who is there. A team that has no
@@ -105,7 +135,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	}
 	defer v.s.mu.Unlock()
 	t := &v.s.orders
-	p, err := t.get(child.TeamID, parent)
+	p, err := t.get(ctx, child.TeamID, parent)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
@@ -121,29 +151,29 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
-	keptParent, err := t.check(p, wasParent, revision)
+	keptParent, err := t.check(ctx, p, wasParent, revision)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
 	if !child.OrderTransaction.ID.IsZero() {
 		wasChild.transaction = child.OrderTransaction.ID // it may be one of its own
 	}
-	keptChild, err := t.check(child, wasChild, 0)
+	keptChild, err := t.check(ctx, child, wasChild, 0)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
 	if s := child.SampleID; s != nil && p.SampleID != nil && *s == *p.SampleID {
 		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
 	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
 	t.keep(keptParent)
 	t.keep(keptChild)
-	if p, err = t.load(keptParent); err != nil {
+	if p, err = t.load(ctx, keptParent); err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
-	child, err = t.load(keptChild)
+	child, err = t.load(ctx, keptChild)
 	return p, child, err
 }
 
@@ -152,15 +182,15 @@ func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.O
 		return orders.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	return v.s.orders.get(team, id)
+	return v.s.orders.get(ctx, team, id)
 }
 
-func (t *orderTable) get(team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+func (t *orderTable) get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	kept := t.byID[id]
 	if kept == nil || kept.read.TeamID != team {
 		return orders.Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
 	}
-	return t.load(kept)
+	return t.load(ctx, kept)
 }
 
 func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
@@ -168,11 +198,11 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		return orders.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	r, err := v.s.orders.get(team, id)
+	r, err := v.s.orders.get(ctx, team, id)
 	if err != nil {
 		return orders.Record{}, err
 	}
-	return v.write(r, change)
+	return v.write(ctx, r, change)
 }
 
 func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error) {
@@ -186,7 +216,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 	defer v.s.mu.Unlock()
 	counts := map[orders.LowLevel]int{}
 	for _, kept := range v.s.orders.byID {
-		if q.Match(&kept.read.Order) && !v.s.orders.hidden(&kept.read) {
+		if q.MatchClear(&kept.read.Order) && !v.s.orders.hidden(&kept.read) {
 			counts[kept.read.LowLevel()]++
 		}
 	}
@@ -202,28 +232,91 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		return orders.Page{}, err
 	}
 	defer v.s.mu.Unlock()
-	var found []*keptOrder
-	for _, kept := range v.s.orders.byID {
-		if q.Match(&kept.read.Order) && !v.s.orders.hidden(&kept.read) {
-			found = append(found, kept)
-		}
+	found, err := v.s.orders.matching(ctx, &q)
+	if err == nil {
+		err = v.s.orders.sort(ctx, &q, found)
 	}
-	slices.SortFunc(found, func(a, b *keptOrder) int {
-		if q.Less(&a.read.Order, &b.read.Order) {
-			return -1
-		}
-		return 1
-	})
+	if err != nil {
+		return orders.Page{}, err
+	}
 	page := orders.Page{Orders: []orders.Order{}, Total: len(found)}
 	first := min((q.Page-1)*q.Size, len(found))
 	for _, kept := range found[first:min(first+q.Size, len(found))] {
-		r, err := v.s.orders.load(kept)
+		r, err := v.s.orders.load(ctx, kept)
 		if err != nil {
 			return orders.Page{}, err
 		}
 		page.Orders = append(page.Orders, r.Order)
 	}
 	return page, nil
+}
+
+// matching returns the orders that a query asks for, in no order.
+func (t *orderTable) matching(ctx context.Context, q *orders.Query) ([]*keptOrder, error) {
+	all, err := t.sealed.Tokens(ctx, q.Team, q.Terms())
+	if err != nil {
+		return nil, err
+	}
+	search, err := tokenLists(ctx, t.sealed, q.Team, q.SearchTerms())
+	if err != nil {
+		return nil, err
+	}
+	var found []*keptOrder
+	for _, kept := range t.byID {
+		if q.MatchClear(&kept.read.Order) && !t.hidden(&kept.read) && hasTokens(kept.terms, all) &&
+			(len(search) == 0 || q.MatchID(&kept.read.Order) || hasAnyTokens(kept.terms, search)) {
+			found = append(found, kept)
+		}
+	}
+	return found, nil
+}
+
+// tokenLists returns the tokens of lists of terms.
+func tokenLists(ctx context.Context, keys *personkey.Keys, team healthlab.TeamID, lists [][]string) ([][]int64, error) {
+	var out [][]int64
+	for _, terms := range lists {
+		tokens, err := keys.Tokens(ctx, team, terms)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tokens)
+	}
+	return out, nil
+}
+
+// hasTokens reports whether a row has all of the wanted tokens.
+func hasTokens(has, wanted []int64) bool {
+	return !slices.ContainsFunc(wanted, func(w int64) bool { return !slices.Contains(has, w) })
+}
+
+// hasAnyTokens reports whether a row has all tokens of one of the lists.
+func hasAnyTokens(has []int64, lists [][]int64) bool {
+	return slices.ContainsFunc(lists, func(l []int64) bool { return hasTokens(has, l) })
+}
+
+// sort orders a list. Names are decrypted for it.
+func (t *orderTable) sort(ctx context.Context, q *orders.Query, found []*keptOrder) error {
+	if err := q.CheckSorted(len(found)); err != nil {
+		return err
+	}
+	by := make(map[*keptOrder]*orders.Order, len(found))
+	for _, kept := range found {
+		by[kept] = &kept.read.Order
+		if q.Sort == orders.SortPatientName {
+			r, err := t.decode(ctx, kept)
+			if err != nil {
+				return err
+			}
+			by[kept] = &r.Order
+		}
+	}
+	slices.SortFunc(found, func(a, b *keptOrder) int {
+		if q.Less(by[a], by[b]) {
+			return -1
+		}
+		return 1
+	})
+	return nil
 }
 
 func (v ordersStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]orders.OrderID, error) {
@@ -253,7 +346,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 	if !ok {
 		return orders.Record{}, fmt.Errorf("%w: sample", healthlab.NotFound)
 	}
-	return v.s.orders.get(team, id)
+	return v.s.orders.get(ctx, team, id)
 }
 
 func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
@@ -264,11 +357,11 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Lab.Due })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		r := kept.read
-		r.Lab.Due, r.Lab.Lease = instant(until), instant(until)
-		r.Lab.Attempts++
-		r.Lab.Started = true
-		loaded, err := v.s.orders.moved(kept, r)
+		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
+			r.Lab.Due, r.Lab.Lease = instant(until), instant(until)
+			r.Lab.Attempts++
+			r.Lab.Started = true
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -290,9 +383,7 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until t
 	})
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		r := kept.read
-		r.Notifications.Due = instant(until)
-		loaded, err := v.s.orders.moved(kept, r)
+		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) { r.Notifications.Due = instant(until) })
 		if err != nil {
 			return nil, err
 		}
@@ -315,14 +406,31 @@ func (t *orderTable) due(n int, now time.Time, when func(*orders.Record) time.Ti
 	return due[:max(min(n, len(due)), 0)]
 }
 
-// moved keeps an order whose times alone have changed.
-func (t *orderTable) moved(kept *keptOrder, r orders.Record) (orders.Record, error) {
-	data, err := json.Marshal(r)
+// moved keeps an order whose times alone change.
+func (t *orderTable) moved(ctx context.Context, kept *keptOrder, move func(*orders.Record)) (orders.Record, error) {
+	r, err := t.decode(ctx, kept)
 	if err != nil {
 		return orders.Record{}, err
 	}
-	kept.read, kept.data = r, data
-	return t.load(kept)
+	move(&r)
+	data, err := sealDocument(ctx, t.sealed, refOfOrder(&r), ofOrder(&r), r)
+	if err != nil {
+		return orders.Record{}, err
+	}
+	kept.read, kept.data = clearOrder(&r), data
+	return t.load(ctx, kept)
+}
+
+func refOfOrder(r *orders.Record) personkey.Ref { return personkey.Ref{Team: r.TeamID, User: r.UserID} }
+
+func ofOrder(r *orders.Record) string { return "order/" + r.ID.String() }
+
+// decode returns a copy of what is kept.
+func (t *orderTable) decode(ctx context.Context, kept *keptOrder) (r orders.Record, err error) {
+	if err := openDocument(ctx, t.sealed, refOfOrder(&kept.read), ofOrder(&kept.read), kept.data, &r); err != nil {
+		return orders.Record{}, fmt.Errorf("decode order: %w", err)
+	}
+	return r, nil
 }
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
@@ -352,10 +460,10 @@ func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, 
 }
 
 // load returns a copy of what is kept, with what is drawn when an order is read.
-func (t *orderTable) load(kept *keptOrder) (orders.Record, error) {
-	var r orders.Record
-	if err := json.Unmarshal(kept.data, &r); err != nil {
-		return orders.Record{}, fmt.Errorf("decode order: %w", err)
+func (t *orderTable) load(ctx context.Context, kept *keptOrder) (orders.Record, error) {
+	r, err := t.decode(ctx, kept)
+	if err != nil {
+		return orders.Record{}, err
 	}
 	r.LabTest.Fill()
 	r.UserDeleted = t.hidden(&r)
@@ -397,7 +505,7 @@ func identityOf(r *orders.Record) identity { return identity{r.TeamID, r.ID, r.O
 
 // write runs change on r, checks the outcome, and keeps it with its events. It is
 // called with the lock held; an error means that nothing was written.
-func (v ordersStore) write(r orders.Record, change orders.Change) (orders.Record, error) {
+func (v ordersStore) write(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
 	t := &v.s.orders
 	was, revision := identityOf(&r), r.Revision
 	r.NextEventID = t.nextEvent(r.TeamID)
@@ -405,19 +513,19 @@ func (v ordersStore) write(r orders.Record, change orders.Change) (orders.Record
 	if err != nil {
 		return orders.Record{}, err
 	}
-	kept, err := t.check(r, was, revision)
+	kept, err := t.check(ctx, r, was, revision)
 	if err != nil {
 		return orders.Record{}, err
 	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return orders.Record{}, err
 	}
 	t.keep(kept)
-	return t.load(kept)
+	return t.load(ctx, kept)
 }
 
 // check returns a changed order as it is to be kept.
-func (t *orderTable) check(r orders.Record, was identity, revision int64) (*keptOrder, error) {
+func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, revision int64) (*keptOrder, error) {
 	if identityOf(&r) != was {
 		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
 	}
@@ -435,17 +543,20 @@ func (t *orderTable) check(r orders.Record, was identity, revision int64) (*kept
 	r.Lab.Due, r.Lab.Lease, r.Notifications.Due = instant(r.Lab.Due), instant(r.Lab.Lease), instant(r.Notifications.Due)
 	r.VisitWork.Due, r.VisitWork.Lease = instant(r.VisitWork.Due), instant(r.VisitWork.Lease)
 	kept := &keptOrder{parent: r.Parent()}
-	var err error
-	if kept.data, err = json.Marshal(r); err != nil {
-		return nil, fmt.Errorf("encode order: %w", err)
+	doc, err := document(r)
+	if err != nil {
+		return nil, err
 	}
-	if spoilt(kept.data) {
-		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
-	}
-	if err := json.Unmarshal(kept.data, &kept.read); err != nil {
+	var as orders.Record // as it will be read
+	if err := json.Unmarshal(doc, &as); err != nil {
 		return nil, fmt.Errorf("decode order: %w", err)
 	}
-	return kept, nil
+	kept.read = clearOrder(&as)
+	if kept.terms, err = t.sealed.Tokens(ctx, r.TeamID, orders.SearchTerms(&r.Order)); err != nil {
+		return nil, err
+	}
+	kept.data, err = t.sealed.Seal(ctx, refOfOrder(&r), ofOrder(&r), doc)
+	return kept, err
 }
 
 // keep puts an order into the indexes. It cannot fail.

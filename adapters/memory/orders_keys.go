@@ -8,14 +8,15 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // orderKey is what is kept of an idempotency key.
 type orderKey struct {
 	order       orders.OrderID
 	fingerprint string
-	until       time.Time // of the latest claim; zero if it was given back
-	answer      []byte
+	until       time.Time        // of the latest claim; zero if it was given back
+	answer      []byte           // encrypted
 	user        healthlab.UserID // whom the answer is about; zero for the order's user, or none
 	keep        time.Time        // until when the answer is kept
 }
@@ -38,7 +39,14 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	if k.answer == nil && k.until.IsZero() {
 		k.fingerprint = fingerprint
 	}
-	state := orders.KeyState{Order: k.order, Fingerprint: k.fingerprint, Answer: slices.Clone(k.answer)}
+	state := orders.KeyState{Order: k.order, Fingerprint: k.fingerprint}
+	if k.answer != nil {
+		answer, err := v.s.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, ofAnswer(scope), slices.Clone(k.answer))
+		if err != nil {
+			return orders.KeyState{}, err
+		}
+		state.Answer = answer
+	}
 	if k.answer == nil && !k.until.After(now) {
 		k.until = instant(until)
 		state.Started = true
@@ -55,12 +63,19 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	if k == nil || k.answer != nil || !k.until.Equal(instant(until)) {
 		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
 	}
-	k.until, k.answer, k.user, k.keep = time.Time{}, slices.Clone(answer), user, instant(keep)
 	if answer == nil {
-		k.keep = instant(until)
+		k.until, k.user, k.keep = time.Time{}, user, instant(until)
+		return nil
 	}
+	box, err := v.s.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, ofAnswer(scope), slices.Clone(answer))
+	if err != nil {
+		return err
+	}
+	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, instant(keep)
 	return nil
 }
+
+func ofAnswer(scope orders.KeyScope) string { return "order_key/" + scope.Endpoint + " " + scope.Key }
 
 func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
 	if err := v.s.lock(ctx); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func newOrdersHarness(testing.TB) orderstest.StoreHarness {
-	store := memory.New(nil)
+	store := newStore()
 	return orderstest.StoreHarness{Orders: store.Orders(), Messages: store.WebhookLog()}
 }
 
@@ -25,37 +25,37 @@ func TestOrders(t *testing.T) { orderstest.RunStore(t, newOrdersHarness) }
 func TestOrdersModel(t *testing.T) { orderstest.RunStoreModel(t, newOrdersHarness) }
 
 func TestOrderKeys(t *testing.T) {
-	orderstest.RunKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
+	orderstest.RunKeys(t, func(testing.TB) orders.Keys { return newStore().OrderKeys() })
 }
 
 func TestLabTests(t *testing.T) {
-	cataloguetest.RunLabTestStore(t, func(testing.TB) catalogue.LabTestStore { return memory.New(nil).LabTests() })
+	cataloguetest.RunLabTestStore(t, func(testing.TB) catalogue.LabTestStore { return newStore().LabTests() })
 }
 
 func TestPersons(t *testing.T) {
 	peopletest.RunStore(t, func(testing.TB) peopletest.StoreHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return peopletest.StoreHarness{Persons: s.Persons(), Users: s.Users()}
 	})
 }
 
 func TestReviews(t *testing.T) {
 	orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 	})
 }
 
 func TestOrderErasure(t *testing.T) {
 	orderstest.RunErasure(t, func(testing.TB) orderstest.ErasureHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
 	})
 }
 
 func TestOrderVisits(t *testing.T) {
 	orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
-		s := memory.New(nil)
+		s := newStore()
 		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visits(t, s)}
 	})
 }
@@ -69,7 +69,7 @@ func visits(t testing.TB, s *memory.Store) orders.VisitStore {
 }
 
 func TestSlotCache(t *testing.T) {
-	appointmenttest.RunSlotCache(t, func(testing.TB) appointment.SlotCache { return memory.New(nil).SlotCache() })
+	appointmenttest.RunSlotCache(t, func(testing.TB) appointment.SlotCache { return newStore().SlotCache() })
 }
 
 func TestCenters(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCenters(t *testing.T) {
 
 // twice is one store as two processes would see it.
 func twice(testing.TB) []orderstest.Process {
-	s := memory.New(nil)
+	s := newStore()
 	p := orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 	return []orderstest.Process{p, p}
 }

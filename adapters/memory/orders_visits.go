@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,14 +45,9 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Tim
 	})
 	out := make([]orders.Record, 0, min(max(n, 0), len(due)))
 	for _, kept := range due[:min(max(n, 0), len(due))] {
-		r := kept.read
-		r.VisitWork = orders.VisitWork{Due: instant(until), Lease: instant(until)}
-		data, err := json.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("encode order: %w", err)
-		}
-		kept.read, kept.data = r, data
-		loaded, err := v.s.orders.load(kept)
+		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
+			r.VisitWork = orders.VisitWork{Due: instant(until), Lease: instant(until)}
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -3,11 +3,10 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
 )
 
 func TestOrganisations(t *testing.T) {
-	s := memory.New(nil)
+	s := newStore()
 	organisationtest.RunStore(t, organisationtest.StoreHarness{Organisations: s.Organisations(), Users: s.Users(), Choices: s.Teams(), Clients: s.TeamClients()})
 }

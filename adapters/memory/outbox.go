@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -29,10 +30,10 @@ type teamKey struct {
 	key  string
 }
 
-// stored is an event with the bytes of its message.
+// stored is an event with its message.
 type stored struct {
 	healthlab.Event
-	body []byte
+	body []byte    // encrypted
 	at   time.Time // when it was written
 	n    int64     // grows with every event written
 }
@@ -56,13 +57,13 @@ func (o outboxStore) Append(ctx context.Context, events []healthlab.Event) error
 		return err
 	}
 	defer o.s.mu.Unlock()
-	return o.s.emit(events)
+	return o.s.emit(ctx, events)
 }
 
 // emit writes events: it draws their Seq, makes their bodies, and marks them to be
 // routed. It is called with the lock held, by every write that has events, and before
 // that write changes anything: an error means that nothing was written.
-func (s *Store) emit(events []healthlab.Event) error {
+func (s *Store) emit(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -95,6 +96,9 @@ func (s *Store) emit(events []healthlab.Event) error {
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
+		if body, err = s.keys.Seal(ctx, refOfEvent(&e), ofEvent(e.ID), body); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
 		e.Data = nil // its bytes are in the body
 		fresh = append(fresh, &stored{Event: e, body: body, at: at})
 	}
@@ -111,6 +115,17 @@ func (s *Store) emit(events []healthlab.Event) error {
 		s.written()
 	}
 	return nil
+}
+
+func refOfEvent(e *healthlab.Event) personkey.Ref {
+	return personkey.Ref{Team: e.Team, User: e.User}
+}
+
+func ofEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
+
+// message returns the bytes that are sent about an event.
+func (s *Store) message(ctx context.Context, e *stored) ([]byte, error) {
+	return s.keys.Open(ctx, refOfEvent(&e.Event), ofEvent(e.ID), slices.Clone(e.body))
 }
 
 func (o *outbox) add(f *stored) {

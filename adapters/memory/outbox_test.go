@@ -18,7 +18,7 @@ import (
 // that were never finished. What is not routed yet stays, however old.
 func TestRetention(t *testing.T) {
 	var days atomic.Int64
-	s := memory.New(&memory.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, int(days.Load())) }})
+	s := memory.New(&memory.Options{Keys: newKeys(), Now: func() time.Time { return time.Now().AddDate(0, 0, int(days.Load())) }})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	to := webhook.Endpoint{ID: webhook.EndpointID{UUID: uuid.New()}, Team: team, URL: "https://receiver.example.com"}
 	require.NoError(t, s.Endpoints().Insert(t.Context(), to, 1))

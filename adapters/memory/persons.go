@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // personTable keeps who people are and who pays for them, in bytes that no caller can
@@ -72,8 +73,28 @@ func document(v any) ([]byte, error) {
 	return doc, nil
 }
 
+// sealDocument encodes what is to be kept about a person, and encrypts it.
+func sealDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, bound string, v any) ([]byte, error) {
+	doc, err := document(v)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Seal(ctx, ref, bound, doc)
+}
+
+// openDocument decrypts and decodes what sealDocument made.
+func openDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, bound string, box []byte, v any) error {
+	doc, err := keys.Open(ctx, ref, bound, box)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(doc, v)
+}
+
+const ofInfo = "user_info"
+
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := document(info)
+	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, ofInfo, info)
 	if err != nil {
 		return err
 	}
@@ -94,11 +115,11 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 	if !ok || v.s.users.isDeleted(team, user) {
 		return info, fmt.Errorf("%w: demographics", healthlab.NotFound)
 	}
-	return info, json.Unmarshal(doc, &info)
+	return info, openDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, ofInfo, doc, &info)
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := document(c.Record)
+	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: c.Team, User: c.User}, ofCoverage(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
@@ -126,9 +147,11 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	return nil
 }
 
-func (k keptCoverage) load(id uuid.UUID) (people.Coverage, error) {
+func ofCoverage(id uuid.UUID) string { return "insurance/" + id.String() }
+
+func (k keptCoverage) load(ctx context.Context, keys *personkey.Keys, id uuid.UUID) (people.Coverage, error) {
 	c := people.Coverage{ID: id, Team: k.team, User: k.user, ValidFrom: k.from, ValidUntil: k.until}
-	return c, json.Unmarshal(k.doc, &c.Record)
+	return c, openDocument(ctx, keys, personkey.Ref{Team: k.team, User: k.user}, ofCoverage(id), k.doc, &c.Record)
 }
 
 func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
@@ -140,7 +163,7 @@ func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UU
 	if !ok || k.team != team || v.s.users.isDeleted(team, k.user) {
 		return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
-	return k.load(id)
+	return k.load(ctx, v.s.keys, id)
 }
 
 func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
@@ -154,7 +177,7 @@ func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user hea
 	for id, k := range v.s.persons.coverages {
 		valid := k.until.IsZero() && (at.IsZero() || !at.Before(k.from)) || !at.IsZero() && !at.Before(k.from) && at.Before(k.until)
 		if k.teamUser == (teamUser{team, user}) && k.primary == primary && valid {
-			return k.load(id)
+			return k.load(ctx, v.s.keys, id)
 		}
 	}
 	return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)

@@ -122,7 +122,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 		}
 		next[t.Key] = &t
 	}
-	if err := v.s.emit(planned.Events); err != nil {
+	if err := v.s.emit(ctx, planned.Events); err != nil {
 		return err
 	}
 	for _, t := range old {
@@ -176,7 +176,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 	if next, err = keepTask(next); err != nil {
 		return pull.Task{}, err
 	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return pull.Task{}, err
 	}
 	*old = next

@@ -3,12 +3,11 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 )
 
 func newPulls(testing.TB) pulltest.StoreHarness {
-	s := memory.New(nil)
+	s := newStore()
 	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
 }
 

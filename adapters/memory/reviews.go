@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // reviewTable keeps results under review, and the test runs of their queue, in bytes
@@ -22,6 +23,7 @@ import (
 type reviewTable struct {
 	results map[teamResult]*keptResult
 	trials  map[matchtest.RunID]*matchTestRunRecord
+	sealed  *personkey.Keys
 }
 
 type teamResult struct {
@@ -29,13 +31,16 @@ type teamResult struct {
 	id   orders.RawResultID
 }
 
+// keptResult is a result as it was written, encrypted, and what lists need of it.
 type keptResult struct {
-	data []byte
-	read orders.RawResult // for reading only
+	data  []byte
+	read  orders.RawResult // without what is about the person; for reading only
+	terms []int64          // tokens of its SearchTerms
 }
 
 type matchTestRunRecord struct {
 	team healthlab.TeamID
+	id   matchtest.RunID
 	key  string
 	due  time.Time
 	data []byte
@@ -59,24 +64,42 @@ func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
 
 type reviews struct{ s *Store }
 
-// keepResult encodes a result as it is to be kept.
-func keepResult(r orders.RawResult) (*keptResult, error) {
+// keep encodes a result as it is to be kept.
+func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult, error) {
 	r.CandidateGroups, r.AllowedActions = nil, nil
-	data, err := document(r)
+	doc, err := document(r)
 	if err != nil {
 		return nil, err
 	}
-	k := &keptResult{data: data}
-	return k, json.Unmarshal(data, &k.read)
+	var as orders.RawResult // as it will be read
+	if err := json.Unmarshal(doc, &as); err != nil {
+		return nil, err
+	}
+	k := &keptResult{read: orders.RawResult{Team: as.Team, Escalated: as.Escalated, Subject: as.Subject}}
+	k.read.ID, k.read.Status, k.read.DecisionCode, k.read.Lab = as.ID, as.Status, as.DecisionCode, as.Lab
+	k.read.CreatedAt, k.read.ResolvedUserID = as.CreatedAt, as.ResolvedUserID
+	if k.terms, err = t.sealed.Tokens(ctx, r.Team, r.SearchTerms()); err != nil {
+		return nil, err
+	}
+	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), ofResult(&r), doc)
+	return k, err
 }
 
-func (k *keptResult) load() (r orders.RawResult, err error) { return r, json.Unmarshal(k.data, &r) }
+func refOfResult(r *orders.RawResult) personkey.Ref {
+	return personkey.Ref{Team: r.Team, User: r.Belongs()}
+}
+
+func ofResult(r *orders.RawResult) string { return "raw_result/" + r.ID.String() }
+
+func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
+	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), ofResult(&k.read), k.data, &r)
+}
 
 func noResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
 
 func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
 	r.Revision = 1
-	kept, err := keepResult(r)
+	kept, err := v.s.reviews.keep(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -91,7 +114,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if user := r.Belongs(); !user.IsZero() && v.s.users.find(r.Team, user) == nil && len(v.s.users.of(r.Team)) > 0 {
 		return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
 	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return err
 	}
 	v.s.reviews.results[id] = kept
@@ -107,7 +130,7 @@ func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.Ra
 	if k == nil || v.s.users.isDeleted(team, k.read.Belongs()) {
 		return orders.RawResult{}, noResult()
 	}
-	return k.load()
+	return v.s.reviews.load(ctx, k)
 }
 
 func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
@@ -127,9 +150,13 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	order := func(a, b place) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }
 	at := func(k *keptResult) place { return place{k.read.CreatedAt.Time, k.read.ID.UUID} }
 	page := orders.ResultPage{Results: []orders.RawResult{}}
+	search, err := tokenLists(ctx, v.s.keys, q.Team, q.SearchTerms())
+	if err != nil {
+		return orders.ResultPage{}, err
+	}
 	var found []*keptResult
 	for _, k := range v.s.reviews.results {
-		if !q.Match(&k.read) || v.s.users.isDeleted(q.Team, k.read.Belongs()) {
+		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.s.users.isDeleted(q.Team, k.read.Belongs()) {
 			continue
 		}
 		page.Total++
@@ -143,7 +170,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		page.Next = at(found[q.Limit-1]).String()
 	}
 	for _, k := range found {
-		r, err := k.load()
+		r, err := v.s.reviews.load(ctx, k)
 		if err != nil {
 			return orders.ResultPage{}, err
 		}
@@ -168,7 +195,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if held == nil {
 		return orders.RawResult{}, noResult()
 	}
-	item, err := held.load()
+	item, err := v.s.reviews.load(ctx, held)
 	if err != nil {
 		return item, err
 	}
@@ -178,7 +205,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 			return orders.RawResult{}, err
 		}
 	}
-	was, made, err := t.sides(team, s)
+	was, made, err := t.sides(ctx, team, s)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -191,29 +218,29 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		return orders.RawResult{}, fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
 	}
 	item.Revision = revision + 1
-	kept, err := keepResult(item)
+	kept, err := v.s.reviews.keep(ctx, item)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	keep, err := t.checkSides(was, made, &wasBefore, &madeBefore)
+	keep, err := t.checkSides(ctx, was, made, &wasBefore, &madeBefore)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		return orders.RawResult{}, err
 	}
 	for _, k := range keep {
 		t.keep(k)
 	}
 	v.s.reviews.results[teamResult{team, id}] = kept
-	return kept.load()
+	return v.s.reviews.load(ctx, kept)
 }
 
 // sides are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) sides(team healthlab.TeamID, s orders.Settlement) (was, made *orders.Record, err error) {
+func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Settlement) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
-		r, err := t.get(team, s.Order)
+		r, err := t.get(ctx, team, s.Order)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -248,10 +275,10 @@ func orNone(r *orders.Record) orders.Record {
 
 // checkSides returns the orders as they are to be kept, but for nil: the new one as if the
 // other one, whose sample id it may have now, were written.
-func (t *orderTable) checkSides(was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
+func (t *orderTable) checkSides(ctx context.Context, was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
 	var keep []*keptOrder
 	if was != nil {
-		k, err := t.check(*was, identityOf(wasBefore), was.Revision)
+		k, err := t.check(ctx, *was, identityOf(wasBefore), was.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +287,7 @@ func (t *orderTable) checkSides(was, made, wasBefore, madeBefore *orders.Record)
 		defer t.sampleMoves(&k.read, wasBefore)
 	}
 	if made != nil {
-		k, err := t.check(*made, identityOf(madeBefore), made.Revision)
+		k, err := t.check(ctx, *made, identityOf(madeBefore), made.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -290,21 +317,24 @@ func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
 type trials struct{ s *Store }
 
-func keepMatchTestRun(t matchtest.Record) (*matchTestRunRecord, error) {
+// keep encodes a test run, under the team's own key: its persons are made up.
+func (v trials) keep(ctx context.Context, t matchtest.Record) (*matchTestRunRecord, error) {
 	t.Due = instant(t.Due)
-	data, err := document(t)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, ofMatchTestRun(t.RunID), t)
 	if err != nil {
 		return nil, err
 	}
-	return &matchTestRunRecord{t.Team, t.Key, t.Due, data}, nil
+	return &matchTestRunRecord{t.Team, t.RunID, t.Key, t.Due, data}, nil
 }
 
-func (k *matchTestRunRecord) load() (t matchtest.Record, err error) {
-	return t, json.Unmarshal(k.data, &t)
+func ofMatchTestRun(id matchtest.RunID) string { return "result_trial/" + id.String() }
+
+func (v trials) load(ctx context.Context, k *matchTestRunRecord) (t matchtest.Record, err error) {
+	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, ofMatchTestRun(k.id), k.data, &t)
 }
 
 func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
-	kept, err := keepMatchTestRun(t)
+	kept, err := v.keep(ctx, t)
 	if err != nil {
 		return matchtest.Record{}, false, err
 	}
@@ -314,21 +344,21 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 	defer v.s.mu.Unlock()
 	for _, k := range v.s.reviews.trials {
 		if k.team == t.Team && k.key == t.Key {
-			had, err := k.load()
+			had, err := v.load(ctx, k)
 			return had, false, err
 		}
 	}
 	v.s.reviews.trials[t.RunID] = kept
-	fresh, err := kept.load()
+	fresh, err := v.load(ctx, kept)
 	return fresh, true, err
 }
 
-func (v trials) get(team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
+func (v trials) get(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	k := v.s.reviews.trials[id]
 	if k == nil || k.team != team {
 		return matchtest.Record{}, fmt.Errorf("%w: test run", healthlab.NotFound)
 	}
-	return k.load()
+	return v.load(ctx, k)
 }
 
 func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
@@ -336,7 +366,7 @@ func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matc
 		return matchtest.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	return v.get(team, id)
+	return v.get(ctx, team, id)
 }
 
 func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
@@ -344,7 +374,7 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 		return matchtest.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	t, err := v.get(team, id)
+	t, err := v.get(ctx, team, id)
 	if err != nil {
 		return matchtest.Record{}, err
 	}
@@ -353,12 +383,12 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 		return matchtest.Record{}, err
 	}
 	t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
-	kept, err := keepMatchTestRun(t)
+	kept, err := v.keep(ctx, t)
 	if err != nil {
 		return matchtest.Record{}, err
 	}
 	v.s.reviews.trials[id] = kept
-	return kept.load()
+	return v.load(ctx, kept)
 }
 
 func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
@@ -377,17 +407,17 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 	})
 	out := []matchtest.Record{}
 	for _, id := range due[:max(min(n, len(due)), 0)] {
-		t, err := v.s.reviews.trials[id].load()
+		t, err := v.load(ctx, v.s.reviews.trials[id])
 		if err != nil {
 			return nil, err
 		}
 		t.Due = until
-		kept, err := keepMatchTestRun(t)
+		kept, err := v.keep(ctx, t)
 		if err != nil {
 			return nil, err
 		}
 		v.s.reviews.trials[id] = kept
-		if t, err = kept.load(); err != nil {
+		if t, err = v.load(ctx, kept); err != nil {
 			return nil, err
 		}
 		out = append(out, t)

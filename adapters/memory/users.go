@@ -136,11 +136,11 @@ func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		return healthdata.User{}, err
 	}
 	defer v.s.mu.Unlock()
-	return v.update(team, id, change)
+	return v.update(ctx, team, id, change)
 }
 
 // update is Update with the lock held.
-func (v users) update(team healthlab.TeamID, id healthlab.UserID, change func(*healthdata.User) ([]healthlab.Event, error)) (healthdata.User, error) {
+func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, change func(*healthdata.User) ([]healthlab.Event, error)) (healthdata.User, error) {
 	row := v.s.users.find(team, id)
 	if row == nil {
 		return healthdata.User{}, noUser()
@@ -161,7 +161,7 @@ func (v users) update(team healthlab.TeamID, id healthlab.UserID, change func(*h
 	}
 	// The user first, so that the envelopes of the events name it as it is now.
 	row.user = next
-	if err := v.s.emit(events); err != nil {
+	if err := v.s.emit(ctx, events); err != nil {
 		row.user = old
 		return healthdata.User{}, err
 	}
@@ -304,7 +304,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	case row.user.Live():
 		return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
 	}
-	if err := v.s.reports.erase(team, id); err != nil {
+	if err := v.s.reports.erase(ctx, team, id); err != nil {
 		return err
 	}
 	t := v.s.users.teams[team]

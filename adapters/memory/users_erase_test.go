@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -18,7 +17,7 @@ import (
 // routed or not; what is about others is.
 func TestErasedUsersAreNotDelivered(t *testing.T) {
 	ctx := t.Context()
-	store := memory.New(nil)
+	store := newStore()
 	team := healthlab.TeamID{UUID: uuid.New()}
 	endpoint := webhook.EndpointID{UUID: uuid.New()}
 	require.NoError(t, store.Endpoints().Insert(ctx, webhook.Endpoint{ID: endpoint, Team: team, URL: "https://example.com"}, 1))
@@ -81,7 +80,7 @@ func TestErasedUsersAreNotDelivered(t *testing.T) {
 
 // One store stands behind all services, and what one of them writes, another sees.
 func Example() {
-	store := memory.New(nil)
+	store := newStore()
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
 	})

@@ -4,14 +4,13 @@ import (
 	"context"
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 )
 
 var ctx = context.Background()
 
 func newUsers(testing.TB) healthdatatest.UsersHarness {
-	store := memory.New(nil)
+	store := newStore()
 	return healthdatatest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data()}
 }
 

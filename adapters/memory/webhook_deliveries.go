@@ -124,11 +124,15 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 			if r == nil {
 				break
 			}
+			body, err := s.message(ctx, r.event)
+			if err != nil {
+				return webhook.Claimed{}, fmt.Errorf("claim: %w", err)
+			}
 			s.queue.lastToken++
 			r.token, r.leaseUntil = s.queue.lastToken, now.Add(c.Lease)
 			r.starts++
 			t.moved(r)
-			claimed.Deliveries = append(claimed.Deliveries, r.out())
+			claimed.Deliveries = append(claimed.Deliveries, r.out(body))
 			if t.Health.PauseStep > 0 {
 				break
 			}
@@ -155,7 +159,7 @@ func (t *target) next(now time.Time) *row {
 	return best
 }
 
-func (r *row) out() webhook.Delivery {
+func (r *row) out(body []byte) webhook.Delivery {
 	return webhook.Delivery{
 		Lease:         webhook.Lease{Team: r.target.Team, Delivery: r.id, Token: r.token},
 		Endpoint:      r.target.ID,
@@ -165,7 +169,7 @@ func (r *row) out() webhook.Delivery {
 		Seq:           r.event.Seq,
 		At:            r.event.At,
 		Trace:         r.event.Trace,
-		Body:          r.event.body,
+		Body:          body,
 		Trigger:       r.trigger,
 		Attempts:      r.attempts,
 		Starts:        r.starts,
@@ -193,7 +197,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 			events = append(events, o.Events...)
 		}
 	}
-	if err := s.emit(events); err != nil {
+	if err := s.emit(ctx, events); err != nil {
 		return webhook.Settled{}, fmt.Errorf("settle: %w", err)
 	}
 	now := s.clock()

@@ -97,7 +97,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 	if err != nil {
 		return webhook.Endpoint{}, err
 	}
-	if err := s.emit(events); err != nil {
+	if err := s.emit(ctx, events); err != nil {
 		return webhook.Endpoint{}, fmt.Errorf("update endpoint: %w", err)
 	}
 	e = kept(e)

@@ -73,9 +73,13 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 	if e == nil || e.Team != team {
 		return webhook.Message{}, fmt.Errorf("message: %w", healthlab.NotFound)
 	}
+	body, err := s.message(ctx, e)
+	if err != nil {
+		return webhook.Message{}, fmt.Errorf("message: %w", err)
+	}
 	return webhook.Message{
 		Event: e.ID, Type: e.Type, Team: e.Team, User: e.User, Key: e.Key, Seq: e.Seq, At: e.At,
-		Body: slices.Clone(e.body),
+		Body: body,
 	}, nil
 }
 

@@ -18,7 +18,7 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func webhookStore(*testing.T) webhooktest.Harness {
 	c := &clock{}
-	s := memory.New(&memory.Options{Now: c.now})
+	s := memory.New(&memory.Options{Keys: newKeys(), Now: c.now})
 	return webhooktest.Harness{
 		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
 	}

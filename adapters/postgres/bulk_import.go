@@ -80,7 +80,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		b.Queue(lockUserOfItem, place...)
 		queueItem(b, c.Team, c.Op, c.N, &it)
 		b.Queue(selectUserOfItem, place...).QueryRow(func(row pgx.Row) (err error) {
-			user, err = scanUser(row)
+			user, err = v.s.scanUser(ctx, row)
 			if there = err == nil; errors.Is(err, pgx.ErrNoRows) {
 				return nil
 			}

@@ -62,3 +62,6 @@ func Impatient(g webhook.Signal) webhook.Signal {
 	g.(*signal).quiet = 20 * time.Millisecond
 	return g
 }
+
+// KeysInMemory returns keys of persons for tests.
+var KeysInMemory = personKeys

@@ -22,6 +22,9 @@ func personOf(team healthlab.TeamID) healthdata.User {
 	}
 }
 
+// sealed returns options of a store that encrypts.
+func sealed() *postgres.Options { return &postgres.Options{Keys: postgres.KeysInMemory()} }
+
 // newPerson adds a user of a team of its own.
 func newPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // ParsingJobs returns the store as a [labreport.Store].
@@ -74,7 +75,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 		return fmt.Errorf("%w: a parsing job needs a team, a user and an id", healthlab.Invalid)
 	}
 	j.Revision = 1
-	row, err := keepJob(&j)
+	row, err := v.s.keepJob(ctx, &j)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 
 func (v parsingJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	var j labreport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueJob(b, selectVisibleJob, team, id, &j) })
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueJob(ctx, b, selectVisibleJob, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}
@@ -123,7 +124,7 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 	var next labreport.Job
 	err := v.s.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
-		queueJob(b, lockJob, team, id, &next)
+		v.s.queueJob(ctx, b, lockJob, team, id, &next)
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 			return answer{err}
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, user, made, revision+1
-		row, err := keepJob(&next)
+		row, err := v.s.keepJob(ctx, &next)
 		if err != nil {
 			return answer{err}
 		}
@@ -166,7 +167,7 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.Corrected, nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
 			Query(func(rows pgx.Rows) (err error) {
-				out, err = scanJobs(rows)
+				out, err = v.s.scanJobs(ctx, rows)
 				return err
 			})
 	})
@@ -184,7 +185,7 @@ func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]l
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimJobs, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
-				out, err = scanJobs(rows)
+				out, err = v.s.scanJobs(ctx, rows)
 				return err
 			})
 		})
@@ -207,8 +208,8 @@ update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, st
 from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
 )
 
-func queueJob(b *pgx.Batch, sql string, team healthlab.TeamID, id labreport.JobID, j *labreport.Job) {
-	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanJob(row, j) })
+func (s *Store) queueJob(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id labreport.JobID, j *labreport.Job) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return s.scanJob(ctx, row, j) })
 }
 
 // noJob says of a row that is not there what it means.
@@ -219,9 +220,11 @@ func noJob(err error) error {
 	return err
 }
 
+func ofJob(id labreport.JobID) string { return "parsing_job/" + id.String() }
+
 // keepJob puts a job into the form in which it is kept, and returns the arguments of
 // insertJob and updateJob.
-func keepJob(j *labreport.Job) ([]any, error) {
+func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 	j.DueAt, j.CreatedAt = instant(j.DueAt), instant(j.CreatedAt)
 	j.StartedAt, j.UpdatedAt = instant(j.StartedAt), instant(j.UpdatedAt)
 	var files []byte
@@ -247,12 +250,15 @@ func keepJob(j *labreport.Job) ([]any, error) {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
+	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, ofJob(j.ID), doc); err != nil {
+		return nil, err
+	}
 	return []any{
 		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, j.Corrected(), doc,
 	}, checkText(string(j.Status))
 }
 
-func scanJob(row pgx.Row, j *labreport.Job) error {
+func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) error {
 	var kept labreport.Job
 	var user *uuid.UUID
 	var id, team uuid.UUID
@@ -264,7 +270,11 @@ func scanJob(row pgx.Row, j *labreport.Job) error {
 	if err := row.Scan(&team, &id, &user, &revision, &status, &due, &made, &files, &doc); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(doc, &kept); err != nil {
+	ref := personkey.Ref{Team: healthlab.TeamID{UUID: team}}
+	if user != nil {
+		ref.User.UUID = *user
+	}
+	if err := s.openDocument(ctx, ref, ofJob(labreport.JobID{UUID: id}), doc, &kept); err != nil {
 		return fmt.Errorf("decode parsing job: %w", err)
 	}
 	if files != nil {
@@ -281,11 +291,11 @@ func scanJob(row pgx.Row, j *labreport.Job) error {
 	return nil
 }
 
-func scanJobs(rows pgx.Rows) ([]labreport.Job, error) {
+func (s *Store) scanJobs(ctx context.Context, rows pgx.Rows) ([]labreport.Job, error) {
 	out := []labreport.Job{}
 	for rows.Next() {
 		var j labreport.Job
-		if err := scanJob(rows, &j); err != nil {
+		if err := s.scanJob(ctx, rows, &j); err != nil {
 			return nil, err
 		}
 		out = append(out, j)

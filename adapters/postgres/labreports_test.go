@@ -28,7 +28,7 @@ func runParsingJobs(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
 
 func TestParsingJobs(t *testing.T) {
 	t.Parallel()
-	runParsingJobs(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), nil) })
+	runParsingJobs(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), sealed()) })
 }
 
 // The suites pass for a role that row-level security holds for.
@@ -59,7 +59,7 @@ func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 // A job that another transaction changes is not claimed, and the claim does not wait.
 func TestClaimsAndChangesOfOneJob(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	u := newPerson(t, s)
 	j, other := jobOf(u), jobOf(u)
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), j, 0, nil))

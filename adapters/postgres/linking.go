@@ -160,7 +160,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
 		queueSession(b, lockSession, c.Team, c.Session, &was)
 		b.Queue(selectUserOfSession, c.Team.UUID, c.Session.UUID).QueryRow(func(row pgx.Row) (err error) {
-			user, err = scanUser(row)
+			user, err = u.store.scanUser(ctx, row)
 			return err
 		})
 		if c.Sole != nil {

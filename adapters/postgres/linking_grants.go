@@ -88,7 +88,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		var person healthdata.User
 		b := u.batch()
 		b.Queue(lockUser, team.UUID, user.UUID)
-		queueUser(b, team, user, &person)
+		u.store.queueUser(ctx, b, team, user, &person)
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
 		if err := u.send(ctx, b); err != nil {
 			return err

@@ -79,7 +79,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		if err != nil {
 			return answer{err}
 		}
-		row, err := keepOrder(&next, orderIdentity(&r), 1)
+		row, err := v.s.keepOrder(ctx, &next, orderIdentity(&r), 1)
 		if err != nil {
 			return answer{err}
 		}
@@ -90,7 +90,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
-		queueOrder(b, selectOrder, r.TeamID, r.ID, &kept)
+		v.s.queueOrder(ctx, b, selectOrder, r.TeamID, r.ID, &kept)
 		return x.commit(ctx, b)
 	})
 	if err != nil {
@@ -112,7 +112,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		var taken bool
 		b := x.batch()
 		queueDraw(b, &drawn, drawForOrder, team.UUID, parent.UUID)
-		queueOrder(b, lockOrder, team, parent, &p)
+		v.s.queueOrder(ctx, b, lockOrder, team, parent, &p)
 		queueTaken(b, child.ID, &taken)
 		if err := x.send(ctx, b); err != nil {
 			return err
@@ -129,14 +129,14 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		if err != nil {
 			return answer{err}
 		}
-		parentRow, err := keepOrder(&p, wasParent, revision+1)
+		parentRow, err := v.s.keepOrder(ctx, &p, wasParent, revision+1)
 		if err != nil {
 			return answer{err}
 		}
 		if !c.OrderTransaction.ID.IsZero() {
 			wasChild.transaction = c.OrderTransaction.ID // it may be one of its own
 		}
-		childRow, err := keepOrder(&c, wasChild, 1)
+		childRow, err := v.s.keepOrder(ctx, &c, wasChild, 1)
 		if err != nil {
 			return answer{err}
 		}
@@ -149,8 +149,8 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
-		queueOrder(b, selectOrder, team, parent, &keptParent)
-		queueOrder(b, selectOrder, team, child.ID, &keptChild)
+		v.s.queueOrder(ctx, b, selectOrder, team, parent, &keptParent)
+		v.s.queueOrder(ctx, b, selectOrder, team, child.ID, &keptChild)
 		return x.commit(ctx, b)
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 
 func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	var r orders.Record
-	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueOrder(b, selectOrder, team, id, &r) }); err != nil {
+	if err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueOrder(ctx, b, selectOrder, team, id, &r) }); err != nil {
 		return orders.Record{}, noOrder(err)
 	}
 	return r, nil
@@ -175,7 +175,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		var drawn int64
 		b := x.batch()
 		queueDraw(b, &drawn, drawForOrder, team.UUID, id.UUID)
-		queueOrder(b, lockOrder, team, id, &r)
+		v.s.queueOrder(ctx, b, lockOrder, team, id, &r)
 		if err := x.send(ctx, b); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		if err != nil {
 			return answer{err}
 		}
-		row, err := keepOrder(&r, was, revision+1)
+		row, err := v.s.keepOrder(ctx, &r, was, revision+1)
 		if err != nil {
 			return answer{err}
 		}
@@ -196,7 +196,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
-		queueOrder(b, selectOrder, team, id, &kept)
+		v.s.queueOrder(ctx, b, selectOrder, team, id, &kept)
 		return x.commit(ctx, b)
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 	}
 	var r orders.Record
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectSample, team.UUID, sampleID).QueryRow(func(row pgx.Row) error { return scanOrder(row, &r) })
+		b.Queue(selectSample, team.UUID, sampleID).QueryRow(func(row pgx.Row) error { return v.s.scanOrder(ctx, row, &r) })
 	})
 	if err != nil {
 		return orders.Record{}, noOrder(err)
@@ -280,7 +280,7 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until ti
 			b.Queue(sql, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var r orders.Record
-					if err := scanOrder(rows, &r); err != nil {
+					if err := v.s.scanOrder(ctx, rows, &r); err != nil {
 						return err
 					}
 					out = append(out, r)
@@ -363,6 +363,6 @@ func queueTaken(b *pgx.Batch, id orders.OrderID, taken *bool) {
 	b.Queue(hasOrder, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
 }
 
-func queueOrder(b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
-	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanOrder(row, r) })
+func (s *Store) queueOrder(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return s.scanOrder(ctx, row, r) })
 }

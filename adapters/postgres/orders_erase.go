@@ -25,9 +25,9 @@ with hidden as (
 ), removed as (
 	delete from healthlab.order_search s where $3 and s.team_id = $1 and s.order_id in (select order_id from hidden))
 insert into healthlab.order_search (team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
-	event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date)
+	event_at, activate_by, interpretation, tokens, sort_name)
 select team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
-	event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date
+	event_at, activate_by, interpretation, tokens, sort_name
 from hidden where not $3`
 
 	// lockJobsOfUser waits for changes of parsing jobs that are under way.

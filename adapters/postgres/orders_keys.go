@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // OrderKeys returns the store as an [orders.Keys].
@@ -29,7 +31,7 @@ insert into healthlab.order_key (team_id, key_hash, order_id, fingerprint, forge
 on conflict (team_id, key_hash) do nothing`
 
 	lockKey = `
-select order_id, fingerprint, claimed_until, answer, forget_at from healthlab.order_key
+select order_id, fingerprint, claimed_until, answer, forget_at, user_id from healthlab.order_key
 where team_id = $1 and key_hash = $2 for update`
 
 	startKey = `
@@ -55,6 +57,8 @@ func hashOf(scope orders.KeyScope) []byte {
 	return sum[:]
 }
 
+func ofAnswer(hash []byte) string { return "order_key/" + string(hash) }
+
 func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
 	hash, end := hashOf(scope), instant(until)
 	var state orders.KeyState
@@ -62,16 +66,28 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 		var print []byte
 		var claimed *time.Time
 		var forget time.Time
+		var user *uuid.UUID
 		state = orders.KeyState{}
 		b := x.batch()
 		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), end.Add(abandoned))
 		b.Queue(lockKey, scope.Team.UUID, hash).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget)
+			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget, &user)
 		})
 		if err := x.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return errAgain // it was pruned meanwhile
 		} else if err != nil {
 			return err
+		}
+		if state.Answer != nil && forget.After(now) {
+			ref := personkey.Ref{Team: scope.Team}
+			if user != nil {
+				ref.User.UUID = *user
+			}
+			answered, err := v.s.opts.Keys.Open(ctx, ref, ofAnswer(hash), state.Answer)
+			if err != nil {
+				return answer{err}
+			}
+			state.Answer = answered
 		}
 		state.Fingerprint = string(print)
 		switch {
@@ -98,6 +114,12 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	forget := instant(keep)
 	if answer == nil {
 		forget = instant(until).Add(abandoned)
+	}
+	if answer != nil {
+		var err error
+		if answer, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, ofAnswer(hashOf(scope)), answer); err != nil {
+			return err
+		}
 	}
 	var kept pgconn.CommandTag
 	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -14,15 +16,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // orderFilters are the filters of a list; a null, or an empty text, matches everything. Every
 // list is planned with its arguments, so that filters that it does not have cost nothing.
 const orderFilters = `
 from healthlab.order_search o
-where o.team_id = $1 and ($2::text = '' or o.patient_name like $2) and ($3::text = '' or o.recipient like $3)
-	and ($4::text = '' or o.patient_name like $4 or o.recipient like $4 or $5::text <> '' and o.birth_date like $5
-		or o.order_id = $6::uuid or o.user_id = $6)
+where o.team_id = $1 and ($2::bigint[] is null or o.tokens @> $2)
+	and ($3::bigint[] is null or o.tokens @> $3 or o.tokens @> $4::bigint[] or o.tokens @> $5::bigint[] or o.order_id = $6::uuid or o.user_id = $6)
 	and ($7::timestamptz is null or o.created_at >= $7) and ($8::timestamptz is null or o.created_at < $8)
 	and ($9::timestamptz is null or o.updated_at >= $9) and ($10::timestamptz is null or o.updated_at < $10)
 	and ($11::timestamptz is null or o.event_at >= $11) and ($12::timestamptz is null or o.event_at < $12)
@@ -64,13 +66,13 @@ type orderPage struct {
 var orderPages = func() map[orderPage]string {
 	all := map[orderPage]string{}
 	for key, by := range map[orders.SortKey]string{
-		orders.SortCreatedAt: `o.created_at`, orders.SortLastStatus: `o.last_status`, orders.SortPatientName: `o.sort_name = '', o.sort_name`,
+		orders.SortCreatedAt: `o.created_at`, orders.SortLastStatus: `o.last_status`,
 	} {
 		for way, word := range map[catalogue.Direction]string{catalogue.Ascending: ` asc`, catalogue.Descending: ` desc`} {
 			order := ` order by ` + by + word + `, o.order_id`
 			for sorted, from := range map[bool]string{
 				false: orderFilters,
-				true:  ` from (select o.order_id, o.created_at, o.sort_name, o.last_status` + orderFilters + ` offset 0) o`,
+				true:  ` from (select o.order_id, o.created_at, o.last_status` + orderFilters + ` offset 0) o`,
 			} {
 				all[orderPage{key, way, sorted}] = `
 with page as materialized (select o.order_id` + from + order + ` offset $22 limit $23)
@@ -92,12 +94,19 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	if err := checkText(q.Search, q.PatientName, q.Recipient); err != nil {
 		return orders.Page{}, err
 	}
+	filters, err := v.s.orderArguments(ctx, &q)
+	if err != nil {
+		return orders.Page{}, err
+	}
 	var page orders.Page
 	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
 		page = orders.Page{Orders: []orders.Order{}}
-		l := orderList{x: x, q: &q, filters: orderArguments(&q)}
+		l := orderList{x: x, q: &q, filters: filters}
 		if page.Total, err = l.count(ctx); err != nil {
 			return err
+		}
+		if err := q.CheckSorted(page.Total); err != nil {
+			return answer{err}
 		}
 		return l.page(ctx, page.Total <= sortedAtMost, page.Total, func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) })
 	})
@@ -161,13 +170,82 @@ func (l *orderList) page(ctx context.Context, sorted bool, total int, each func(
 		return nil
 	}
 	b := l.x.batch()
-	b.Queue(orderPages[orderPage{l.q.Sort, l.q.Direction, sorted}], append(slices.Clone(l.filters), offset, l.q.Size)...).Query(eachOrder(each))
+	if l.q.Sort == orders.SortPatientName {
+		ids, err := l.byName(ctx)
+		if err != nil {
+			return err
+		}
+		b = l.x.batch()
+		b.Queue(selectOrders, l.q.Team.UUID, ids[offset:min(offset+int64(l.q.Size), int64(len(ids)))]).Query(l.x.store.eachOrder(ctx, each))
+		return l.x.send(ctx, b)
+	}
+	b.Queue(orderPages[orderPage{l.q.Sort, l.q.Direction, sorted}], append(slices.Clone(l.filters), offset, l.q.Size)...).Query(l.x.store.eachOrder(ctx, each))
 	return l.x.send(ctx, b)
 }
 
+const (
+	selectNamesOfOrders = `select o.order_id, o.user_id, o.sort_name` + orderFilters
+
+	selectOrders = `
+select ` + orderColumns + ` from unnest($2::uuid[]) with ordinality p (order_id, n)
+join healthlab.orders o on o.team_id = $1 and o.order_id = p.order_id order by p.n`
+)
+
+// byName returns the ids of all matches, sorted by the names, which it decrypts.
+func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
+	type match struct {
+		id   orders.OrderID
+		ref  personkey.Ref
+		box  []byte
+		name string
+	}
+	var all []match
+	b := l.x.batch()
+	b.Queue(selectNamesOfOrders, l.filters...).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m match, err error) {
+			m.ref.Team = l.q.Team
+			return m, row.Scan(&m.id.UUID, &m.ref.User.UUID, &m.box)
+		})
+		return err
+	})
+	if err := l.x.send(ctx, b); err != nil {
+		return nil, err
+	}
+	keys := l.x.store.opts.Keys
+	refs := make([]personkey.Ref, len(all))
+	for i := range all {
+		refs[i] = all[i].ref
+	}
+	if err := keys.Load(ctx, refs); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		name, err := keys.Open(ctx, all[i].ref, ofSortName(all[i].id), all[i].box)
+		if err != nil {
+			return nil, answer{fmt.Errorf("decode the name of an order: %w", err)}
+		}
+		all[i].name = string(name)
+	}
+	slices.SortFunc(all, func(a, b match) int {
+		if (a.name == "") != (b.name == "") {
+			return cmp.Compare(b.name, a.name) // those without a name last, in both directions
+		}
+		c := strings.Compare(a.name, b.name)
+		if l.q.Direction == catalogue.Descending {
+			c = -c
+		}
+		return cmp.Or(c, compareIDs(a.id.UUID, b.id.UUID))
+	})
+	ids := make([]uuid.UUID, len(all))
+	for i := range all {
+		ids[i] = all[i].id.UUID
+	}
+	return ids, nil
+}
+
 // eachOrder hands on the orders that are read, in their order. Their documents take most
-// of the time of a page: each is decoded while the next are on their way, on all cores.
-func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
+// of the time of a page: they are decoded on all cores, after the keys of their persons are there.
+func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		type read struct {
 			row   orderRow
@@ -175,18 +253,23 @@ func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
 			fault error
 		}
 		var list []*read
-		var decoding sync.WaitGroup
-		defer decoding.Wait()
+		var refs []personkey.Ref
 		for rows.Next() {
 			o := &read{}
 			if err := o.row.scan(rows); err != nil {
 				return err
 			}
-			list = append(list, o)
-			decoding.Go(func() { o.fault = o.row.decode(&o.order) })
+			list, refs = append(list, o), append(refs, o.row.ref)
 		}
 		if err := rows.Err(); err != nil {
 			return err
+		}
+		if err := s.opts.Keys.Load(ctx, refs); err != nil {
+			return err
+		}
+		var decoding sync.WaitGroup
+		for _, o := range list {
+			decoding.Go(func() { o.fault = s.decodeOrder(ctx, &o.row, &o.order) })
 		}
 		decoding.Wait()
 		for _, o := range list {
@@ -200,7 +283,7 @@ func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
 }
 
 // orderArguments are those of orderFilters.
-func orderArguments(q *orders.Query) []any {
+func (s *Store) orderArguments(ctx context.Context, q *orders.Query) ([]any, error) {
 	var scheduled *bool
 	for _, a := range q.Activations {
 		is := a == orders.ActivationScheduled
@@ -214,30 +297,34 @@ func orderArguments(q *orders.Query) []any {
 	for _, id := range q.IDs {
 		ids = append(ids, id.UUID)
 	}
-	born := ""
-	if q.Search != "" && q.Search[0] >= '0' && q.Search[0] <= '9' {
-		born = likeEscapes.Replace(q.Search) + "%"
+	names, err := s.tokens(ctx, q.Team, q.Terms())
+	if err != nil {
+		return nil, err
+	}
+	search := make([]any, 3) // by the patient's name, the recipient's, and the birth date
+	for i, terms := range q.SearchTerms() {
+		if search[i], err = s.tokens(ctx, q.Team, terms); err != nil {
+			return nil, err
+		}
 	}
 	var whole *uuid.UUID
 	if id, err := uuid.Parse(q.Search); err == nil && len(q.Search) == 36 {
 		whole = &id
 	}
 	return []any{
-		q.Team.UUID, containing(q.PatientName), containing(q.Recipient), containing(q.Search), born, whole,
+		q.Team.UUID, names, search[0], search[1], search[2], whole,
 		bound(q.CreatedFrom), bound(q.CreatedBefore), bound(q.UpdatedFrom), bound(q.UpdatedBefore), bound(q.EventFrom), bound(q.EventBefore),
 		statusesOf(q), words(q.Methods), q.Critical, string(q.Interpretation), scheduled, q.Today.At(time.UTC),
 		optional(q.User.UUID), optional(q.Transaction.UUID), ids,
-	}
+	}, nil
 }
 
-var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
-// containing is the pattern of names in lower case that contain a text; empty for no text.
-func containing(text string) string {
-	if text == "" {
-		return ""
+// tokens returns the tokens of terms; nil for none, which the statements take for no filter.
+func (s *Store) tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
+	if len(terms) == 0 {
+		return nil, nil
 	}
-	return "%" + likeEscapes.Replace(strings.ToLower(text)) + "%"
+	return s.opts.Keys.Tokens(ctx, team, terms)
 }
 
 // statusesOf are the full statuses that the filters of status and method leave; nil for

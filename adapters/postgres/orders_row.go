@@ -2,34 +2,37 @@ package postgres
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // orderColumns are what scanOrder reads, of a row o of orders. The members are those of
 // the moment of reading.
 const orderColumns = `
-o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due, o.hidden,
+o.team_id, o.order_id, o.user_id, o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due, o.hidden,
 (select json_agg(m.member) from healthlab.orders m
 	where m.team_id = o.team_id and m.transaction_id = o.transaction_id and (not m.hidden or m.order_id = o.order_id))`
 
-func scanOrder(row pgx.Row, r *orders.Record) error {
+func (s *Store) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) error {
 	var w orderRow
 	if err := w.scan(row); err != nil {
 		return err
 	}
-	return w.decode(r)
+	return s.decodeOrder(ctx, &w, r)
 }
 
 // orderRow is an order as it is stored: orderColumns.
 type orderRow struct {
+	ref                                     personkey.Ref
+	id                                      orders.OrderID
 	doc, members                            []byte
 	due, lease, visitDue, visitLease, later *time.Time
 	revision                                int64
@@ -38,12 +41,16 @@ type orderRow struct {
 }
 
 func (w *orderRow) scan(row pgx.Row) error {
-	return row.Scan(&w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
+	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
 }
 
-func (w *orderRow) decode(r *orders.Record) error {
+func ofOrder(id orders.OrderID) string { return "order/" + id.String() }
+
+func ofSortName(id orders.OrderID) string { return "order_name/" + id.String() }
+
+func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
-	if err := json.Unmarshal(w.doc, &kept); err != nil {
+	if err := s.openDocument(ctx, w.ref, ofOrder(w.id), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	kept.LabTest.Fill()
@@ -73,24 +80,22 @@ const (
 	insertOrder = `
 with found as (
 	insert into healthlab.order_search (team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
-		event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date)
-	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))
+		event_at, activate_by, interpretation, tokens, sort_name)
+	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16))
 insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
-	created_at, updated_at, event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date,
+	created_at, updated_at, event_at, activate_by, interpretation, tokens, sort_name,
 	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
 
 	updateOrder = `
 with found as (
 	update healthlab.order_search set transaction_id = $3, user_id = $4, method = $7, last_status = $9, created_at = $10,
-		updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14, patient_name = $15, sort_name = $16,
-		recipient = $17, birth_date = $18
+		updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14, tokens = $15, sort_name = $16
 	where team_id = $1 and order_id = $2)
 update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
 	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
-	patient_name = $15, sort_name = $16, recipient = $17, birth_date = $18, lab_due = $19, lab_lease = $20,
-	lab_attempts = $21, lab_started = $22, member = $23, doc = $24,
-	visit_due = $25, visit_lease = $26, later_due = $27
+	tokens = $15, sort_name = $16, lab_due = $17, lab_lease = $18, lab_attempts = $19, lab_started = $20, member = $21, doc = $22,
+	visit_due = $23, visit_lease = $24, later_due = $25
 where team_id = $1 and order_id = $2`
 )
 
@@ -114,7 +119,7 @@ func checkStatus(s orders.Status) error {
 }
 
 // keepOrder returns the arguments of insertOrder and updateOrder for a changed order.
-func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
+func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	if orderIdentity(r) != was {
 		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
 	}
@@ -132,17 +137,20 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	stored.Lab.Due, stored.Lab.Lease, stored.Lab.Attempts, stored.Lab.Started = time.Time{}, time.Time{}, 0, false
 	stored.VisitWork = orders.VisitWork{}
 	stored.Notifications.Due = time.Time{}
-	doc, err := json.Marshal(stored)
+	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
+	doc, err := s.sealDocument(ctx, ref, ofOrder(r.ID), stored)
 	if err != nil {
-		return nil, fmt.Errorf("encode order: %w", err)
+		return nil, err
 	}
-	if spoilt(doc) || spoilt(member) {
-		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	tokens, err := s.opts.Keys.Tokens(ctx, r.TeamID, orders.SearchTerms(o))
+	if err != nil {
+		return nil, err
 	}
-	var first, last *string
-	var birth string
-	if p := o.PatientDetails; p != nil {
-		first, last, birth = p.FirstName, p.LastName, p.DOB.String()
+	sortName := []byte(o.PatientDetails.SortName())
+	if len(sortName) > 0 {
+		if sortName, err = s.opts.Keys.Seal(ctx, ref, ofSortName(r.ID), sortName); err != nil {
+			return nil, err
+		}
 	}
 	var read *string
 	if o.Interpretation != nil {
@@ -152,21 +160,9 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	return []any{
 		r.TeamID.UUID, r.ID.UUID, was.transaction.UUID, r.UserID.UUID, revision, r.SampleID, string(o.Method()),
 		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
-		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, lowerName(first, last), lowerName(last, first),
-		strings.ToLower(o.Recipient()), birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
+		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, tokens, sortName, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
 		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Notifications.Due)),
 	}, nil
-}
-
-// lowerName joins what there is of a name, in lower case.
-func lowerName(parts ...*string) string {
-	var out []string
-	for _, p := range parts {
-		if p != nil && *p != "" {
-			out = append(out, *p)
-		}
-	}
-	return strings.ToLower(strings.Join(out, " "))
 }
 
 // spoilt reports whether any text of a document that was encoded as JSON has the

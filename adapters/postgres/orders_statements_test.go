@@ -9,7 +9,7 @@ func init() {
 	maps.Copy(statements, map[string]string{
 		"selectOrder": selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew,
 		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimNotifications": claimNotifications, "claimFeed": claimFeed, "moveFeed": moveFeed,
-		"insertOrder": insertOrder, "updateOrder": updateOrder, "planLists": planLists, "countOrders": countOrders, "countOrdersByStatus": countOrdersByStatus,
+		"insertOrder": insertOrder, "updateOrder": updateOrder, "planLists": planLists, "countOrders": countOrders, "selectNamesOfOrders": selectNamesOfOrders, "selectOrders": selectOrders, "countOrdersByStatus": countOrdersByStatus,
 		"putInfo": putInfo, "selectInfo": selectInfo, "lockInfo": lockInfo, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
 		"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 		"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,

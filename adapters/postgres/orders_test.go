@@ -23,7 +23,7 @@ import (
 )
 
 func newOrders(t testing.TB) orderstest.StoreHarness {
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 }
 
@@ -39,7 +39,7 @@ func TestOrdersModel(t *testing.T) {
 
 func TestOrderKeys(t *testing.T) {
 	t.Parallel()
-	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
+	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), sealed()).OrderKeys() })
 }
 
 func personsOf(s *postgres.Store) peopletest.StoreHarness {
@@ -48,7 +48,7 @@ func personsOf(s *postgres.Store) peopletest.StoreHarness {
 
 func TestPersons(t *testing.T) {
 	t.Parallel()
-	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
+	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(postgres.New(pgtest.Pool(t), sealed())) })
 }
 
 func reviewsOf(s *postgres.Store) orderstest.ReviewsHarness {
@@ -57,18 +57,18 @@ func reviewsOf(s *postgres.Store) orderstest.ReviewsHarness {
 
 func TestReviews(t *testing.T) {
 	t.Parallel()
-	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), sealed())) })
 }
 
 func TestLabTests(t *testing.T) {
 	t.Parallel()
-	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
+	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return postgres.New(pgtest.Pool(t), sealed()).LabTests() })
 }
 
 func TestOrderErasure(t *testing.T) {
 	t.Parallel()
 	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
-		s := postgres.New(pgtest.Pool(t), nil)
+		s := postgres.New(pgtest.Pool(t), sealed())
 		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
 	})
 }
@@ -83,13 +83,13 @@ func newVisits(t testing.TB, s *postgres.Store) orderstest.VisitsHarness {
 func TestOrderVisits(t *testing.T) {
 	t.Parallel()
 	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
-		return newVisits(t, postgres.New(pgtest.Pool(t), nil))
+		return newVisits(t, postgres.New(pgtest.Pool(t), sealed()))
 	})
 }
 
 func TestSlotCache(t *testing.T) {
 	t.Parallel()
-	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
+	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return postgres.New(pgtest.Pool(t), sealed()).SlotCache() })
 }
 
 // fill returns the centers of a store that has these.
@@ -108,13 +108,13 @@ func fill(t testing.TB, s *postgres.Store, list []appointment.Center) appointmen
 func TestCenters(t *testing.T) {
 	t.Parallel()
 	appointmenttest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
-		return fill(t, postgres.New(pgtest.Pool(t), nil), list)
+		return fill(t, postgres.New(pgtest.Pool(t), sealed()), list)
 	})
 }
 
 func TestReplaceCenters(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	at := func(lab int, code string) appointment.Center {
 		return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: -112, Lat: 33}, IANATimezone: "UTC",
 			Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
@@ -269,7 +269,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 // order is changed by a transaction that began before.
 func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	u := newPerson(t, s)
 	at, end := noon.Time, noon.Add(time.Minute)
 	r := orderOf(u)
@@ -297,7 +297,7 @@ func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 // Changes of one order transaction wait for each other, and for no other change of the team.
 func TestOrdersOfATeamDoNotWait(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	u := newPerson(t, s)
 	one, two := placeOrder(t, s, u), placeOrder(t, s, u)
 	var ids []int64
@@ -319,7 +319,7 @@ func TestOrdersOfATeamDoNotWait(t *testing.T) {
 func TestErasedTransactions(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	ann := newPerson(t, s)
 	bob := personOf(ann.Team)
 	require.NoError(t, s.Users().Insert(t.Context(), bob, 0))

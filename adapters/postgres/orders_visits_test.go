@@ -119,7 +119,7 @@ func bookAll(address string) error {
 		return err
 	}
 	lab := &willing{}
-	store := postgres.New(pool, nil)
+	store := postgres.New(pool, sealed())
 	s, err := bookings(store, lab)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func TestManyBookingsOfOneSlot(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	pool := pgtest.Connect(t, address)
-	store := postgres.New(pool, nil)
+	store := postgres.New(pool, sealed())
 	n := prove.Count(100, 1000)
 	u := newPerson(t, store)
 	for i := range n + 1 {
@@ -253,7 +253,7 @@ func TestManyBookingsOfOneSlot(t *testing.T) {
 
 // BenchmarkCenters looks for the 30 nearest of 20,000 centers of one lab.
 func BenchmarkCenters(b *testing.B) {
-	s := postgres.New(durable(b), nil)
+	s := postgres.New(durable(b), sealed())
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []appointment.Center
 	for i := range 20_000 {

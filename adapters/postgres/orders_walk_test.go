@@ -153,7 +153,7 @@ func TestChecksAreTheTable(t *testing.T) {
 // A status that no lifecycle has is refused; a new one needs no migration.
 func TestUnknownStatusIsInvalid(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), nil)
+	s := postgres.New(pgtest.Pool(t), sealed())
 	u := newPerson(t, s)
 	r := placeOrder(t, s, u)
 	set := func(status orders.Status) error {

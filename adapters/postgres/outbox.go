@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -301,6 +302,9 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
+		if body, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofEvent(e.ID), body); err != nil {
+			return nil, fmt.Errorf("event %d: %w", i, err)
+		}
 		r.teams, r.ids = append(r.teams, e.Team.UUID), append(r.ids, e.ID)
 		r.users = append(r.users, optional(e.User.UUID))
 		r.types, r.keys = append(r.types, e.Type), append(r.keys, e.Key)
@@ -310,6 +314,8 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 	}
 	return r, nil
 }
+
+func ofEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
 
 // optional returns nil for the zero id.
 func optional(id uuid.UUID) *uuid.UUID {

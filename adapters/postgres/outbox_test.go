@@ -18,7 +18,7 @@ import (
 func TestOutboxRefuses(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	u := newPerson(t, s)
 	good := event(u, "k")
 	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{good}))
@@ -63,7 +63,7 @@ func TestSequenceInTheBody(t *testing.T) {
 func TestSeqNeverOvertakes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	u := newPerson(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers, readers sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Persons returns the store as an [people.Store].
@@ -71,6 +72,24 @@ func document(v any) ([]byte, error) {
 	return doc, nil
 }
 
+// sealDocument encodes what is kept about a person, and encrypts it. bound names the row.
+func (s *Store) sealDocument(ctx context.Context, ref personkey.Ref, bound string, v any) ([]byte, error) {
+	doc, err := document(v)
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.Keys.Seal(ctx, ref, bound, doc)
+}
+
+// openDocument decrypts and decodes what sealDocument made.
+func (s *Store) openDocument(ctx context.Context, ref personkey.Ref, bound string, box []byte, v any) error {
+	doc, err := s.opts.Keys.Open(ctx, ref, bound, box)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(doc, v)
+}
+
 // missingRow says of a row that is not there what it means.
 func missingRow(err error, what string) error {
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -80,7 +99,7 @@ func missingRow(err error, what string) error {
 }
 
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := document(info)
+	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: team, User: user}, "user_info", info)
 	if err != nil {
 		return err
 	}
@@ -97,14 +116,14 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 				return err
 			}
 			info = people.UserInfo{}
-			return json.Unmarshal(doc, &info)
+			return v.s.openDocument(ctx, personkey.Ref{Team: team, User: user}, "user_info", doc, &info)
 		})
 	})
 	return info, missingRow(err, "demographics")
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := document(c.Record)
+	doc, err := v.s.sealDocument(ctx, refOfCoverage(&c), ofCoverage(&c), c.Record)
 	if err != nil {
 		return err
 	}
@@ -128,6 +147,12 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	return missingRow(err, "demographics")
 }
 
+func refOfCoverage(c *people.Coverage) personkey.Ref {
+	return personkey.Ref{Team: c.Team, User: c.User}
+}
+
+func ofCoverage(c *people.Coverage) string { return "insurance/" + c.ID.String() }
+
 // coverage reads one record.
 func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (people.Coverage, error) {
 	var c people.Coverage
@@ -143,7 +168,7 @@ func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string
 			if until != nil {
 				c.ValidUntil = until.UTC()
 			}
-			return json.Unmarshal(doc, &c.Record)
+			return v.s.openDocument(ctx, refOfCoverage(&c), ofCoverage(&c), doc, &c.Record)
 		})
 	})
 	return c, missingRow(err, "insurance record")

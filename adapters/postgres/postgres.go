@@ -43,6 +43,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -79,6 +80,9 @@ type Options struct {
 	// Retention is how long [Store.Run] keeps messages and what came of them.
 	// Default 30 days.
 	Retention time.Duration
+	// Keys encrypts what is kept about persons. Its store of keys needs connections of its
+	// own (see [PersonKeys]). Nil keeps everything in clear.
+	Keys *personkey.Keys
 	// Log receives what went wrong in the background, and how many deliveries ended
 	// because their messages were too old. Default: slog.Default().
 	Log *slog.Logger

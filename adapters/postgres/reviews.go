@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Reviews returns the store as an [orders.ReviewStore].
@@ -25,8 +25,8 @@ type reviews struct{ s *Store }
 
 const (
 	insertResult = `
-insert into healthlab.raw_result (team_id, raw_id, user_id, revision, status, escalated, decision, lab, name, birth_date, created_at, doc)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+insert into healthlab.raw_result (team_id, raw_id, user_id, revision, status, escalated, decision, lab, tokens, created_at, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 	// An erasure of the user waits for the result, and finds it. A team that has no users
 	// here keeps them elsewhere.
@@ -35,11 +35,11 @@ with there as (select from healthlab.users where team_id = $1 and user_id = $2 f
 select exists (select from there) or not exists (select from healthlab.users where team_id = $1)`
 
 	updateResult = `
-update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escalated = $6, decision = $7, lab = $8, name = $9,
-	birth_date = $10, created_at = $11, doc = $12
+update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escalated = $6, decision = $7, lab = $8, tokens = $9,
+	created_at = $10, doc = $11
 where team_id = $1 and raw_id = $2`
 
-	selectResult = `select r.doc, r.revision from healthlab.raw_result r where r.team_id = $1 and r.raw_id = $2`
+	selectResult = `select r.raw_id, r.user_id, r.doc, r.revision from healthlab.raw_result r where r.team_id = $1 and r.raw_id = $2`
 
 	selectVisibleResult = selectResult + notDeleted
 
@@ -49,13 +49,13 @@ where team_id = $1 and raw_id = $2`
 	and case when $2 = '' then status = 'pending_customer_review' or status = 'pending_ops_review' and escalated else status = $2 end
 	and ($3 = '' or decision = $3) and ($4 = '' or lab = $4)
 	and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
-	and ($7 = '' or strpos(name, $7) > 0 or starts_with(birth_date, $8))
+	and ($7::bigint[] is null or tokens @> $7 or tokens @> $8::bigint[])
 	and (not $9 or escalated or status <> 'pending_ops_review')`
 
 	countResults = `select count(*)` + resultFilters
 
 	// The cursor names the row where the page before ended, whatever became of it.
-	selectResults = `select doc, revision` + resultFilters + `
+	selectResults = `select raw_id, user_id, doc, revision` + resultFilters + `
 	and ($10::uuid is null or (created_at, raw_id) = ($11, $10) or created_at < $11 or created_at = $11 and raw_id > $10)
 order by created_at desc, raw_id limit $12`
 
@@ -63,7 +63,7 @@ order by created_at desc, raw_id limit $12`
 insert into healthlab.result_trial (team_id, trial_id, key_hash, due_at, doc) values ($1, $2, $3, $4, $5)
 on conflict (team_id, key_hash) do nothing`
 
-	trialColumns = `select doc, due_at from healthlab.result_trial `
+	trialColumns = `select team_id, trial_id, doc, due_at from healthlab.result_trial `
 
 	selectMatchTestRunByKey = trialColumns + `where team_id = $1 and key_hash = $2`
 
@@ -79,32 +79,44 @@ with due as (
 	where due_at <= $1 order by due_at, trial_id limit $2 for no key update skip locked
 ), moved as (
 	update healthlab.result_trial t set due_at = $3 from due where t.team_id = due.team_id and t.trial_id = due.trial_id
-	returning t.doc, t.due_at, t.trial_id, due.was
+	returning t.team_id, t.trial_id, t.doc, t.due_at, due.was
 )
-select doc, due_at from moved order by was, trial_id`
+select team_id, trial_id, doc, due_at from moved order by was, trial_id`
 )
 
 // resultRow returns the arguments of insertResult and updateResult.
-func resultRow(r orders.RawResult, revision int64) ([]any, error) {
+func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int64) ([]any, error) {
 	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
-	doc, err := document(r)
+	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, ofResult(r.ID), r)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := v.s.opts.Keys.Tokens(ctx, r.Team, r.SearchTerms())
 	if err != nil {
 		return nil, err
 	}
 	return []any{
 		r.Team.UUID, r.ID.UUID, optional(r.Belongs().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
-		r.ReportedName(), r.ReportedDOB(), instant(r.CreatedAt.Time), doc,
+		tokens, instant(r.CreatedAt.Time), doc,
 	}, nil
 }
 
-func scanResult(row pgx.Row, r *orders.RawResult) error {
+func ofResult(id orders.RawResultID) string { return "raw_result/" + id.String() }
+
+func (v reviews) scanResult(ctx context.Context, row pgx.Row, team healthlab.TeamID, r *orders.RawResult) error {
+	var id orders.RawResultID
+	var user *uuid.UUID
 	var doc []byte
 	var kept orders.RawResult
 	var revision int64
-	if err := row.Scan(&doc, &revision); err != nil {
+	if err := row.Scan(&id.UUID, &user, &doc, &revision); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(doc, &kept); err != nil {
+	ref := personkey.Ref{Team: team}
+	if user != nil {
+		ref.User.UUID = *user
+	}
+	if err := v.s.openDocument(ctx, ref, ofResult(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	kept.Revision = revision
@@ -112,12 +124,12 @@ func scanResult(row pgx.Row, r *orders.RawResult) error {
 	return nil
 }
 
-func queueResult(b *pgx.Batch, sql string, team healthlab.TeamID, id orders.RawResultID, r *orders.RawResult) {
-	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanResult(row, r) })
+func (v reviews) queueResult(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.RawResultID, r *orders.RawResult) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scanResult(ctx, row, team, r) })
 }
 
 func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
-	row, err := resultRow(r, 1)
+	row, err := v.resultRow(ctx, r, 1)
 	if err != nil {
 		return err
 	}
@@ -144,7 +156,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 
 func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
 	var r orders.RawResult
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueResult(b, selectVisibleResult, team, id, &r) })
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.queueResult(ctx, b, selectVisibleResult, team, id, &r) })
 	return r, missingRow(err, "result under review")
 }
 
@@ -180,8 +192,14 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	if err != nil {
 		return orders.ResultPage{}, err
 	}
+	search := make([]any, 2) // by the name, and by the birth date
+	for i, terms := range q.SearchTerms() {
+		if search[i], err = v.s.tokens(ctx, q.Team, terms); err != nil {
+			return orders.ResultPage{}, err
+		}
+	}
 	filters := []any{q.Team.UUID, string(q.Status), string(q.Decision), q.LabSlug, bound(q.CreatedFrom), bound(q.CreatedBefore),
-		strings.ToLower(q.Search), q.Search, q.Escalated}
+		search[0], search[1], q.Escalated}
 	var page orders.ResultPage
 	var more bool
 	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
@@ -191,7 +209,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		b.Queue(selectResults, append(filters, after, at, q.Limit+2)...).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var r orders.RawResult
-				if err := scanResult(rows, &r); err != nil {
+				if err := v.scanResult(ctx, rows, q.Team, &r); err != nil {
 					return err
 				}
 				if after != nil && r.ID.UUID == *after {
@@ -238,19 +256,19 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		if item.Team != team || item.ID != id {
 			return answer{fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)}
 		}
-		row, err := resultRow(item, revision+1)
+		row, err := v.resultRow(ctx, item, revision+1)
 		if err != nil {
 			return answer{err}
 		}
 		b := x.batch()
-		if err := sides.queue(b); err != nil {
+		if err := sides.queue(ctx, v.s, b); err != nil {
 			return answer{err}
 		}
 		b.Queue(updateResult, row...)
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
-		queueResult(b, selectResult, team, id, &kept)
+		v.queueResult(ctx, b, selectResult, team, id, &kept)
 		return x.commit(ctx, b)
 	})
 	return kept, missingRow(err, "result under review, or its order")
@@ -279,14 +297,14 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 	case !s.Order.IsZero():
 		out.was = &orders.Record{}
 		queueDraw(b, &drawn, drawForOrder, team.UUID, s.Order.UUID)
-		queueOrder(b, lockOrder, team, s.Order, out.was)
+		v.s.queueOrder(ctx, b, lockOrder, team, s.Order, out.was)
 	case s.New != nil:
 		queueDraw(b, &drawn, drawForNew, team.UUID, s.New.OrderTransaction.ID.UUID)
 	}
 	if s.New != nil {
 		queueTaken(b, s.New.ID, &taken)
 	}
-	queueResult(b, lockResult, team, id, &item)
+	v.queueResult(ctx, b, lockResult, team, id, &item)
 	if err := x.send(ctx, b); err != nil {
 		return out, item, err
 	}
@@ -312,9 +330,9 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 }
 
 // queue writes the orders.
-func (s settled) queue(b *pgx.Batch) error {
+func (s settled) queue(ctx context.Context, store *Store, b *pgx.Batch) error {
 	if s.was != nil {
-		row, err := keepOrder(s.was, s.wasBefore, s.was.Revision+1)
+		row, err := store.keepOrder(ctx, s.was, s.wasBefore, s.was.Revision+1)
 		if err != nil {
 			return err
 		}
@@ -322,7 +340,7 @@ func (s settled) queue(b *pgx.Batch) error {
 		queueHolds(b, s.was, s.held)
 	}
 	if s.made != nil {
-		row, err := keepOrder(s.made, s.madeBefore, 1)
+		row, err := store.keepOrder(ctx, s.made, s.madeBefore, 1)
 		if err != nil {
 			return err
 		}
@@ -344,19 +362,24 @@ func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
 type trials struct{ s *Store }
 
-func trialDoc(t matchtest.Record) ([]byte, error) {
+// trialDoc encodes a test run under the team's own key: its persons are made up.
+func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
-	return document(t)
+	return v.s.sealDocument(ctx, personkey.Ref{Team: t.Team}, ofMatchTestRun(t.RunID), t)
 }
 
-func scanMatchTestRun(row pgx.Row, t *matchtest.Record) error {
+func ofMatchTestRun(id matchtest.RunID) string { return "result_trial/" + id.String() }
+
+func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
 	var doc []byte
 	var due *time.Time
 	var kept matchtest.Record
-	if err := row.Scan(&doc, &due); err != nil {
+	var team healthlab.TeamID
+	var id matchtest.RunID
+	if err := row.Scan(&team.UUID, &id.UUID, &doc, &due); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(doc, &kept); err != nil {
+	if err := v.s.openDocument(ctx, personkey.Ref{Team: team}, ofMatchTestRun(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode test run: %w", err)
 	}
 	if due != nil {
@@ -372,7 +395,7 @@ func keyHash(key string) []byte {
 }
 
 func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
-	doc, err := trialDoc(t)
+	doc, err := v.trialDoc(ctx, t)
 	if err != nil {
 		return matchtest.Record{}, false, err
 	}
@@ -380,7 +403,7 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 	err = v.s.do(ctx, t.Team, writing, func(x *unit) error {
 		b := x.batch()
 		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
-		b.Queue(selectMatchTestRunByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &kept) })
+		b.Queue(selectMatchTestRunByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &kept) })
 		return x.commit(ctx, b)
 	})
 	return kept, err == nil && kept.RunID == t.RunID, err
@@ -389,7 +412,7 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	var t matchtest.Record
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
+		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
 	})
 	return t, missingRow(err, "test run")
 }
@@ -399,7 +422,7 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
 		var t matchtest.Record
 		b := x.batch()
-		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
+		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
 		if err := x.send(ctx, b); err != nil {
 			return err
 		}
@@ -408,13 +431,13 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 			return answer{err}
 		}
 		t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
-		doc, err := trialDoc(t)
+		doc, err := v.trialDoc(ctx, t)
 		if err != nil {
 			return answer{err}
 		}
 		b = x.batch()
 		b.Queue(updateMatchTestRun, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
-		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &kept) })
+		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &kept) })
 		return x.commit(ctx, b)
 	})
 	return kept, missingRow(err, "test run")
@@ -431,7 +454,7 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var t matchtest.Record
-					if err := scanMatchTestRun(rows, &t); err != nil {
+					if err := v.scan(ctx, rows, &t); err != nil {
 						return err
 					}
 					out = append(out, t)

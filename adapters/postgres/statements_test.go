@@ -70,7 +70,7 @@ func TestStatementsAreAllListed(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") || e.Name() == "personkeys.go" { // another schema
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, 0)

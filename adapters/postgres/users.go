@@ -52,6 +52,10 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 		return fmt.Errorf("%w: a new user is live", healthlab.Invalid)
 	}
 	u.Revision = 1
+	values, err := v.s.userValues(ctx, &u)
+	if err != nil {
+		return err
+	}
 	return v.s.do(ctx, u.Team, writing, func(x *unit) error {
 		b := x.batch()
 		if limit > 0 {
@@ -59,7 +63,7 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 			b.Queue(lockTeam, u.Team.UUID)
 		}
 		var added, named pgconn.CommandTag
-		count(b.Queue(insertUser, userValues(&u)...), &added)
+		count(b.Queue(insertUser, values...), &added)
 		count(b.Queue(insertName, u.Team.UUID, u.ClientUserID, u.ID.UUID), &named)
 		live := 0
 		if limit > 0 {
@@ -110,13 +114,13 @@ const selectUser = `select ` + userColumns + ` from healthlab.users u where u.te
 
 func (v users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var u healthdata.User
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueUser(b, team, id, &u) })
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueUser(ctx, b, team, id, &u) })
 	return u, noUser(err)
 }
 
-func queueUser(b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
+func (s *Store) queueUser(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
 	b.Queue(selectUser, team.UUID, id.UUID).QueryRow(func(row pgx.Row) (err error) {
-		*u, err = scanUser(row)
+		*u, err = s.scanUser(ctx, row)
 		return err
 	})
 }
@@ -159,7 +163,7 @@ func (u *unit) lockUser(ctx context.Context, team healthlab.TeamID, id healthlab
 	var old healthdata.User
 	b := u.batch()
 	b.Queue(lockUser, team.UUID, id.UUID)
-	queueUser(b, team, id, &old)
+	u.store.queueUser(ctx, b, team, id, &old)
 	err := u.send(ctx, b)
 	return old, err
 }
@@ -183,8 +187,12 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 	if err := u.rename(ctx, old, &next); err != nil {
 		return next, nil, err
 	}
+	values, err := u.store.userValues(ctx, &next)
+	if err != nil {
+		return next, nil, answer{err}
+	}
 	b := u.batch()
-	b.Queue(updateUser, userValues(&next)...)
+	b.Queue(updateUser, values...)
 	if old.Live() != next.Live() {
 		b.Queue(hideOrdersOfUser, old.Team.UUID, old.ID.UUID, old.Live())
 	}

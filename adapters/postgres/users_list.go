@@ -90,7 +90,7 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 		b.Queue(sql.page, append(slices.Clip(args), q.Offset, cmp.Or(q.Limit, 100))...).
 			Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					u, err := scanUser(rows)
+					u, err := v.s.scanUser(ctx, rows)
 					if err != nil {
 						return err
 					}

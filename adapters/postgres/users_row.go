@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // userColumns are what scanUser reads, of a row u of users.
@@ -60,9 +63,10 @@ func micros(us *int64) time.Time {
 	return time.UnixMicro(*us).UTC()
 }
 
-func scanUser(row pgx.Row) (healthdata.User, error) {
+func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, error) {
 	var u healthdata.User
-	var birth, start, end, birthAt, deleted *time.Time
+	var start, end, birthAt, deleted *time.Time
+	var birth []byte
 	var birthSource *string
 	var connections, consents []byte
 	z := &u.FallbackTimeZone
@@ -73,8 +77,12 @@ func scanUser(row pgx.Row) (healthdata.User, error) {
 	}
 	u.CreatedOn, z.UpdatedAt = healthlab.At(u.CreatedOn.Time), healthlab.At(z.UpdatedAt.Time)
 	if birth != nil {
+		day, err := s.openDate(ctx, &u, birth)
+		if err != nil {
+			return healthdata.User{}, fmt.Errorf("birth date: %w", err)
+		}
 		u.FallbackBirthDate = &healthdata.FallbackBirthDate{
-			Value: healthlab.DateOf(*birth), SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt),
+			Value: day, SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt),
 		}
 	}
 	u.IngestionStart, u.IngestionEnd = dateOf(start), dateOf(end)
@@ -98,6 +106,20 @@ func scanUser(row pgx.Row) (healthdata.User, error) {
 	}
 	return u, nil
 }
+
+// openDate decrypts the birth date of a user, which is YYYY-MM-DD. A user whose key was
+// deleted has the zero date: erasing such a user, of a restored backup, reads the user first.
+func (s *Store) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
+	text, err := s.opts.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, box)
+	if errors.Is(err, personkey.ErrErased) {
+		return healthlab.Date{}, nil
+	} else if err != nil {
+		return healthlab.Date{}, err
+	}
+	return healthlab.ParseDate(string(text))
+}
+
+const ofBirthDate = "users.birth_date"
 
 func dateOf(t *time.Time) *healthlab.Date {
 	if t == nil {
@@ -153,17 +175,22 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 )
 
 // userValues are the arguments of insertUser and updateUser.
-func userValues(u *healthdata.User) []any {
-	var birth, birthAt *time.Time
+func (s *Store) userValues(ctx context.Context, u *healthdata.User) ([]any, error) {
+	var birth []byte
+	var birthAt *time.Time
 	var birthSource *string
 	if b := u.FallbackBirthDate; b != nil {
-		birth, birthSource, birthAt = timeOf(&b.Value), &b.SourceSlug, &b.UpdatedAt.Time
+		var err error
+		if birth, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, []byte(b.Value.String())); err != nil {
+			return nil, err
+		}
+		birthSource, birthAt = &b.SourceSlug, &b.UpdatedAt.Time
 	}
 	z := &u.FallbackTimeZone
 	return []any{
 		u.ID.UUID, u.Team.UUID, u.ClientUserID, u.CreatedOn.Time, z.ID, z.SourceSlug, z.UpdatedAt.Time,
 		birth, birthSource, birthAt, timeOf(u.IngestionStart), timeOf(u.IngestionEnd), nullable(u.DeletedAt), u.Revision, consentsOf(u),
-	}
+	}, nil
 }
 
 // consentsOf returns the consents of a user as JSON, nil for none.

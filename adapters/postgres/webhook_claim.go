@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -58,7 +60,7 @@ where v.team_id = coalesce(d.team_id, d.lane) and v.id = coalesce(d.event_id, d.
 	// What is locked and read here is not sorted here, for the bodies are a lot to move.
 	handOut = ` for update skip locked) x
 		where ` + isAwake + `))
-returning d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.trace, v.body, d.cause, d.attempts, d.starts,
+returning d.id, d.lease_token, d.endpoint_id, d.team_id, v.user_id, d.event_id, v.type, v.key, v.seq, v.at, v.trace, v.body, d.cause, d.attempts, d.starts,
 	d.queued_at, d.first_failed_at, d.due_at,
 	d.key_hash is not null and exists (select from healthlab.webhook_delivery w
 		where w.lane = d.lane and w.key_hash = d.key_hash and not w.head and w.seq > d.seq),
@@ -102,13 +104,14 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 		}
 	}
 	var out webhook.Claimed
+	var refs []personkey.Ref
 	var trials []uuid.UUID
 	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
-		out, trials = webhook.Claimed{}, nil
+		out, refs, trials = webhook.Claimed{}, nil, nil
 		b := u.batch()
 		u.tune(b, tuneRelaxed)
 		if len(in.ids) > 0 {
-			in.queue(b, claimDeliveries, &out)
+			in.queue(b, claimDeliveries, &out, &refs)
 			b.Queue(selectTrials, in.ids).Query(func(rows pgx.Rows) (err error) {
 				trials, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
@@ -121,6 +124,9 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 		return webhook.Claimed{}, err
 	}
 	out.At = out.At.UTC()
+	if err := d.s.openBodies(ctx, &out, refs); err != nil {
+		return webhook.Claimed{}, err
+	}
 	if len(trials) > 0 {
 		in.keep(trials)
 		tried, err := d.try(ctx, in)
@@ -135,8 +141,9 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 // try claims one delivery of each endpoint that is on probation, if no other process does.
 func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, error) {
 	var out webhook.Claimed
+	var refs []personkey.Ref
 	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
-		out = webhook.Claimed{}
+		out, refs = webhook.Claimed{}, nil
 		var ours []uuid.UUID
 		b := u.batch()
 		u.tune(b, tuneRelaxed)
@@ -149,10 +156,37 @@ func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, e
 		}
 		in.keep(ours)
 		b = u.batch()
-		in.queue(b, claimTrials, &out)
+		in.queue(b, claimTrials, &out, &refs)
 		return u.commit(ctx, b)
 	})
+	if err == nil {
+		err = d.s.openBodies(ctx, &out, refs)
+	}
 	return out.Deliveries, err
+}
+
+// openBodies decrypts the bodies of deliveries, whose persons are refs. A delivery about an
+// erased person is left out; there are some in a restored backup.
+func (s *Store) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
+	if s.opts.Keys == nil {
+		return nil
+	}
+	if err := s.opts.Keys.Load(ctx, refs); err != nil {
+		return err
+	}
+	kept := c.Deliveries[:0]
+	for i, v := range c.Deliveries {
+		body, err := s.opts.Keys.Open(ctx, refs[i], ofEvent(v.Event), v.Body)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		v.Body = body
+		kept = append(kept, v)
+	}
+	c.Deliveries = kept
+	return nil
 }
 
 // keep narrows a claim to some of its endpoints.
@@ -167,7 +201,7 @@ func (c *claiming) keep(ids []uuid.UUID) {
 	}
 }
 
-func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
+func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed, refs *[]personkey.Ref) {
 	room := 0
 	for _, n := range c.most {
 		room += int(n)
@@ -177,29 +211,35 @@ func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
 		var v webhook.Delivery
 		var due time.Time
 		var failed *time.Time
-		to := plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
+		var user *uuid.UUID
+		to := plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &user, &v.Event, &v.Type, &v.Key, &v.Seq,
 			&v.At, &v.Trace, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)
 		for rows.Next() {
 			if got.all == nil {
 				n := min(room, claimedAtOnce)
-				got = byDue{make([]webhook.Delivery, 0, n), make([]time.Time, 0, n)}
+				got = byDue{make([]webhook.Delivery, 0, n), make([]time.Time, 0, n), make([]personkey.Ref, 0, n)}
 			}
 			if err := rows.Scan(to...); err != nil {
 				return err
 			}
 			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), timeOrZero(failed)
-			got.all, got.due = append(got.all, v), append(got.due, due)
+			ref := personkey.Ref{Team: v.Team}
+			if user != nil {
+				ref.User.UUID = *user
+			}
+			got.all, got.due, got.refs = append(got.all, v), append(got.due, due), append(got.refs, ref)
 		}
 		sort.Sort(got)
-		out.Deliveries = got.all
+		out.Deliveries, *refs = got.all, got.refs
 		return rows.Err()
 	})
 }
 
 // byDue sorts deliveries, the longest due first.
 type byDue struct {
-	all []webhook.Delivery
-	due []time.Time
+	all  []webhook.Delivery
+	due  []time.Time
+	refs []personkey.Ref
 }
 
 func (s byDue) Len() int { return len(s.all) }
@@ -214,4 +254,5 @@ func (s byDue) Less(i, j int) bool {
 func (s byDue) Swap(i, j int) {
 	s.all[i], s.all[j] = s.all[j], s.all[i]
 	s.due[i], s.due[j] = s.due[j], s.due[i]
+	s.refs[i], s.refs[j] = s.refs[j], s.refs[i]
 }

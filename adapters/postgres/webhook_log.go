@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -87,7 +88,9 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 				m.User.UUID = *user
 			}
 			m.At = m.At.UTC()
-			return nil
+			var err error
+			m.Body, err = l.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, ofEvent(event), m.Body)
+			return err
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

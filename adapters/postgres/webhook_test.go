@@ -49,7 +49,7 @@ func webhookStoreOf(s *postgres.Store, c *serverClock) webhooktest.Harness {
 // webhookStores returns empty stores of one database, each of which empties it.
 func webhookStores(t *testing.T) func(t *testing.T) webhooktest.Harness {
 	pool := pgtest.Pool(t)
-	return emptied(postgres.New(pool, nil), pool)
+	return emptied(postgres.New(pool, sealed()), pool)
 }
 
 // emptied returns a store time and again, each time with no row in it.
@@ -155,7 +155,7 @@ func eventsOf(ds []webhook.Delivery) []uuid.UUID {
 func TestHeldLane(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	u, to := newWebhookTeam(t, s)
 	held, free, second := event(u, "held"), event(u, "free"), event(u, "free")
 	appendEvents(t, s, held, free)
@@ -194,7 +194,7 @@ func TestHeldLane(t *testing.T) {
 func TestHeldEndpoint(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	one, _ := newWebhookTeam(t, s)
 	two, to := newWebhookTeam(t, s)
 	tx, err := pool.Begin(t.Context())
@@ -214,11 +214,11 @@ func TestHeldEndpoint(t *testing.T) {
 func TestDeliveriesInAHostsTransaction(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	u, to := newWebhookTeam(t, s)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
-	inside := postgres.New(tx, nil)
+	inside := postgres.New(tx, sealed())
 	appendEvents(t, inside, event(u, "k"))
 	require.Equal(t, 1, route(t, inside))
 	d := claim(t, inside, to)
@@ -291,7 +291,7 @@ func numberOf(t testing.TB, pool *pgxpool.Pool, key string) (n int) {
 func TestEraseMovesOthersUp(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	ann, to := newWebhookTeam(t, s)
 	bob := personOf(ann.Team)
 	require.NoError(t, s.Users().Insert(t.Context(), bob, 0))
@@ -329,7 +329,7 @@ func TestDispatcherOutlivesTheServer(t *testing.T) {
 	defer server.Remove()
 	pool := pgtest.Connect(t, server.URL("postgres"))
 	require.NoError(t, postgres.Migrate(t.Context(), pool))
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	u := newPerson(t, s)
 
 	const events = 500
@@ -382,7 +382,7 @@ func TestWrittenIsToldOfEvents(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	require.NoError(t, postgres.Migrate(t.Context(), pool))
 	told := 0
-	s := postgres.New(pool, nil)
+	s := postgres.New(pool, sealed())
 	s.OnWritten(func() { told++ })
 	e := healthlab.Event{ID: uuid.New(), Type: "a.b.c", Team: healthlab.TeamID{UUID: uuid.New()}, At: noon.Time, Data: []byte(`{}`)}
 	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{e}))
@@ -395,7 +395,7 @@ func TestWrittenIsToldOfEvents(t *testing.T) {
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	e.ID = uuid.New()
-	inTx := postgres.New(tx, nil)
+	inTx := postgres.New(tx, sealed())
 	inTx.OnWritten(func() { told++ })
 	require.NoError(t, inTx.Outbox().Append(t.Context(), []healthlab.Event{e}))
 	require.NoError(t, tx.Commit(t.Context()))
