@@ -238,6 +238,26 @@ func (k *Keys) Delete(ctx context.Context, ref Ref) error {
 	return nil
 }
 
+// EachDeleted calls do for every person whose key was deleted, until it returns an error.
+func (k *Keys) EachDeleted(ctx context.Context, do func(Ref) error) error {
+	const page = 500
+	for after := (Ref{}); ; {
+		refs, err := k.store.Deleted(ctx, after, page)
+		if err != nil {
+			return fmt.Errorf("find deleted keys: %w", err)
+		}
+		for _, ref := range refs {
+			if err := do(ref); err != nil {
+				return err
+			}
+			after = ref
+		}
+		if len(refs) < page {
+			return nil
+		}
+	}
+}
+
 // find returns the key of a person. ErrErased if there is none.
 func (k *Keys) find(ctx context.Context, ref Ref) (*key, error) {
 	if key := k.remembered(ref); key != nil {

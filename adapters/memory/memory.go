@@ -67,6 +67,9 @@ type Store struct {
 	access     map[healthlab.TeamID]*accessChain
 }
 
+// PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
+func (s *Store) PersonKeys() *personkey.Keys { return s.keys }
+
 // OnWritten has written called with each write of events, so that a webhook.Dispatcher can
 // be woken. It is called from many goroutines, and must neither block nor call the store.
 // OnWritten itself is called once, before the Store is used.

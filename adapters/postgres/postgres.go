@@ -104,6 +104,9 @@ type Store struct {
 	firstPause time.Duration // firstPause, but in tests
 }
 
+// PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
+func (s *Store) PersonKeys() *personkey.Keys { return s.opts.Keys }
+
 // OnWritten has written called after each commit that wrote events, so that a
 // webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
 // and must not block. In a host's transaction it is not called, for only the host knows of

@@ -78,11 +78,10 @@ func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 	u.CreatedOn, z.UpdatedAt = healthlab.At(u.CreatedOn.Time), healthlab.At(z.UpdatedAt.Time)
 	if birth != nil {
 		day, err := s.openDate(ctx, &u, birth)
-		if err != nil {
+		if err == nil {
+			u.FallbackBirthDate = &healthdata.FallbackBirthDate{Value: day, SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt)}
+		} else if !errors.Is(err, personkey.ErrErased) { // the user of a restored backup is read to be erased
 			return healthdata.User{}, fmt.Errorf("birth date: %w", err)
-		}
-		u.FallbackBirthDate = &healthdata.FallbackBirthDate{
-			Value: day, SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt),
 		}
 	}
 	u.IngestionStart, u.IngestionEnd = dateOf(start), dateOf(end)
@@ -107,13 +106,10 @@ func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 	return u, nil
 }
 
-// openDate decrypts the birth date of a user, which is YYYY-MM-DD. A user whose key was
-// deleted has the zero date: erasing such a user, of a restored backup, reads the user first.
+// openDate decrypts the birth date of a user, which is YYYY-MM-DD.
 func (s *Store) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
 	text, err := s.opts.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, box)
-	if errors.Is(err, personkey.ErrErased) {
-		return healthlab.Date{}, nil
-	} else if err != nil {
+	if err != nil {
 		return healthlab.Date{}, err
 	}
 	return healthlab.ParseDate(string(text))

@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -43,6 +44,11 @@ type Config struct {
 	Secret []byte
 	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret.
 	Sealer healthlab.Sealer
+	// Keys encrypts personal data in the Store: the Store is made with the same Keys. Erasing a
+	// user deletes the user's key. Required, unless AllowPlaintext is set.
+	Keys *personkey.Keys
+	// AllowPlaintext accepts a Store that keeps personal data in clear, and needs no Keys.
+	AllowPlaintext bool
 	// Log receives what a person should look at. Default: slog.Default(). Packages whose
 	// options have a logger of their own use that.
 	Log *slog.Logger
@@ -131,6 +137,10 @@ func (c *Config) check() error {
 	missing(c.Files == nil, "Files is required")
 	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
 	missing(c.Providers == nil, "Providers is required")
+	missing(c.Keys == nil && !c.AllowPlaintext, "Keys is required; without encryption, set AllowPlaintext")
+	if keyed, ok := c.Store.(interface{ PersonKeys() *personkey.Keys }); ok {
+		missing(keyed.PersonKeys() != c.Keys, "Keys are those of the Store")
+	}
 	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
 	missing(c.Lake != nil && c.LakeTeams == nil, "Lake needs LakeTeams")
 	if len(wrong) > 0 {

@@ -24,12 +24,13 @@ func Example() {
 	}
 	store := memory.New(nil)
 	s, err := service.New(ctx, service.Config{
-		Environment: healthlab.Sandbox,
-		URL:         "http://localhost:8080",
-		Store:       store,
-		Files:       store.Blobs(),
-		Secret:      []byte(strings.Repeat("a secret of 32 bytes at least ", 2)),
-		Providers:   providers,
+		AllowPlaintext: true,
+		Environment:    healthlab.Sandbox,
+		URL:            "http://localhost:8080",
+		Store:          store,
+		Files:          store.Blobs(),
+		Secret:         []byte(strings.Repeat("a secret of 32 bytes at least ", 2)),
+		Providers:      providers,
 	})
 	if err != nil {
 		fmt.Println(err)

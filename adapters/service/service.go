@@ -26,6 +26,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -48,6 +49,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -160,17 +162,21 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	}
 	if s.config.Laboratory != nil {
 		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-			return s.Orders.CancelForDeletion(ctx, team, user)
+			return unlessErased(s.Orders.CancelForDeletion(ctx, team, user))
 		})
 		opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-			return s.Orders.Forget(ctx, team, user)
+			return unlessErased(s.Orders.Forget(ctx, team, user))
 		})
 	}
 	if s.config.Extractors != nil {
 		opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-			return s.Reports.Forget(ctx, team, user)
+			return unlessErased(s.Reports.Forget(ctx, team, user))
 		})
 	}
+	// The last one: what goes before it may read data of the user.
+	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		return s.config.Keys.Delete(ctx, personkey.Ref{Team: team, User: user})
+	})
 	if s.Health, err = healthdata.New(s.config.Store.Users(), s.config.Store.Data(), s.config.Providers, &opts); err != nil {
 		return err
 	}
@@ -178,6 +184,15 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 		return err
 	}
 	s.Continuous, err = aggregate.NewContinuous(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &aggregate.ContinuousOptions{Log: s.config.Log})
+	return err
+}
+
+// unlessErased leaves out the error of a user whose key is deleted already, when an erasure
+// goes on that was stopped after that, or is made again in a restored backup.
+func unlessErased(err error) error {
+	if errors.Is(err, personkey.ErrErased) {
+		return nil
+	}
 	return err
 }
 

@@ -33,7 +33,8 @@ func config(t testing.TB) service.Config {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	return service.Config{
-		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
+		AllowPlaintext: true,
+		Environment:    healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
 	}
 }

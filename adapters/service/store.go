@@ -28,6 +28,7 @@ import (
 //	Ping(ctx context.Context) error     // nil if the store can be used, for Service.Ready
 //	OnWritten(func())                   // called after each write of events
 //	Signal() webhook.Signal             // messages between processes on one store
+//	PersonKeys() *personkey.Keys        // what it encrypts with; compared with Config.Keys
 type Store interface {
 	Users() healthdata.Users
 	Teams() healthdata.TeamStore

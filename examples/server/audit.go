@@ -23,7 +23,7 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if err != nil {
 		return err
 	}
-	kept, err := openStorage(ctx, c.databaseURL, t.tracer())
+	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
 	if err != nil {
 		return errors.Join(err, t.close(ctx))
 	}

@@ -31,7 +31,7 @@ func BenchmarkConsolePages(b *testing.B) {
 func benchmarkPages(b *testing.B, args []string, address string) {
 	c, _, err := flags(append(args, "-management-key", "manager"), io.Discard)
 	require.NoError(b, err)
-	kept, err := openStorage(b.Context(), address, nil)
+	kept, err := openStorage(b.Context(), address, c.keys(), nil)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, kept.close(context.WithoutCancel(b.Context()))) })
 	t, err := newTelemetry(b.Context(), "")

@@ -10,9 +10,7 @@ import (
 
 // addFiles adds what encrypts, and where files are kept: a folder, or memory.
 func (s *host) addFiles(c *service.Config) (err error) {
-	if c.Sealer, err = s.master.sealer(); err != nil {
-		return err
-	}
+	c.Sealer = s.sealer
 	c.Files = s.store.blobs
 	if s.filesPath != "" {
 		place, err := blob.OpenDirectory(s.filesPath, nil)

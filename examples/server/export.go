@@ -63,7 +63,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	if *address == "" || team.IsZero() || user.IsZero() || *resource == "" {
 		return errors.New("export needs -database-url, -team, -user and -resource")
 	}
-	kept, err := openStorage(ctx, *address, nil)
+	kept, err := openStorage(ctx, *address, keysAt{}, nil) // samples are not encrypted
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ type config struct {
 	served        []connected // doubles that are served
 	databaseURL   string
 	secretFile    string
+	sealingFile   string
+	keysURL       string
+	sealer        healthlab.Sealer // of -sealing-keys and -secret-file
 	master        master
 	webhookURL    string
 	webhookSecret string
@@ -131,6 +134,8 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
+	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data in any case")
+	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
 	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
 	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
@@ -326,7 +331,10 @@ func (c *config) readSecrets() error {
 		return errors.New("-database-url needs -files: a folder that all processes on the database see")
 	}
 	var err error
-	if c.master, err = newMaster(c.secretFile); err != nil || c.apiKey != "" {
+	if c.master, err = newMaster(c.secretFile); err != nil {
+		return err
+	}
+	if c.sealer, err = c.master.sealer(c.sealingFile); err != nil || c.apiKey != "" {
 		return err
 	}
 	random, err := c.master.reader("API key")

@@ -57,6 +57,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "audit" {
 		return runAudit(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "keys" {
+		return runKeys(ctx, args[1:], stdout, stderr)
+	}
 	c, settings, err := flags(args, stderr)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	kept, err := openStorage(ctx, c.databaseURL, t.tracer())
+	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
 	if err != nil {
 		return errors.Join(err, t.close(ctx), listener.Close())
 	}

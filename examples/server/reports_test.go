@@ -91,7 +91,7 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, _, err := flags([]string{"-report-workers", "2"}, io.Discard)
 			require.NoError(b, err)
-			kept, err := openStorage(b.Context(), "", nil)
+			kept, err := openStorage(b.Context(), "", c.keys(), nil)
 			require.NoError(b, err)
 			t, err := newTelemetry(b.Context(), "")
 			require.NoError(b, err)

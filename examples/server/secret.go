@@ -38,13 +38,33 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer makes what encrypts the secrets in the store.
-func (m master) sealer() (healthlab.Sealer, error) {
+// sealer makes what encrypts secrets and keys of persons: with the first key of a file, if
+// there is one, else with a key of the secret. It opens with any of them.
+func (m master) sealer(file string) (healthlab.Sealer, error) {
+	const own = "secret-file"
 	key, err := m.derive("sealing")
 	if err != nil {
 		return nil, err
 	}
-	return healthlab.NewAESSealer("secret-file", map[string][]byte{"secret-file": key})
+	current, keys := own, map[string][]byte{own: key}
+	if file == "" {
+		return healthlab.NewAESSealer(current, keys)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("-sealing-keys: %w", err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		name, coded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(coded))
+		if err != nil || len(key) != masterBytes || name == "" || keys[name] != nil {
+			return nil, fmt.Errorf("-sealing-keys: line %d must be a name of its own, a space and %d bytes in base64", i+1, masterBytes)
+		}
+		if keys[name] = key; i == 0 {
+			current = name
+		}
+	}
+	return healthlab.NewAESSealer(current, keys)
 }
 
 // newMaster returns the secret in a file, and makes the file if it is not there. Without

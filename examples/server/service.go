@@ -79,7 +79,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		return nil, err
 	}
 	parts := service.Config{
-		Environment: c.environment, Region: region, URL: url, Store: kept.Store, Secret: c.master, Log: c.log,
+		Environment: c.environment, Region: region, URL: url, Store: kept.Store, Secret: c.master, Keys: kept.keys(), Log: c.log,
 		Providers: from.providers, Connectors: from.connectors, Guard: c.guard(), Lease: c.lease,
 		TeamDefaults: teamDefaults(), Brand: s.brandOf,
 		Health:  healthdata.Options{MaxUsers: c.maxUsers(), GracePeriod: c.deletionGrace},

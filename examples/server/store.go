@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -35,21 +38,32 @@ type storage struct {
 	close func(context.Context) error
 }
 
+// keysAt says where the keys of persons are, and what seals them. Without a sealer personal
+// data is neither encrypted nor read.
+type keysAt struct {
+	sealer  healthlab.Sealer
+	address string // of another database; empty for the schema healthlab_keys of that of the data
+}
+
 // openStorage opens what -database-url names. tracer sees its statements; nil for none.
-func openStorage(ctx context.Context, address string, tracer pgx.QueryTracer) (*storage, error) {
+func openStorage(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
 	if address == "" {
-		store := memory.New(nil)
+		var keys *personkey.Keys
+		if at.sealer != nil {
+			keys = personkey.New(memory.NewPersonKeys(), at.sealer, nil)
+		}
+		store := memory.New(&memory.Options{Keys: keys})
 		return &storage{Store: store, blobs: store.Blobs(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
-		return openPostgres(ctx, address, tracer)
+		return openPostgres(ctx, address, at, tracer)
 	}
 	server, err := embedded.Start(ctx, dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openPostgres(ctx, server.URL("postgres"), tracer)
+	s, err := openPostgres(ctx, server.URL("postgres"), at, tracer)
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(ctx))
 	}
@@ -65,7 +79,7 @@ const embeddedPrefix = "embedded:"
 // connections is how many connections a process has where the address does not say.
 const connections = 16
 
-func openPostgres(ctx context.Context, address string, tracer pgx.QueryTracer) (*storage, error) {
+func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
@@ -82,12 +96,43 @@ func openPostgres(ctx context.Context, address string, tracer pgx.QueryTracer) (
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	store := postgres.New(pool, nil)
+	keys, closeKeys, err := openKeys(ctx, address, at)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	store := postgres.New(pool, &postgres.Options{Keys: keys})
 	return &storage{
 		Store: store, backlog: store.Backlog, pool: pool,
 		close: func(context.Context) error {
 			pool.Close()
+			closeKeys()
 			return nil
 		},
 	}, nil
+}
+
+// keyConnections is how many connections a process has for keys of persons, apart from those
+// for data. Opened keys are kept in memory, so that few are read.
+const keyConnections = 4
+
+// openKeys opens the keys of persons beside a database, or in one of their own.
+func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, func(), error) {
+	if at.sealer == nil {
+		return nil, func() {}, nil
+	}
+	config, err := pgxpool.ParseConfig(cmp.Or(at.address, address))
+	if err != nil {
+		return nil, nil, errors.New("-keys-url is not an address of PostgreSQL") // err may quote it
+	}
+	config.MaxConns = keyConnections
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := postgres.MigratePersonKeys(ctx, pool); err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return personkey.New(postgres.NewPersonKeys(pool), at.sealer, nil), pool.Close, nil
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personkey"
+)
+
+// keys says where the flags have the keys of persons.
+func (c *config) keys() keysAt { return keysAt{sealer: c.sealer, address: c.keysURL} }
+
+// keys returns what the storage encrypts with.
+func (s *storage) keys() *personkey.Keys {
+	if keyed, ok := s.Store.(interface{ PersonKeys() *personkey.Keys }); ok {
+		return keyed.PersonKeys()
+	}
+	return nil
+}
+
+// runKeys is server keys: rotate seals the keys of persons under the first of -sealing-keys,
+// and erase erases users whose key is deleted, which a restored backup brings back. Both take
+// the flags of the server, run beside it, and go on where they were when they are run again.
+func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
+		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")
+	}
+	c, _, err := flags(args[1:], stderr)
+	if err != nil {
+		return err
+	}
+	t, err := newTelemetry(ctx, "")
+	if err != nil {
+		return err
+	}
+	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
+	if err != nil {
+		return errors.Join(err, t.close(ctx))
+	}
+	defer func() {
+		err = errors.Join(err, kept.close(context.WithoutCancel(ctx)), t.close(context.WithoutCancel(ctx)))
+	}()
+	if args[0] == "rotate" {
+		return kept.keys().Rotate(ctx, func(p personkey.Progress) {
+			fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)
+		})
+	}
+	s, err := build(ctx, c, kept, t, "http://"+c.addr)
+	if err != nil {
+		return err
+	}
+	return s.eraseWithoutKey(ctx, stdout)
+}
+
+// eraseWithoutKey erases each user whose key is deleted.
+func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
+	erased := 0
+	err := s.store.keys().EachDeleted(ctx, func(ref personkey.Ref) error {
+		err := s.Health.EraseUser(ctx, ref.Team, ref.User)
+		if errors.Is(err, healthlab.NotFound) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("user %s: %w", ref.User, err)
+		}
+		erased++
+		return nil
+	})
+	fmt.Fprintf(stdout, "%d users without a key were erased\n", erased)
+	return err
+}
