@@ -12,6 +12,7 @@ BENCH    ?= .
 RATE     ?= 500
 DURATION ?= 1m
 COUNT    ?= 1
+CITUS    ?=
 
 # The linter is pinned: what passes today passes tomorrow. It is kept apart from the
 # modules of the library, so that no host inherits its dependencies.
@@ -46,8 +47,11 @@ verify: ## generated files and go.mod are what they would be made again
 	go mod verify
 	go mod tidy -diff
 
-test: deps ## all tests, with the race detector, on a real PostgreSQL
-	@race=$(race); set -x; go test $$race -timeout 15m $(PKG)
+test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR: on a cluster, of the build in DIR
+	@if [ -n "$(CITUS)" ]; then \
+		if [ ! -x "$(CITUS)/install" ]; then echo "no Citus in $(CITUS): skipped"; exit; fi; \
+		"$(CITUS)/install"; export TEST_CITUS=1; \
+	fi; race=$(race); set -x; go test $$race -timeout $(if $(CITUS),60m,15m) $(PKG)
 
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)

@@ -151,7 +151,16 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 		b = u.batch()
 		b.Queue(updateQuery, row...)
 		if q.Status == aggregate.ContinuousActive && (was.Status != q.Status || !slices.Equal(was.Resources, q.Resources)) {
-			b.Queue(recallTeam, team.UUID, q.Resources)
+			var users []uuid.UUID
+			b.Queue(selectUsersOfTeam, team.UUID).Query(func(rows pgx.Rows) (err error) {
+				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+				return err
+			})
+			if err := u.send(ctx, b); err != nil {
+				return err
+			}
+			b = u.batch()
+			recallAll.queue(b, users, q.Resources)
 		}
 		b.Queue(selectQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &kept) })
 		return u.commit(ctx, b)

@@ -42,18 +42,6 @@ join healthlab.continuous_query q on q.team_id = x.team_id and q.status = 'activ
 group by x.user_id, x.team_id, q.query_id, q.gap
 order by x.user_id, q.query_id` + onTask
 
-	// The same inside of a statement that appends to series s. Between the two stands the
-	// team, or any of the teams, so that nothing is looked for where there is no query.
-	touchAppended = `touch as (
-	insert into ` + continuousTaskColumns + `
-	select s.user_id, q.query_id, s.team_id, q.gap, min(s.start_at), max(s.stop_at), now()
-	from s join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources)
-	where exists (select from healthlab.continuous_query c where c.status = 'active' and c.team_id = `
-	touchEnd = `)
-	group by s.user_id, s.team_id, q.query_id, q.gap
-	order by s.user_id, q.query_id` + onTask + `
-)`
-
 	lockBackfill = `
 select team_id, query_id, backfill_after, resources from healthlab.continuous_query
 where backfill_after is not null and status = 'active' order by query_id limit 1 for no key update skip locked`
@@ -196,9 +184,9 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 				// What a write that is open now does not schedule, since it did not see the
 				// query, these tasks are about. As in merges, series come before users; what
 				// was added until a user was locked comes last.
-				b.Queue(recallDirect, users, resources)
+				recallAll.queue(b, users, resources)
 				b.Queue(lockForBackfill, users)
-				b.Queue(recallAdded, users, resources)
+				recallAdded.queue(b, users, resources)
 				count(b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To), &tag)
 			}
 			if len(users) == n {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -54,18 +55,23 @@ type foldable struct {
 }
 
 const (
+	selectFolds = `
+select team_id, user_id, series from healthlab.series where fold_due <= now() order by fold_due limit $1`
+
+	// Of two processes that saw the same, one gets it; what a writer holds is for the next time.
 	claimFolds = `
-with due as (
-	select d.user_id, d.series from healthlab.series d where d.fold_due <= now()
-	order by d.fold_due limit $1 for update skip locked)
-update healthlab.series s set fold_due = now() + $2::interval
-from due where s.user_id = due.user_id and s.series = due.series
+with due as materialized (
+	select s.user_id, s.series from unnest($1::uuid[], $2::integer[]) as x (user_id, series)
+	join healthlab.series s on s.user_id = x.user_id and s.series = x.series
+	where s.fold_due <= now() and ($4::uuid is null or s.user_id = $4) for no key update of s skip locked)
+update healthlab.series s set fold_due = now() + $3::interval
+from due where s.user_id = due.user_id and s.series = due.series and ($4::uuid is null or s.user_id = $4)
 returning s.team_id, s.user_id, s.series`
 
 	selectNumbered = `
 select x.n, s.resource, s.provider, s.source_type, s.part, s.span, s.last_at, s.seq, s.segments, s.segment_bytes, s.rewrites::bigint, ` + openTail + `
 from unnest($1::uuid[], $2::uuid[], $3::integer[]) with ordinality as x (team_id, user_id, series, n)
-join healthlab.series s on s.user_id = x.user_id and s.series = x.series and s.team_id = x.team_id
+join healthlab.series s on s.user_id = x.user_id and s.series = x.series and s.team_id = x.team_id and ($4::uuid is null or s.user_id = $4)
 order by s.user_id, s.resource, s.provider, s.source_type, s.part`
 
 	// In the order in which every writer locks.
@@ -90,26 +96,65 @@ func (s *Store) RunFolding(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// claimFolds claims series for n transactions.
+// claimFolds claims series for n transactions; for more, each about one user, where users are
+// spread over machines.
 func (s *Store) claimFolds(ctx context.Context, n int) ([][]foldable, error) {
+	spread, err := s.isSpread(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var due []foldable
-	err := s.do(ctx, allTeams, writing, func(u *unit) error {
-		due = nil
-		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimFolds, n*foldBatch, foldLease).Query(func(rows pgx.Rows) error {
-				var f foldable
-				_, err := pgx.ForEachRow(rows, []any{&f.team.UUID, &f.user.UUID, &f.number}, func() error {
-					due = append(due, f)
-					return nil
-				})
-				return err
-			})
-		})
-	})
+	err = s.read(ctx, allTeams, func(b *pgx.Batch) { b.Queue(selectFolds, n*foldBatch).Query(scanFolds(&due)) })
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return slices.Collect(slices.Chunk(due, (len(due)+n-1)/n)), nil
+	groups := slices.Collect(slices.Chunk(due, (len(due)+n-1)/n))
+	if spread {
+		of := map[healthlab.UserID][]foldable{}
+		for _, f := range due {
+			of[f.user] = append(of[f.user], f)
+		}
+		groups = slices.Collect(maps.Values(of))
+	}
+	var claimed [][]foldable
+	for _, g := range groups {
+		got, err := s.claimThese(ctx, g)
+		if err != nil {
+			return claimed, err
+		}
+		if len(got) > 0 {
+			claimed = append(claimed, got)
+		}
+	}
+	return claimed, nil
+}
+
+// claimThese claims those of some series that are still due and that no writer holds.
+func (s *Store) claimThese(ctx context.Context, some []foldable) (got []foldable, err error) {
+	users, numbers := make([]uuid.UUID, len(some)), make([]int32, len(some))
+	for i, f := range some {
+		users[i], numbers[i] = f.user.UUID, f.number
+	}
+	err = s.do(ctx, allTeams, writing, func(u *unit) error {
+		b := u.batch()
+		u.steady(b)
+		b.Queue(claimFolds, users, numbers, foldLease, only(users)).Query(scanFolds(&got))
+		return u.commit(ctx, b)
+	})
+	return got, err
+}
+
+// scanFolds reads rows of team, user and number.
+func scanFolds(to *[]foldable) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		*to = nil
+		var f foldable
+		_, err := pgx.ForEachRow(rows, []any{&f.team.UUID, &f.user.UUID, &f.number}, func() error {
+			*to = append(*to, f)
+			return nil
+		})
+		return err
+	}
 }
 
 // fold moves the segments of some series into their bodies. If that fails, each is tried by
@@ -192,7 +237,7 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 	if first {
 		f.u.steady(b)
 	}
-	b.Queue(sql, teams, users, numbers).Query(func(rows pgx.Rows) error {
+	b.Queue(sql, teams, users, numbers, only(users)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
 			var span int16

@@ -18,6 +18,11 @@ func TestMain(m *testing.M) {
 		if err := Migrate(ctx, conn); err != nil {
 			return err
 		}
+		if pgtest.Spread() {
+			if err := Distribute(ctx, conn, 4); err != nil {
+				return err
+			}
+		}
 		_, err := conn.Exec(ctx, `
 			do $$ begin create role `+RestrictedRole+`; exception when duplicate_object or unique_violation then end $$;
 			grant usage on schema healthlab to `+RestrictedRole+`;

@@ -36,6 +36,7 @@ package postgres
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -72,6 +73,8 @@ type Options struct {
 	// Writers is how many writes of samples run side by side in this process; more
 	// are gathered, and written together. Default 2: while the server writes one group,
 	// the process makes the next. Fewer connections than that in the pool make no sense.
+	// Where [Distribute] has spread users, a write is of one user, and eight times as many
+	// run side by side.
 	Writers int
 	// FoldAfter is how long small batches may wait as segments before [Store.Run]
 	// moves them into their chunks; many are moved at once. Default 10 minutes. The last
@@ -98,6 +101,8 @@ type Store struct {
 	opts   Options
 	writes gathering
 	crowd  crowd
+	asked  atomic.Bool // whether users are spread
+	spread atomic.Bool
 	// written is called after each commit that wrote events; nil for none.
 	written func()
 

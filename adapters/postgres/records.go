@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -173,11 +175,12 @@ func queueRecords(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, re
 const (
 	recordColumns = `r.resource, r.id, r.provider, r.source_type, r.index_at, r.utc_offset, r.doc, r.raw, r.created_at, r.updated_at`
 
-	findRecord = `
-select r.user_id, ` + recordColumns + `
-from healthlab.record r join healthlab.users u on u.user_id = r.user_id
-where r.team_id = $1 and r.resource = $2 and r.id = $3 and u.team_id = $1 and u.deleted_at is null
-limit 1`
+	// An id may be of several users, some of whom are deleted.
+	findRecords = `
+select r.user_id, ` + recordColumns + ` from healthlab.record r where r.team_id = $1 and r.resource = $2 and r.id = $3`
+
+	selectLiveOf = `
+select user_id from healthlab.users where team_id = $1 and user_id = any ($2) and deleted_at is null limit 1`
 
 	selectRecords = `
 select r.resource, r.id, r.provider, r.source_type, r.index_at, r.utc_offset, r.doc, case when $8 then r.raw end, r.created_at, r.updated_at
@@ -205,11 +208,31 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 	if err := checkText(resource); err != nil {
 		return user, r, err
 	}
-	err := d.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(findRecord, team.UUID, resource, id).QueryRow(func(row pgx.Row) (err error) {
-			r, err = scanRecord(row, &user.UUID)
-			return err
+	err := d.s.do(ctx, team, looking, func(u *unit) error {
+		found := map[uuid.UUID]healthdata.Record{}
+		b := u.batch()
+		b.Queue(findRecords, team.UUID, resource, id).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var of uuid.UUID
+				one, err := scanRecord(rows, &of)
+				if err != nil {
+					return err
+				}
+				found[of] = one
+			}
+			return rows.Err()
 		})
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return pgx.ErrNoRows
+		}
+		b = u.batch()
+		b.Queue(selectLiveOf, team.UUID, slices.Collect(maps.Keys(found))).QueryRow(func(row pgx.Row) error { return row.Scan(&user.UUID) })
+		err := u.send(ctx, b)
+		r = found[user.UUID]
+		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: the team has no such record", healthlab.NotFound)

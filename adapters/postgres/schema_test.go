@@ -134,6 +134,9 @@ func restricted(t testing.TB) *pgxpool.Pool {
 }
 
 func restrictedOf(t testing.TB) (pool, owner *pgxpool.Pool) {
+	if pgtest.Spread() {
+		t.Skip("row-level security is not for databases that are spread")
+	}
 	owner = pgtest.Pool(t)
 	config := owner.Config()
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {

@@ -19,46 +19,59 @@ const (
 )
 
 const (
-	// appendPieces appends batches that come after all samples of their series. The row of the
-	// series is the lock; PostgreSQL evaluates the conditions after waiting for it. The batches
-	// are ordered as every writer locks. A batch that does not meet the conditions is left to a
-	// merge: the series is missing, has later samples or many segments, or the user is not live.
-	appendPieces = appendTo + `unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bytea[],
-		$10::boolean[]) with ordinality` + appendWhere + `any ($1)` + appendEnd
+	// growTails appends batches that come after all samples of their series to its tail, where
+	// nothing else has to be read or written. The row of the series is the lock; PostgreSQL
+	// evaluates the conditions after waiting for it. The batches are ordered as every writer
+	// locks. A batch that does not meet the conditions is left to the next statement.
+	growTails = grow + somePieces + appendWhere + growEnd
 
-	// appendPiece is appendPieces for one batch.
-	appendPiece = appendTo + `(values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bytea,
-		$10::boolean, 1))` + appendWhere + `$1` + appendEnd
+	// appendPieces appends the same batches, and those that become a segment or end the tail.
+	// A batch that does not meet its conditions is left to a merge: the series is missing, has
+	// later samples or many segments.
+	appendPieces = appendTo + somePieces + appendWhere + appendEnd
+
+	// growTail and appendPiece are the same for one batch.
+	growTail    = grow + onePiece + appendWhere + growEnd
+	appendPiece = appendTo + onePiece + appendWhere + appendEnd
+
+	grow = `
+update healthlab.series s
+set last_at = x.stop_at, tail_at = case when s.tail_closed then x.start_at else coalesce(s.tail_at, x.start_at) end,
+	tail = case when s.tail_closed then x.data else x.data || s.tail end, tail_closed = false
+from `
+
+	growEnd = ` and s.direct and not x.long and not ` + fills + `
+returning x.n`
 
 	appendTo = `
-with s as (
-	update healthlab.series s
-	set last_at = x.stop_at,
-		tail_at = case when x.long then s.tail_at when s.tail_closed then x.start_at else coalesce(s.tail_at, x.start_at) end,
-		tail = case when x.long then s.tail when s.tail_closed then x.data else x.data || s.tail end,
-		tail_closed = case when x.long then s.tail_closed else ` + fills + ` end,
-		seq = s.seq + (x.long or ` + fills + `)::integer, segments = s.segments + (x.long or ` + fills + `)::integer,
-		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + fills + ` then ` + newLength + ` else 0 end,
-		fold_due = case when not (x.long or ` + fills + `) then s.fold_due
-			when s.segments + 1 = $13 / 2 or s.segment_bytes < $14 / 2
-				and s.segment_bytes + case when x.long then length(x.data) else ` + newLength + ` end >= $14 / 2 then now()
-			else coalesce(s.fold_due, now() + $12::interval) end
-	from `
+update healthlab.series s
+set last_at = x.stop_at,
+	tail_at = case when x.long then s.tail_at when s.tail_closed then x.start_at else coalesce(s.tail_at, x.start_at) end,
+	tail = case when x.long then s.tail when s.tail_closed then x.data else x.data || s.tail end,
+	tail_closed = case when x.long then s.tail_closed else ` + fills + ` end,
+	seq = s.seq + (x.long or ` + fills + `)::integer, segments = s.segments + (x.long or ` + fills + `)::integer,
+	segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + fills + ` then ` + newLength + ` else 0 end,
+	fold_due = case when not (x.long or ` + fills + `) then s.fold_due
+		when s.segments + 1 = $12 / 2 or s.segment_bytes < $13 / 2
+			and s.segment_bytes + case when x.long then length(x.data) else ` + newLength + ` end >= $13 / 2 then t.at
+		else coalesce(s.fold_due, t.later) end
+from ` + foldTimes + `$15::interval]) as t (at, later), `
+
+	// foldTimes are this instant and a later one, to be chosen from: Citus refuses now() in a case.
+	foldTimes = `unnest(array[now()], array[now() + `
+
+	appendEnd = `
+returning x.n, s.direct, s.series, s.seq, case when x.long then x.start_at else s.tail_at end,
+	case when x.long then x.data when s.tail_closed then s.tail end`
+
+	somePieces = `unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bytea[],
+	$10::boolean[]) with ordinality`
+	onePiece = `(values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bytea, $10::boolean, 1))`
 
 	appendWhere = ` as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, data, long, n)
-	where s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
-		and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
-		and s.last_at < x.start_at and s.segments < $13 and s.segment_bytes < $14
-		and (s.direct or ` + isAwaited + ` and ` + isLive + `)
-	returning x.n, x.resource, x.start_at, x.stop_at, s.user_id, s.series, s.seq, s.team_id, x.long or s.tail_closed as ended,
-		case when x.long then x.start_at else s.tail_at end as segment_at, case when x.long then x.data when s.tail_closed then s.tail end as segment
-), i as (
-	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
-	select s.user_id, s.series, s.seq, s.team_id, s.segment_at, s.stop_at, '', s.segment from s where s.ended
-), ` + touchAppended
-
-	appendEnd = touchEnd + `
-select n, ended from s`
+where s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
+	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
+	and s.last_at < x.start_at and s.segments < $12 and s.segment_bytes < $13 and ($14::uuid is null or s.user_id = $14)`
 
 	// newLength is the length of the tail with the batch, and fills whether that is a segment.
 	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
@@ -70,6 +83,7 @@ type appending struct {
 	reqs   []*request
 	pieces [][]byte
 	events [][]healthlab.Event
+	places []int // in the group that this is the rest of
 }
 
 // appendOne writes a request of one batch if all its samples come after those that are
@@ -139,72 +153,164 @@ func (a *appending) add(r *request) error {
 	return err
 }
 
-// append writes a group in one transaction and returns the places of the written requests.
+// append writes a group and returns the places of the written requests: what only grows a tail
+// in one trip, the others with their segments, tasks and events in a transaction of two.
 func (s *Store) append(ctx context.Context, a *appending) (written []int, err error) {
-	var ended int
-	err = s.do(ctx, a.team(), writing, func(u *unit) error {
-		written, ended = nil, 0
-		if slices.ContainsFunc(a.events, func(e []healthlab.Event) bool { return len(e) > 0 }) {
-			return a.runWithEvents(ctx, u, &written, &ended)
+	if !a.telling() {
+		err = s.do(ctx, a.team(), writing, func(u *unit) error {
+			written = nil
+			return u.alone(ctx, func(b *pgx.Batch) { a.queueGrow(b, u, &written) })
+		})
+		if err != nil || len(written) == len(a.reqs) {
+			return written, err
 		}
-		return u.alone(ctx, func(b *pgx.Batch) { a.queue(b, u, &written, &ended) })
+	}
+	rest := a.without(written)
+	var more []int
+	var ended int
+	err = s.do(ctx, a.team(), writing, func(u *unit) (err error) {
+		more, ended, err = rest.run(ctx, u)
+		return err
 	})
-	if err != nil {
+	if err != nil && len(written) == 0 {
 		return nil, err
 	}
-	s.crowd.began(ended)
+	if err == nil { // else a merge finds out what is the matter with the rest
+		s.crowd.began(ended)
+		for _, i := range more {
+			written = append(written, rest.places[i])
+		}
+	}
 	return written, nil
 }
 
-// runWithEvents appends, and writes the events of what was appended.
-func (a *appending) runWithEvents(ctx context.Context, u *unit, written *[]int, ended *int) error {
-	b := u.batch()
-	a.queue(b, u, written, ended)
-	names := names{}
-	var teams, users []uuid.UUID
-	for _, r := range a.reqs {
-		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
-	}
-	names.lookLive(b, teams, users)
-	if err := u.send(ctx, b); err != nil {
-		return err
-	}
-	var events []healthlab.Event
-	for _, i := range *written {
-		events = append(events, a.events[i]...)
-	}
-	b = u.batch()
-	if err := u.emit(ctx, b, events, names); err != nil {
-		return err
-	}
-	return u.commit(ctx, b)
+// telling reports whether there are events.
+func (a *appending) telling() bool {
+	return slices.ContainsFunc(a.events, func(e []healthlab.Event) bool { return len(e) > 0 })
 }
 
-// queue adds the statement to a batch; written gets the places of the requests that it
-// appended, and ended the number of segments that it began.
-func (a *appending) queue(b *pgx.Batch, u *unit, written *[]int, ended *int) {
-	limits := []any{fullTail, u.store.opts.FoldAfter, maxSegments, maxSegmentBytes}
-	var q *pgx.QueuedQuery
-	if len(a.reqs) == 1 {
-		r := a.reqs[0]
-		args := append(r.args(&r.parts[0]), a.pieces[0], len(a.pieces[0]) > maxPiece)
-		q = b.Queue(appendPiece, append(args, limits...)...)
-	} else {
-		u.steady(b)
-		q = b.Queue(appendPieces, append(a.columns(), limits...)...)
+// without returns the group without the requests at some places.
+func (a *appending) without(gone []int) *appending {
+	rest := &appending{}
+	for i, r := range a.reqs {
+		if !slices.Contains(gone, i) {
+			rest.reqs, rest.pieces, rest.events = append(rest.reqs, r), append(rest.pieces, a.pieces[i]), append(rest.events, a.events[i])
+			rest.places = append(rest.places, i)
+		}
 	}
-	q.Query(func(rows pgx.Rows) error {
+	return rest
+}
+
+// run appends, and writes what comes with it: segments, the tasks of queries that read the
+// series, events. It returns the places of the requests that it appended, and how many segments
+// it began.
+func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int, err error) {
+	var segments chunkRows
+	var seqs []int64
+	asking := map[int]int32{} // the numbers of series that are not direct, by place
+	awaited := map[int]bool{}
+	b := u.batch()
+	a.queue(b, u, appendPiece, appendPieces, []any{u.store.opts.FoldAfter}).Query(func(rows pgx.Rows) error {
 		var i int
-		var segment bool
-		_, err := pgx.ForEachRow(rows, []any{&i, &segment}, func() error {
-			*written = append(*written, i-1)
-			if segment {
-				*ended++
+		var direct bool
+		var number int32
+		var seq int64
+		var at *int64
+		var segment []byte
+		_, err := pgx.ForEachRow(rows, []any{&i, &direct, &number, &seq, &at, &segment}, func() error {
+			i--
+			r := a.reqs[i]
+			written = append(written, i)
+			if !direct {
+				asking[i] = number
+			}
+			if segment != nil {
+				segments.addTail(r.userKey, number, *at, r.parts[0].stop, segment)
+				seqs = append(seqs, seq)
 			}
 			return nil
 		})
 		return err
 	})
+	names := names{}
+	var teams, users []uuid.UUID
+	var resources []string
+	for _, r := range a.reqs {
+		teams, users, resources = append(teams, r.team.UUID), append(users, r.user.UUID), append(resources, r.parts[0].Key.Resource)
+	}
+	names.lookLive(b, teams, users) // after the lock: who takes a user away waits for it
+	queueAwaited(b, teams, resources, func(i int) { awaited[i] = true })
+	if err := u.send(ctx, b); err != nil {
+		return nil, 0, err
+	}
+	var events []healthlab.Event
+	for _, i := range written {
+		if _, live := names[a.reqs[i].userKey]; !live {
+			return nil, 0, nil // what was appended is undone; a merge refuses it
+		}
+		events = append(events, a.events[i]...)
+	}
+	b = u.batch()
+	segments.queueSegments(b, seqs)
+	a.queueAsking(b, asking, awaited)
+	if err := u.emit(ctx, b, events, names); err != nil {
+		return nil, 0, err
+	}
+	return written, len(seqs), u.commit(ctx, b)
+}
+
+// queueAsking adds to a batch what schedules the queries that read the series which are not
+// direct, and makes those direct that no query reads.
+func (a *appending) queueAsking(b *pgx.Batch, numbers map[int]int32, awaited map[int]bool) {
+	var news touched
+	for i, r := range a.reqs {
+		number, ok := numbers[i]
+		switch {
+		case !ok:
+		case awaited[i]:
+			news.add(r.userKey, r.parts[0].Key.Resource, r.parts[0].start, r.parts[0].stop)
+		default:
+			b.Queue(setDirect, r.user.UUID, number)
+		}
+	}
+	news.queue(b)
+}
+
+// queueGrow adds to a batch what appends to tails; written gets the places of the requests that
+// it appended.
+func (a *appending) queueGrow(b *pgx.Batch, u *unit, written *[]int) {
+	a.queue(b, u, growTail, growTails, nil).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			*written = append(*written, i-1)
+			return nil
+		})
+		return err
+	})
+}
+
+// queue adds a statement about the group to a batch.
+func (a *appending) queue(b *pgx.Batch, u *unit, one, some string, more []any) *pgx.QueuedQuery {
+	sql, args := one, []any(nil)
+	if len(a.reqs) == 1 {
+		r := a.reqs[0]
+		args = append(r.args(&r.parts[0]), a.pieces[0], len(a.pieces[0]) > maxPiece)
+	} else {
+		u.steady(b)
+		sql, args = some, a.columns()
+	}
+	args = append(args, fullTail, maxSegments, maxSegmentBytes, a.only())
+	return b.Queue(sql, append(args, more...)...)
+}
+
+// only is the user of the group, nil if there are several.
+func (a *appending) only() *uuid.UUID {
+	for _, r := range a.reqs {
+		if r.user != a.reqs[0].user {
+			return nil
+		}
+	}
+	return &a.reqs[0].user.UUID
 }
 
 func (a *appending) team() healthlab.TeamID {

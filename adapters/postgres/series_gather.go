@@ -22,6 +22,8 @@ type gathering struct {
 const (
 	// maxGroup is how many requests one transaction takes.
 	maxGroup = 256
+	// spreadWriters is how many times more groups are written where each is of one user.
+	spreadWriters = 8
 	// patience is how long a request waits for others to go with.
 	patience = 10 * time.Millisecond
 )
@@ -77,16 +79,16 @@ func (g *gathering) abandon(r *request) {
 // room says whether n requests may go: beside others as a group that is no smaller, for a
 // transaction costs the server as much as many requests do.
 func (g *gathering) room(n int, s *Store) bool {
-	return g.running == 0 || g.running < s.opts.Writers && n >= g.inFlight
+	return g.running == 0 || g.running < s.writers() && n >= g.inFlight
 }
 
 // start begins groups of those that wait, while there is room; if that was too long for
 // one of them, while there is a place. The caller holds mu.
 func (g *gathering) start(ctx context.Context, s *Store, tooLong bool) {
-	for n := len(g.waiting); n > 0 && (g.room(n, s) || tooLong && g.running < s.opts.Writers); n = len(g.waiting) {
+	for n := len(g.waiting); n > 0 && (g.room(n, s) || tooLong && g.running < s.writers()); n = len(g.waiting) {
 		// A share: while the server writes one group, this process makes the next.
 		most := (len(g.waiting) + g.inFlight + s.opts.Writers - 1) / s.opts.Writers
-		group := g.take(min(most, maxGroup), s.opts.RowSecurity)
+		group := g.take(min(most, maxGroup), s.together)
 		g.running++
 		g.inFlight += len(group)
 		go func() {
@@ -106,12 +108,25 @@ func (g *gathering) ended(ctx context.Context, s *Store, n int) {
 	g.start(ctx, s, false)
 }
 
-// take removes a group from those that wait. With row-level security a transaction is
-// about one team.
-func (g *gathering) take(most int, oneTeam bool) []*request {
+// together reports whether two requests may go into one transaction: with row-level security
+// it is about one team, and about one user where users are spread over machines.
+func (s *Store) together(a, b *request) bool {
+	return (!s.opts.RowSecurity || a.team == b.team) && (!s.spread.Load() || a.user == b.user)
+}
+
+// writers is how many groups are written side by side. Those of one user are small.
+func (s *Store) writers() int {
+	if s.spread.Load() {
+		return spreadWriters * s.opts.Writers
+	}
+	return s.opts.Writers
+}
+
+// take removes a group from those that wait.
+func (g *gathering) take(most int, together func(a, b *request) bool) []*request {
 	var group, rest []*request
 	for _, r := range g.waiting {
-		if len(group) < most && (!oneTeam || len(group) == 0 || r.team == group[0].team) {
+		if len(group) < most && (len(group) == 0 || together(r, group[0])) {
 			group = append(group, r)
 		} else {
 			rest = append(rest, r)

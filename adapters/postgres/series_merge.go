@@ -29,6 +29,7 @@ type line struct {
 	segments int
 	bytes    int
 	rewrites int64 // only of a line that is folded
+	direct   *bool // what the row is to say; nil for what it says
 
 	// What was loaded: the pending segments, and the chunks of some ranges.
 	seqs    []int64
@@ -172,7 +173,7 @@ const (
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
 	as x (team_id, user_id, resource, provider, source_type, part, n)
 join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
-	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
+	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id and ($7::uuid is null or s.user_id = $7)`
 
 	lockSeries = `
 select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, ` + openTail + fromKeys + `
@@ -183,7 +184,7 @@ for no key update of s`
 
 	loadSegments = `
 select x.n, g.seq, g.header, g.data` + fromKeys + `
-join healthlab.segment g on g.user_id = s.user_id and g.series = s.series
+join healthlab.segment g on g.user_id = s.user_id and g.series = s.series and ($7::uuid is null or g.user_id = $7)
 order by x.n, g.seq`
 
 	loadChunks = `
@@ -191,26 +192,25 @@ select x.n, c.start_at, c.header, c.data
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[])
 	as x (team_id, user_id, resource, provider, source_type, part, from_at, to_at, n)
 join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
-	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
+	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id and ($10::uuid is null or s.user_id = $10)
 join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.start_at < x.to_at and c.stop_at >= x.from_at
+	and ($10::uuid is null or c.user_id = $10)
 	and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
-		where p.user_id = s.user_id and p.series = s.series and p.start_at <= x.from_at), x.from_at)
+		where p.user_id = s.user_id and p.series = s.series and p.start_at <= x.from_at and ($10::uuid is null or p.user_id = $10)), x.from_at)
 order by x.n, c.start_at`
 
 	// New series are numbered under the lock of their user, which also keeps the user
 	// from being erased meanwhile.
 	lockUsers = `
-select from healthlab.users where user_id = any ($1) and deleted_at is null order by user_id for no key update`
+select user_id from healthlab.users where user_id = any ($1) and deleted_at is null order by user_id for no key update`
 
 	createSeries = `
 insert into healthlab.series (user_id, series, team_id, resource, provider, source_type, part, span, last_at)
-select u.user_id, coalesce((select max(s.series) from healthlab.series s where s.user_id = u.user_id), 0)
-		+ row_number() over (partition by u.user_id order by x.n),
-	u.team_id, x.resource, x.provider, x.source_type, x.part, x.span, $8
+select x.user_id, coalesce((select max(s.series) from healthlab.series s where s.user_id = x.user_id and ($9::uuid is null or s.user_id = $9)), 0)
+		+ row_number() over (partition by x.user_id order by x.n),
+	x.team_id, x.resource, x.provider, x.source_type, x.part, x.span, $8
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[]) with ordinality
 	as x (team_id, user_id, resource, provider, source_type, part, span, n)
-join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id
-where u.deleted_at is null
 on conflict (user_id, resource, provider, source_type, part) do nothing`
 )
 
@@ -223,8 +223,9 @@ func (m *merging) lock(ctx context.Context) error {
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
-	m.names.lookLive(b, teams, users)
 	m.queueLock(b, m.lines)
+	m.names.lookLive(b, teams, users) // after the lock: whoever takes a user away waits for it
+	m.queueAwaited(b, m.lines)
 	if m.eager() {
 		m.queueSegments(b, m.lines)
 		_, ranges := series.Reach(m.lines[0].span, m.lines[0].parts[0].cells, nil)
@@ -250,17 +251,30 @@ func (m *merging) lock(ctx context.Context) error {
 		return nil
 	}
 	b = m.u.batch()
-	b.Queue(lockUsers, users)
-	b.Queue(createSeries, keys.args(spans, int64(math.MinInt64))...)
+	held := map[uuid.UUID]bool{}
+	b.Queue(lockUsers, users).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			held[id] = true
+			return nil
+		})
+		return err
+	})
+	b.Queue(createSeries, keys.args(spans, int64(math.MinInt64), only(users))...)
 	m.queueLock(b, missing)
+	m.queueAwaited(b, missing)
 	if err := m.u.send(ctx, b); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(users, func(id uuid.UUID) bool { return !held[id] }) {
+		if len(m.reqs) == 1 {
+			return noLiveUser() // deleted meanwhile
+		}
+		return errAgain
+	}
 	for _, l := range missing {
 		l.body = nil // of an older snapshot: another transaction may have created the series since
-		if !l.found {
-			delete(m.names, l.userKey) // deleted meanwhile
-		} else if l.lastAt == math.MinInt64 {
+		if l.lastAt == math.MinInt64 {
 			l.loaded = []series.Range{{From: math.MinInt64, To: math.MaxInt64}} // there is nothing
 		} else {
 			l.loaded = nil // another process was faster
@@ -277,7 +291,7 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 	for _, l := range lines {
 		keys.add(l)
 	}
-	b.Queue(lockSeries, keys.args()...).Query(func(rows pgx.Rows) error {
+	b.Queue(lockSeries, keys.args(only(keys.users))...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
 			var got line
@@ -291,13 +305,22 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 	})
 }
 
+// queueAwaited asks which of the series that are locked a continuous query reads.
+func (m *merging) queueAwaited(b *pgx.Batch, lines []*line) {
+	teams, resources := make([]uuid.UUID, len(lines)), make([]string, len(lines))
+	for i, l := range lines {
+		teams[i], resources[i], l.direct = l.team.UUID, l.key.Resource, new(true)
+	}
+	queueAwaited(b, teams, resources, func(i int) { *lines[i].direct = false })
+}
+
 func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 	var keys keyColumns
 	for _, l := range lines {
 		keys.add(l)
 		l.seqs, l.sizes, l.pending = nil, nil, nil
 	}
-	b.Queue(loadSegments, keys.args()...).Query(func(rows pgx.Rows) error {
+	b.Queue(loadSegments, keys.args(only(keys.users))...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
 			var seq int64
@@ -350,7 +373,7 @@ func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Ran
 	if len(from) == 0 {
 		return
 	}
-	b.Queue(loadChunks, keys.args(from, to, number)...).Query(func(rows pgx.Rows) error {
+	b.Queue(loadChunks, keys.args(from, to, number, only(keys.users))...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
 			var start int64

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -110,6 +109,9 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 	if d.s.pool == nil || r.samples() > grouped {
 		return d.s.mergeOne(ctx, r)
 	}
+	if _, err := d.s.isSpread(ctx); err != nil {
+		return err
+	}
 	return d.s.writes.do(ctx, d.s, r)
 }
 
@@ -124,15 +126,10 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 }
 
 const (
-	appendChunks = `
-with s as (
-	update healthlab.series s set last_at = $8 where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6
-		and s.team_id = $1 and s.last_at < $7 and s.direct
-	returning s.user_id, s.series, s.team_id
-)
-insert into healthlab.chunk (user_id, series, start_at, team_id, stop_at, header, data)
-select s.user_id, s.series, x.start_at, s.team_id, x.stop_at, x.header, x.data
-from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]) as x (start_at, stop_at, header, data)`
+	appendBody = `
+update healthlab.series s set last_at = $8
+where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1 and s.last_at < $7
+returning s.series, s.direct`
 
 	selectLiveName = `select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
 )
@@ -150,41 +147,47 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 	if err != nil {
 		return false, fmt.Errorf("batch 0: %w", err)
 	}
-	var rows chunkRows
-	for _, c := range change.Put {
-		rows.add(userKey{}, 0, c)
-	}
-	args := append(r.args(p), rows.starts, rows.stops, rows.headers, rows.data)
 	events, err := r.tell([]series.Outcome{allNew(p.n)})
 	if err != nil {
 		// It may not be so; the outcome that is decides.
 		return false, nil //nolint:nilerr // asked again by mergeAll
 	}
-	var tag pgconn.CommandTag
-	if len(events) == 0 {
-		err = s.do(ctx, r.team, writing, func(u *unit) (err error) {
-			tag, err = u.exec(ctx, appendChunks, args...)
-			return err
-		})
-		return tag.RowsAffected() > 0, err
-	}
 	err = s.do(ctx, r.team, writing, func(u *unit) error {
+		done = false
+		var number int32
+		var direct bool
 		var name string
 		b := u.batch()
-		count(b.Queue(appendChunks, args...), &tag)
+		b.Queue(appendBody, r.args(p)...).Query(func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&number, &direct}, func() error {
+				done = true
+				return nil
+			})
+			return err
+		})
 		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
-		} else if err != nil || tag.RowsAffected() == 0 {
+		} else if err != nil || !done {
 			return err
 		}
 		b = u.batch()
+		var rows chunkRows
+		for _, c := range change.Put {
+			rows.add(r.userKey, number, c)
+		}
+		rows.queue(b)
+		if !direct {
+			var news touched
+			news.add(r.userKey, p.Key.Resource, p.start, p.stop)
+			news.queue(b)
+		}
 		if err := u.emit(ctx, b, events, names{r.userKey: name}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
 	})
-	return tag.RowsAffected() > 0, err
+	return done && err == nil, err
 }
 
 // hold runs a look at the caller's samples, unless the caller has gone. A panic of its

@@ -10,32 +10,37 @@ import (
 const (
 	dropSegments = `
 delete from healthlab.segment g using unnest($1::uuid[], $2::integer[], $3::bigint[]) as x (user_id, series, seq)
-where g.user_id = x.user_id and g.series = x.series and g.seq = x.seq`
+where g.user_id = x.user_id and g.series = x.series and g.seq = x.seq and ($4::uuid is null or g.user_id = $4)`
 
 	dropChunks = `
 delete from healthlab.chunk c using unnest($1::uuid[], $2::integer[], $3::bigint[]) as x (user_id, series, start_at)
-where c.user_id = x.user_id and c.series = x.series and c.start_at = x.start_at`
+where c.user_id = x.user_id and c.series = x.series and c.start_at = x.start_at and ($4::uuid is null or c.user_id = $4)`
 
-	putChunks = `
-insert into healthlab.chunk (user_id, team_id, series, start_at, stop_at, header, data)
-select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[])
+	putChunk = `
+insert into healthlab.chunk (user_id, team_id, series, start_at, stop_at, header, data) values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (user_id, series, start_at) do update
 set stop_at = excluded.stop_at, header = excluded.header, data = excluded.data`
 
+	// The join names the machine on which the user's series are.
 	putSegments = `
 insert into healthlab.segment (user_id, team_id, series, seq, start_at, stop_at, header, data)
-select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[])`
+select s.user_id, s.team_id, s.series, x.seq, x.start_at, x.stop_at, x.header, x.data
+from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[])
+	as x (user_id, series, seq, start_at, stop_at, header, data)
+join healthlab.series s on s.user_id = x.user_id and s.series = x.series
+where $8::uuid is null or s.user_id = $8`
 
 	updateSeries = `
 update healthlab.series s
 set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,
 	rewrites = s.rewrites + x.rewritten::integer,
-	fold_due = case when x.segments = 0 then null when x.crowds then now() else coalesce(s.fold_due, now() + $8::interval) end,
-	direct = ` + isLive + ` and not ` + isAwaited + `,
+	fold_due = case when x.segments = 0 then null when x.crowds then t.at else coalesce(s.fold_due, t.later) end,
+	direct = coalesce(x.direct, s.direct),
 	tail_at = case when x.keep then s.tail_at end, tail_closed = false, tail = case when x.keep then s.tail else '' end
-from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[],
-	$10::boolean[], $11::boolean[]) as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep, rewritten, crowds)
-where s.user_id = x.user_id and s.series = x.series`
+from ` + foldTimes + `$8::interval]) as t (at, later),
+	unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[],
+	$10::boolean[], $11::boolean[], $12::boolean[]) as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep, rewritten, crowds, direct)
+where s.user_id = x.user_id and s.series = x.series and ($13::uuid is null or s.user_id = $13)`
 )
 
 // chunkRows are columns of chunk, and of segment.
@@ -50,6 +55,27 @@ func (c *chunkRows) add(k userKey, number int32, chunk series.Chunk) {
 	c.users, c.teams, c.series = append(c.users, k.user.UUID), append(c.teams, k.team.UUID), append(c.series, number)
 	c.starts, c.stops = append(c.starts, chunk.Start), append(c.stops, chunk.Stop)
 	c.headers, c.data = append(c.headers, chunk.Append(nil)), append(c.data, chunk.Data)
+}
+
+// addTail adds a segment that was a tail, which has no header.
+func (c *chunkRows) addTail(k userKey, number int32, start, stop int64, data []byte) {
+	c.users, c.teams, c.series = append(c.users, k.user.UUID), append(c.teams, k.team.UUID), append(c.series, number)
+	c.starts, c.stops = append(c.starts, start), append(c.stops, stop)
+	c.headers, c.data = append(c.headers, []byte{}), append(c.data, data)
+}
+
+// queueSegments adds to a batch what writes the rows into segment.
+func (c *chunkRows) queueSegments(b *pgx.Batch, seqs []int64) {
+	if len(seqs) > 0 {
+		b.Queue(putSegments, c.users, c.series, seqs, c.starts, c.stops, c.headers, c.data, only(c.users))
+	}
+}
+
+// queue adds to a batch what writes the rows into chunk.
+func (c *chunkRows) queue(b *pgx.Batch) {
+	for i := range c.starts {
+		b.Queue(putChunk, c.users[i], c.teams[i], c.series[i], c.starts[i], c.stops[i], c.headers[i], c.data[i])
+	}
 }
 
 // keyRows are keys of segments or chunks.
@@ -76,6 +102,7 @@ type seriesWrites struct {
 	keep          []bool // the tail
 	rewritten     []bool // chunks or segments that were there
 	crowds        []bool // there are enough segments to fold now
+	direct        []*bool
 }
 
 // write adds to a batch what the accepted parts change, and returns how many segments that
@@ -152,23 +179,31 @@ func (w *seriesWrites) row(l *line, rewritten, crowds bool) {
 	w.spans, w.numbers = append(w.spans, int16(l.span)), append(w.numbers, l.seq)
 	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes))
 	w.keep = append(w.keep, l.tail != nil)
-	w.rewritten, w.crowds = append(w.rewritten, rewritten), append(w.crowds, crowds)
+	w.rewritten, w.crowds, w.direct = append(w.rewritten, rewritten), append(w.crowds, crowds), append(w.direct, l.direct)
 }
 
 func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
 	if g := &w.gone; len(g.at) > 0 {
-		b.Queue(dropSegments, g.users, g.series, g.at)
+		b.Queue(dropSegments, g.users, g.series, g.at, only(g.users))
 	}
 	if d := &w.drop; len(d.at) > 0 {
-		b.Queue(dropChunks, d.users, d.series, d.at)
+		b.Queue(dropChunks, d.users, d.series, d.at, only(d.users))
 	}
-	if p := &w.put; len(p.starts) > 0 {
-		b.Queue(putChunks, p.users, p.teams, p.series, p.starts, p.stops, p.headers, p.data)
-	}
-	if a := &w.appended; len(a.starts) > 0 {
-		b.Queue(putSegments, a.users, a.teams, a.series, w.seqs, a.starts, a.stops, a.headers, a.data)
-	}
+	w.put.queue(b)
+	w.appended.queueSegments(b, w.seqs)
 	if r := &w.rows; len(r.at) > 0 {
-		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter, w.keep, w.rewritten, w.crowds)
+		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter, w.keep, w.rewritten, w.crowds,
+			w.direct, only(r.users))
 	}
+}
+
+// only returns the user of all rows, nil if there are several. Statements take it to be
+// planned for the machine of that user.
+func only(users []uuid.UUID) *uuid.UUID {
+	for _, u := range users {
+		if u != users[0] {
+			return nil
+		}
+	}
+	return &users[0]
 }

@@ -197,7 +197,7 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 		b.Queue(hideOrdersOfUser, old.Team.UUID, old.ID.UUID, old.Live())
 	}
 	if old.Live() && !next.Live() {
-		b.Queue(recallDirect, []uuid.UUID{old.ID.UUID}, nil)
+		recallAll.queue(b, []uuid.UUID{old.ID.UUID}, nil)
 		b.Queue(dropAnswersOfUser, old.ID.UUID)
 		b.Queue(lockJobsOfUser, old.Team.UUID, old.ID.UUID)
 		b.Queue(holdRouting, int64(routing))

@@ -106,7 +106,7 @@ select s.series, c.header
 from healthlab.series s
 join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.team_id = $2
 	and c.start_at < $5 and c.stop_at >= $4 and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
-		where p.user_id = s.user_id and p.series = s.series and p.start_at <= $4), $4)` + ofSeries + `
+		where p.user_id = $1 and p.series = s.series and p.start_at <= $4), $4)` + ofSeries + `
 order by c.series, c.start_at`
 
 	selectSegments = `

@@ -44,6 +44,7 @@ type config struct {
 	doubles       bool
 	served        []connected // doubles that are served
 	databaseURL   string
+	distribute    int
 	secretFile    string
 	sealingFile   string
 	keysURL       string
@@ -133,6 +134,7 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 
 func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
+	f.IntVar(&c.distribute, "distribute", 0, "spread users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if they are not (docs/scaling.md; 0: no)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data in any case")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")

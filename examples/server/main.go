@@ -86,7 +86,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, t.close(ctx), listener.Close())
 	}
-	s, err := build(ctx, c, kept, t, url)
+	var s *host
+	err = c.spread(ctx, kept)
+	if err == nil {
+		s, err = build(ctx, c, kept, t, url)
+	}
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {

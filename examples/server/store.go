@@ -73,6 +73,17 @@ func openStorage(ctx context.Context, address string, at keysAt, tracer pgx.Quer
 	return s, nil
 }
 
+// spread spreads the users of a Citus cluster, where the flags say so.
+func (c *config) spread(ctx context.Context, kept *storage) error {
+	switch {
+	case c.distribute == 0:
+		return nil
+	case kept.pool == nil:
+		return errors.New("-distribute needs -database-url")
+	}
+	return postgres.Distribute(ctx, kept.pool, c.distribute)
+}
+
 // embeddedPrefix goes before the folder of a private server.
 const embeddedPrefix = "embedded:"
 

@@ -52,6 +52,7 @@ var run struct {
 	url      string // of the maintenance database
 	template string
 	server   *Server
+	cluster  *Cluster // in place of server, with TEST_CITUS
 	used     *reuse
 }
 
@@ -80,7 +81,7 @@ func setParallel() {
 // tables, functions or rights the test changed is dropped.
 func URL(t testing.TB) string {
 	t.Helper()
-	base, template := start(t)
+	base, template := ready(t)
 	return run.used.take(t, base, template)
 }
 
@@ -88,7 +89,7 @@ func URL(t testing.TB) string {
 // depend on the fill of pages. The database is dropped when the test ends.
 func Fresh(t testing.TB) string {
 	t.Helper()
-	base, template := start(t)
+	base, template := ready(t)
 	return create(t, base, "create database "+newName()+" template "+template)
 }
 
@@ -96,7 +97,7 @@ func Fresh(t testing.TB) string {
 // the test ends.
 func Empty(t testing.TB) string {
 	t.Helper()
-	base, _ := start(t)
+	base, _ := ready(t)
 	return create(t, base, "create database "+newName()+" template template0")
 }
 
@@ -104,7 +105,7 @@ func Empty(t testing.TB) string {
 // it. The copy is dropped when the test ends.
 func Copy(t testing.TB, address string) string {
 	t.Helper()
-	base, _ := start(t)
+	base, _ := ready(t)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
@@ -141,8 +142,8 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 	return pool
 }
 
-// start starts the server and creates the template database, once.
-func start(t testing.TB) (base, template string) {
+// ready starts the server and creates the template database, once.
+func ready(t testing.TB) (base, template string) {
 	t.Helper()
 	run.Lock()
 	defer run.Unlock()
@@ -163,7 +164,14 @@ func prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	run.url = os.Getenv(Env)
-	if run.url == "" {
+	switch {
+	case Spread():
+		cluster, err := StartCluster(ctx, Fast, 2)
+		if err != nil {
+			return err
+		}
+		run.cluster, run.url = cluster, cluster.URL()
+	case run.url == "":
 		server, err := Start(ctx, Fast)
 		if err != nil {
 			return err
@@ -171,7 +179,7 @@ func prepare() error {
 		run.server, run.url = server, server.URL("postgres")
 	}
 	run.template = "template_" + unique()
-	if err := execute(ctx, run.url, "create database "+run.template+" template template0"); err != nil {
+	if err := createOn(ctx, run.url, "create database "+run.template+" template template0"); err != nil {
 		return err
 	}
 	address, err := database(run.url, run.template)
@@ -188,7 +196,22 @@ func prepare() error {
 			return err
 		}
 	}
-	run.used, err = newReuse(ctx, conn)
+	if run.used, err = newReuse(ctx, conn); err != nil || run.cluster == nil {
+		return err
+	}
+	return errors.Join(conn.Close(ctx), run.cluster.freeze(ctx, run.template))
+}
+
+// createOn runs a "create database" statement, on all nodes of a cluster.
+func createOn(ctx context.Context, base, statement string) error {
+	if run.cluster == nil {
+		return execute(ctx, base, statement)
+	}
+	name, template := nameOf(statement)
+	err := run.cluster.build(ctx, name, template)
+	if err == nil && template == "template0" {
+		err = run.cluster.join(ctx, name)
+	}
 	return err
 }
 
@@ -197,6 +220,8 @@ func stop() {
 	run.Lock()
 	defer run.Unlock()
 	switch {
+	case run.cluster != nil:
+		run.cluster.Remove()
 	case run.server != nil:
 		run.server.Remove()
 	case run.started && run.template != "":
@@ -230,7 +255,7 @@ func build(base, statement string) (string, error) {
 	}
 	// PostgreSQL copies a template for one session at a time.
 	run.Lock()
-	err := execute(context.Background(), base, statement)
+	err := createOn(context.Background(), base, statement)
 	run.Unlock()
 	if err != nil {
 		return "", err
@@ -243,7 +268,11 @@ func remove(base, address string) error {
 	if err != nil {
 		return err
 	}
-	return execute(context.Background(), base, "drop database if exists "+strings.TrimPrefix(u.Path, "/")+" with (force)")
+	name := strings.TrimPrefix(u.Path, "/")
+	if run.cluster != nil {
+		return run.cluster.drop(context.Background(), name)
+	}
+	return execute(context.Background(), base, "drop database if exists "+name+" with (force)")
 }
 
 func execute(ctx context.Context, address, sql string) error {

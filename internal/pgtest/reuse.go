@@ -48,7 +48,7 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	r := &reuse{}
 	for _, t := range tables {
 		var some bool
-		if err := template.QueryRow(ctx, `select exists (select from only `+t+`)`).Scan(&some); err != nil {
+		if err := template.QueryRow(ctx, `select exists (select 1 from only `+t+`)`).Scan(&some); err != nil {
 			return nil, err
 		}
 		if some {
@@ -143,7 +143,11 @@ func (r *reuse) clear(ctx context.Context, address string) error {
 func (r *reuse) empty(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }) error {
-	_, err := db.Exec(ctx, `do $$ declare t text; begin
+	spread := ""
+	if run.cluster != nil { // their rows are on other machines
+		spread = `for t in select logicalrelid::text from pg_catalog.pg_dist_partition where partmethod = 'h' loop execute 'delete from ' || t; end loop;`
+	}
+	_, err := db.Exec(ctx, `do $$ declare t text; begin `+spread+`
 		for t in select format('%I.%I', n.nspname, c.relname) from`+ourTables+`and pg_relation_size(c.oid) > 0 loop
 			if t <> all ('{`+strings.Join(r.kept, ",")+`}'::text[]) then execute 'delete from only ' || t; end if;
 		end loop;

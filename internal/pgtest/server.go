@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/healthlab-dev/healthlab"
@@ -30,6 +31,11 @@ type Server struct {
 // Start starts a server in a temporary folder. If this process dies, the server stops and
 // removes the folder.
 func Start(ctx context.Context, durability Durability) (*Server, error) {
+	return start(ctx, durability, nil)
+}
+
+// start starts a server with settings besides ours.
+func start(ctx context.Context, durability Durability, more map[string]string) (*Server, error) {
 	dir, err := folder(durability)
 	if err != nil {
 		return nil, err
@@ -38,6 +44,7 @@ func Start(ctx context.Context, durability Durability) (*Server, error) {
 	if durability == Fast {
 		settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"] = "off", "off", "off"
 	}
+	maps.Copy(settings, more)
 	server, err := embedded.Start(ctx, dir, &embedded.Options{Temporary: true, Settings: settings})
 	if errors.Is(err, healthlab.Unimplemented) {
 		err = fmt.Errorf("%w: %w", errNoServer, err)
@@ -61,3 +68,6 @@ func (s *Server) Remove() {
 	s.Crash()
 	_ = os.RemoveAll(s.dir)
 }
+
+// Is reports whether a cluster knows the server by that name.
+func (s *Server) Is(node string) bool { return s.dir == node }

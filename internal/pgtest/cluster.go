@@ -1,0 +1,172 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// EnvCitus is the environment variable that, if it is not empty, has the tests run on a Citus
+// cluster in place of one server. The extension must be installed beside the server programs.
+const EnvCitus = "TEST_CITUS"
+
+// Spread reports whether tests run on a cluster, so that a migration spreads its tables.
+func Spread() bool { return os.Getenv(EnvCitus) != "" }
+
+// Cluster is a coordinator and its workers, each a server of its own, with a database postgres
+// that has the extension. Safe for concurrent use, but for [Cluster.Grow].
+type Cluster struct {
+	Coordinator *Server
+	Workers     []*Server
+	durability  Durability
+}
+
+// StartCluster starts a coordinator and some workers.
+func StartCluster(ctx context.Context, durability Durability, workers int) (*Cluster, error) {
+	c := &Cluster{durability: durability}
+	var err error
+	if c.Coordinator, err = startNode(ctx, durability); err != nil {
+		return nil, err
+	}
+	if err = execute(ctx, c.URL(), "select citus_set_coordinator_host('"+c.Coordinator.dir+"', 5432)"); err != nil {
+		c.Remove()
+		return nil, err
+	}
+	for range workers {
+		if err := c.Grow(ctx); err != nil {
+			c.Remove()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Grow adds a worker. What is spread stays where it is until it is rebalanced.
+func (c *Cluster) Grow(ctx context.Context) error {
+	w, err := startNode(ctx, c.durability)
+	if err != nil {
+		return err
+	}
+	c.Workers = append(c.Workers, w)
+	return execute(ctx, c.URL(), "select citus_add_node('"+w.dir+"', 5432)")
+}
+
+// URL is the address of the coordinator's database.
+func (c *Cluster) URL() string { return c.Coordinator.URL("postgres") }
+
+// Remove stops all servers and deletes everything.
+func (c *Cluster) Remove() {
+	c.Coordinator.Remove()
+	for _, w := range c.Workers {
+		w.Remove()
+	}
+}
+
+// nodes are the addresses of the maintenance databases, the coordinator's first.
+func (c *Cluster) nodes() []string {
+	all := []string{c.URL()}
+	for _, w := range c.Workers {
+		all = append(all, w.URL("postgres"))
+	}
+	return all
+}
+
+// startNode starts a server with the extension in its database.
+func startNode(ctx context.Context, durability Durability) (*Server, error) {
+	s, err := start(ctx, durability, map[string]string{
+		"shared_preload_libraries": "citus", "max_prepared_transactions": "200", "max_worker_processes": "250",
+		"wal_level": "logical", "max_replication_slots": "64", "max_wal_senders": "64",
+		"citus.node_conninfo": "sslmode=disable", "citus.max_cached_conns_per_worker": "4", "citus.recover_2pc_interval": "2s",
+		"citus.node_connection_timeout": "5s", "citus.defer_shard_delete_interval": "1s",
+	})
+	if err != nil {
+		if errors.Is(err, healthlab.Unavailable) {
+			err = fmt.Errorf("%w: a server with the library citus does not start: %w", errNoServer, err)
+		}
+		return nil, err
+	}
+	for _, sql := range []string{
+		"create extension citus",
+		"alter system set citus.local_hostname = '" + s.dir + "'", // where it finds itself
+		"select pg_reload_conf()",
+	} {
+		if err := execute(ctx, s.URL("postgres"), sql); err != nil {
+			s.Remove()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// build makes a database of one name on all nodes, of a template, or empty.
+func (c *Cluster) build(ctx context.Context, name, template string) error {
+	for _, node := range c.nodes() {
+		if err := execute(ctx, node, "create database "+name+" template "+template); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join makes databases of one name, which are on all nodes, a cluster.
+func (c *Cluster) join(ctx context.Context, name string) error {
+	var first string
+	for i, node := range c.nodes() {
+		address, err := database(node, name)
+		if err != nil {
+			return err
+		}
+		if err := execute(ctx, address, "create extension citus"); err != nil {
+			return err
+		}
+		if i == 0 {
+			first = address
+		}
+	}
+	join := "select citus_set_coordinator_host('" + c.Coordinator.dir + "', 5432)"
+	for _, w := range c.Workers {
+		join += "; select citus_add_node('" + w.dir + "', 5432)"
+	}
+	return execute(ctx, first, join)
+}
+
+// freeze ends the sessions of a database on all nodes, so that it can be a template.
+func (c *Cluster) freeze(ctx context.Context, name string) error {
+	for _, node := range c.nodes() {
+		conn, err := pgx.Connect(ctx, node)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "alter database "+name+" allow_connections false")
+		if err == nil {
+			_, err = conn.Exec(ctx, "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '"+name+"' and backend_type not like 'autovacuum%'")
+		}
+		if err = errors.Join(err, conn.Close(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop drops databases of one name.
+func (c *Cluster) drop(ctx context.Context, name string) error {
+	var all []error
+	all = append(all, c.freeze(ctx, name)) // a process of the extension does not leave at once by itself
+	for _, node := range c.nodes() {
+		all = append(all, execute(ctx, node, "drop database if exists "+name+" with (force)"))
+	}
+	return errors.Join(all...)
+}
+
+// nameOf returns the name of the database that a "create database" statement makes, and its
+// template.
+func nameOf(statement string) (name, template string) {
+	words := strings.Fields(statement)
+	return words[2], words[4]
+}
