@@ -1,40 +1,36 @@
-// Package healthlab is the front door of a library for teams that build on
-// people's health data and lab tests.
+// Package healthlab holds the types that all packages of the library share: ids ([TeamID],
+// [UserID]), days and instants ([Date], [Time]), error kinds ([Kind]), events ([Event],
+// [EventType]) and the encryption of secrets ([Sealer]).
 //
-// It takes the part that everybody gets wrong once: samples that arrive twice or
-// late, local days in a moving time zone, events that are lost or overtake each
-// other, results in the wrong unit or on the wrong order.
+// The library is for teams whose product touches health data or lab tests. Its packages
+// answer one question each:
 //
-// The packages, and the question each of them answers:
+//   - healthdata: who are the users, which sources did they connect, what was measured?
+//   - aggregate: what is the value per day, week or hour, in the user's local time?
+//   - linking: how does a person connect a source?
+//   - orders: where is this lab order, and what was its result?
+//   - labreport: which results does a report file contain, in LOINC?
+//   - webhook: which endpoint receives which event, signed how, retried when?
 //
-//   - healthdata: who are the users, which sources have they connected, and what
-//     did those sources measure?
-//   - aggregate: what does a year of that look like by day, week or hour, in the
-//     user's own local time?
-//   - linking: how does a person connect a source, safely?
-//   - orders: where is this lab order, and what came out of it?
-//   - labreport: what does this report on paper say, in LOINC?
-//   - webhook: how does the customer's system learn of all that?
-//
-// Each of them has pure rules, a few small interfaces (a Store, and where needed a
-// connector to the world) and a Service that joins the two. The folder adapters
-// holds implementations of those interfaces: memory, postgres, sandbox, net/http and
-// more. A host mixes them as it likes; examples/server is the whole service in
-// one program.
-//
-// This package itself holds only the words that the others share: ids ([TeamID],
-// [UserID]), calendar and wire time ([Date], [Time]), the kinds of fault ([Kind]),
-// what happened ([Event], [EventType]), and what encrypts secrets ([Sealer]).
+// Each of them has pure rules, a few small interfaces (a Store, and a connector to the
+// outside where needed) and a Service that joins the two. The folder adapters holds
+// implementations of the interfaces: memory, postgres, sandbox, net/http and more. A host
+// chooses from them or brings its own. adapters/service assembles the whole service, and
+// examples/server runs it.
 //
 // # Time
 //
 // Instants are kept in UTC to the microsecond and written with the offset +00:00.
-// Calendar days are [Date] values; they have no zone. Which zone decides a user's
-// day is a rule of the package concerned, and its documentation says so.
+// Calendar days are [Date] values; they have no zone. The documentation of each package
+// says which zone decides a user's day.
 //
-// # Faults
+// # Errors
 //
-// Errors carry a [Kind], itself an error: test with
-// errors.Is(err, healthlab.NotFound). Messages name places and rules, never a
-// person's values, so they can be logged.
+// Errors have a [Kind], itself an error: test with
+// errors.Is(err, healthlab.NotFound). Messages name fields and rules, never a
+// person's values, so that they can be logged.
 package healthlab
+
+// Version is the version of the library, by Semantic Versioning. CHANGELOG.md lists what
+// changed in it.
+const Version = "0.1.0"

@@ -24,64 +24,64 @@ import (
 
 // config is what the flags say.
 type config struct {
-	printConfig   bool
-	addr          string
-	metricsAddr   string
-	otlpEndpoint  string
-	publicURL     string
-	tlsCert       string
-	tlsKey        string
-	proxies       []netip.Prefix
-	invented      []string
-	labCatalogue  string
-	apiKey        string
-	managementKey string
-	teamKeyTexts  []string // read after parsing: the flags would quote what is wrong
-	teamKeys      []teamKey
-	providers     string
-	connectors    string
-	clientsFile   string
-	doubles       bool
-	served        []connected // doubles that are served
-	databaseURL   string
-	distribute    int
-	secretFile    string
-	sealingFile   string
-	keysURL       string
-	sealer        healthlab.Sealer // of -sealing-keys and -secret-file
-	master        master
-	webhookURL    string
-	webhookSecret string
-	proxyURL      string
-	webhookProxy  *url.URL
-	lease         time.Duration
-	grantLife     time.Duration
-	sandboxSpeed  float64
-	sandboxUsers  int
-	hl7           hl7Lab
-	importPath    string
-	importUser    string
-	filesPath     string
-	lake          string
-	lakeKey       string
-	lakeEvery     time.Duration
-	reportWorkers int
-	paper         orders.Paper
-	portalURL     string
-	fonts         []string
-	environment   healthlab.Environment
-	tour          bool
-	compat        bool
-	compatService string
-	keyHeader     string
-	teamRate      float64
-	deletionGrace time.Duration
-	addressRate   float64
-	ignoreUnknown bool
-	invite        bool
-	brand         string
-	brandColor    string
-	log           *slog.Logger
+	version, printConfig bool
+	addr                 string
+	metricsAddr          string
+	otlpEndpoint         string
+	publicURL            string
+	tlsCert              string
+	tlsKey               string
+	proxies              []netip.Prefix
+	invented             []string
+	labCatalogue         string
+	apiKey               string
+	managementKey        string
+	teamKeyTexts         []string // read after parsing: the flags would quote what is wrong
+	teamKeys             []teamKey
+	providers            string
+	connectors           string
+	clientsFile          string
+	doubles              bool
+	served               []connected // doubles that are served
+	databaseURL          string
+	distribute           int
+	secretFile           string
+	sealingFile          string
+	keysURL              string
+	sealer               healthlab.Sealer // of -sealing-keys and -secret-file
+	master               master
+	webhookURL           string
+	webhookSecret        string
+	proxyURL             string
+	webhookProxy         *url.URL
+	lease                time.Duration
+	grantLife            time.Duration
+	sandboxSpeed         float64
+	sandboxUsers         int
+	hl7                  hl7Lab
+	importPath           string
+	importUser           string
+	filesPath            string
+	lake                 string
+	lakeKey              string
+	lakeEvery            time.Duration
+	reportWorkers        int
+	paper                orders.Paper
+	portalURL            string
+	fonts                []string
+	environment          healthlab.Environment
+	tour                 bool
+	compat               bool
+	compatService        string
+	keyHeader            string
+	teamRate             float64
+	deletionGrace        time.Duration
+	addressRate          float64
+	ignoreUnknown        bool
+	invite               bool
+	brand                string
+	brandColor           string
+	log                  *slog.Logger
 }
 
 // flags reads the command line, the environment and the file of -config, in this order.
@@ -95,6 +95,7 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
+	f.BoolVar(&c.version, "version", false, "print the version and stop")
 	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
 	f.String("config", "", "`file` with settings: a line for each, with the name of a flag, a space and the value")
 	for _, group := range []func(*flag.FlagSet){c.networkFlags, c.storageFlags, c.keyFlags, c.providerFlags, c.eventFlags, c.orderFlags, c.linkFlags, c.apiFlags} {
@@ -355,7 +356,7 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 	f.VisitAll(func(one *flag.Flag) {
 		value := one.Value.String()
 		switch {
-		case one.Name == "print-config" || one.Name == "config":
+		case one.Name == "print-config" || one.Name == "version" || one.Name == "config":
 			return
 		case slices.Contains(secret, one.Name) && value != "":
 			value = "(set)"

@@ -31,6 +31,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 )
 
@@ -62,6 +63,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	c, settings, err := flags(args, stderr)
 	if err != nil {
+		return err
+	}
+	if c.version {
+		_, err := fmt.Fprintln(stdout, healthlab.Version)
 		return err
 	}
 	if c.printConfig {

@@ -174,6 +174,9 @@ var modules = forSuites(map[string][]string{
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
 	"adapters/lake": {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
 
+	// A store of a host's own is shown on bbolt.
+	"examples/customstore": {"go.etcd.io/bbolt", "github.com/google/uuid"},
+
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
 }, testModules)

@@ -57,6 +57,7 @@ var rootNames = []string{
 	"Unimplemented",
 	"Unknown",
 	"UserID",
+	"Version",
 	"WithTrace",
 }
 

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// Backend is an [orders.LabBackend] of an invented laboratory with a JSON API. The laboratory
+// knows an order by our id, so that an order that is sent twice is taken once. It keeps
+// nothing, so it is safe for concurrent use.
+type Backend struct {
+	url    string
+	client *http.Client
+}
+
+var _ orders.LabBackend = (*Backend)(nil)
+
+// NewBackend returns the backend of an API at url.
+func NewBackend(url string) *Backend { return &Backend{url, &http.Client{Timeout: 20 * time.Second}} }
+
+// requisition is an order as the laboratory takes it.
+type requisition struct {
+	Team  healthlab.TeamID `json:"team"`
+	Tests []string         `json:"tests"`
+	patient
+}
+
+// patient is whom an order or a report is about.
+type patient struct {
+	First string         `json:"first"`
+	Last  string         `json:"last"`
+	Born  healthlab.Date `json:"born,omitzero"`
+}
+
+// report is news of the laboratory. Kind is partial or final.
+type report struct {
+	ID    string           `json:"id"`
+	Order orders.OrderID   `json:"order"`
+	Team  healthlab.TeamID `json:"team"`
+	Kind  string           `json:"kind"`
+	At    time.Time        `json:"at"`
+	Lines []line           `json:"lines"`
+	patient
+}
+
+type line struct {
+	Code  string `json:"code"`
+	Name  string `json:"name"`
+	LOINC string `json:"loinc"`
+	Value string `json:"value"`
+	Unit  string `json:"unit"`
+	Range string `json:"range"`
+}
+
+// refused is an answer that is not 200 or 204.
+type refused struct{ status int }
+
+func (e *refused) Error() string { return fmt.Sprintf("the laboratory answered %d", e.status) }
+
+func (b *Backend) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, b.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	answer, err := b.client.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: the laboratory does not answer", healthlab.Unavailable)
+	}
+	defer answer.Body.Close() //nolint:errcheck // nothing depends on it
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out)
+	case http.StatusNoContent:
+		return nil
+	}
+	return &refused{answer.StatusCode}
+}
+
+// status is the HTTP status in an error; 0 if it has none.
+func status(err error) int {
+	var r *refused
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return 0
+}
+
+// Submit implements [orders.LabBackend]. The id of the order makes it idempotent.
+func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	in := requisition{Team: s.Order.TeamID}
+	if p := s.Order.PatientDetails; p != nil && p.FirstName != nil && p.LastName != nil {
+		in.patient = patient{*p.FirstName, *p.LastName, p.DOB}
+	}
+	for _, m := range s.Order.LabTest.Markers {
+		if m.ProviderID != nil {
+			in.Tests = append(in.Tests, *m.ProviderID)
+		}
+	}
+	var out struct{ Number string }
+	err := b.call(ctx, http.MethodPut, "/orders/"+s.Order.ID.String(), in, &out)
+	switch {
+	case status(err) == http.StatusUnprocessableEntity:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refuses it", healthlab.Invalid) // for good
+	case err != nil:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err) // the call is made again later
+	}
+	return orders.Accepted{SampleID: out.Number}, nil
+}
+
+// Cancel implements [orders.LabBackend].
+func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID) error {
+	err := b.call(ctx, http.MethodDelete, "/orders/"+id.String(), nil, nil)
+	switch {
+	case status(err) == http.StatusNotFound: // the laboratory never got it
+		return nil
+	case status(err) == http.StatusConflict:
+		return fmt.Errorf("cancel order: %w: the laboratory has begun", healthlab.Precondition)
+	case err != nil:
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	return nil
+}
+
+// triggers are what happens to an order by the kind of a report.
+var triggers = map[string]orders.Trigger{"partial": orders.PartialResult, "final": orders.FinalResult}
+
+// Updates implements [orders.LabBackend]. The cursor is the number of reports that were read.
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	after, err := strconv.Atoi("0" + cursor)
+	if err != nil {
+		return orders.Batch{}, fmt.Errorf("read reports: %w: the cursor is a number", healthlab.Invalid)
+	}
+	q := url.Values{"after": {strconv.Itoa(after)}, "limit": {strconv.Itoa(n)}}
+	var reports []report
+	if err := b.call(ctx, http.MethodGet, "/reports?"+q.Encode(), nil, &reports); err != nil {
+		return orders.Batch{}, fmt.Errorf("read reports: %w", err)
+	}
+	out := orders.Batch{Cursor: cursor}
+	for _, r := range reports {
+		m, err := message(r)
+		if err != nil {
+			return orders.Batch{}, fmt.Errorf("read report %s: %w", r.ID, err)
+		}
+		out.Messages = append(out.Messages, m)
+		after++
+		out.Cursor = strconv.Itoa(after)
+	}
+	return out, nil
+}
+
+// message translates a report. What it leaves out, the service fills in from the catalogue.
+func message(r report) (orders.Message, error) {
+	m := orders.Message{
+		ID: r.ID, Team: r.Team, Order: r.Order, On: triggers[r.Kind], At: r.At, Lab: "tidelab",
+		Patient: &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born},
+	}
+	m.Results = &orders.OrderResults{Metadata: orders.ResultsMetadata{Status: orders.ResultStatus(r.Kind)}}
+	for _, l := range r.Lines {
+		number, err := catalogue.ParseNumber(l.Value)
+		if err != nil {
+			return orders.Message{}, err
+		}
+		m.Results.Results = append(m.Results.Results, orders.LabResult{
+			Name: l.Name, Slug: l.Code, ProviderID: &l.Code, Value: &number, Result: l.Value, Type: orders.NumericResult,
+			Unit: &l.Unit, ReferenceRange: &l.Range, LOINC: &l.LOINC,
+		})
+	}
+	return m, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// double answers as the laboratory does. Work lets each order make one step: a
+// partial report, then a final one.
+type double struct {
+	mu      sync.Mutex
+	taken   []*job
+	reports []report
+	at      time.Time
+}
+
+// job is an order that the laboratory has taken.
+type job struct {
+	id        orders.OrderID
+	number    string
+	in        requisition
+	steps     int
+	cancelled bool
+}
+
+func newDouble() *double { return &double{at: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)} }
+
+// Work lets an hour pass.
+func (d *double) Work() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at = d.at.Add(time.Hour)
+	kinds := []string{"partial", "final"}
+	for _, j := range d.taken {
+		if j.cancelled || j.steps == len(kinds) {
+			continue
+		}
+		r := report{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: j.id, Team: j.in.Team, Kind: kinds[j.steps], At: d.at, patient: j.in.patient}
+		r.Lines = append(r.Lines, line{Code: "FER", Name: "Ferritin", LOINC: "2276-4", Value: "18", Unit: "ug/L", Range: "13-150"})
+		if r.Kind == "final" {
+			r.Lines = append(r.Lines, line{Code: "IRON", Name: "Iron", LOINC: "2498-4", Value: "52", Unit: "ug/dL", Range: "60-170"})
+		}
+		d.reports = append(d.reports, r)
+		j.steps++
+	}
+}
+
+// ServeHTTP implements the laboratory's API.
+func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /orders/{id}", d.take)
+	mux.HandleFunc("DELETE /orders/{id}", d.cancel)
+	mux.HandleFunc("GET /reports", d.list)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	mux.ServeHTTP(w, r)
+}
+
+// find returns the order of a request; nil if it was never taken.
+func (d *double) find(r *http.Request) *job {
+	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id.String() == r.PathValue("id") })
+	if i < 0 {
+		return nil
+	}
+	return d.taken[i]
+}
+
+// take takes an order; one that was taken before is the same order.
+func (d *double) take(w http.ResponseWriter, r *http.Request) {
+	j := d.find(r)
+	if j == nil {
+		j = &job{number: fmt.Sprintf("TL-%04d", len(d.taken)+1)}
+		if json.NewDecoder(r.Body).Decode(&j.in) != nil || j.id.UnmarshalText([]byte(r.PathValue("id"))) != nil {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		}
+		d.taken = append(d.taken, j)
+	}
+	reply(w, map[string]string{"number": j.number})
+}
+
+func (d *double) cancel(w http.ResponseWriter, r *http.Request) {
+	switch j := d.find(r); {
+	case j == nil:
+		w.WriteHeader(http.StatusNotFound)
+	case j.steps > 0:
+		w.WriteHeader(http.StatusConflict)
+	default:
+		j.cancelled = true
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (d *double) list(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.Atoi(r.FormValue("after"))
+	limit, err2 := strconv.Atoi(r.FormValue("limit"))
+	if err != nil || err2 != nil || after < 0 || limit < 0 {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	after = min(after, len(d.reports))
+	reply(w, append([]report{}, d.reports[after:min(after+limit, len(d.reports))]...))
+}
+
+func reply(w http.ResponseWriter, doc any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(doc) // a caller who has gone needs no answer
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Record is the entry of the provider in the list of providers.
+func Record() healthdata.Provider {
+	return healthdata.Provider{
+		Slug: "tidewater", Name: "Tidewater Scales", Class: "cloud", AuthType: "password", SourceType: "device",
+		Resources: []healthdata.ProviderResource{{Resource: "weight"}},
+	}
+}
+
+// Connector speaks the API of an invented maker of scales: a person signs in with a name and a
+// password, and weighings come in pages. It keeps nothing, so it is safe for concurrent use.
+type Connector struct {
+	url    string
+	client *http.Client
+}
+
+// NewConnector returns the connector of an API at url.
+func NewConnector(url string) *Connector {
+	return &Connector{url, &http.Client{Timeout: 20 * time.Second}}
+}
+
+// Flows returns what the connector can do. Tokens of this provider do not expire, so there is
+// no Refresher.
+func (c *Connector) Flows() linking.ProviderConnector {
+	return linking.ProviderConnector{Password: c, Revoker: c, Puller: c}
+}
+
+// refused is an answer that is not 200 or 204.
+type refused struct{ status int }
+
+func (e *refused) Error() string { return fmt.Sprintf("the provider answered %d", e.status) }
+
+// call makes one request. Its errors have no address and no token.
+func (c *Connector) call(ctx context.Context, method, path, token string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := c.client.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: the provider does not answer", healthlab.Unavailable)
+	}
+	defer answer.Body.Close() //nolint:errcheck // nothing depends on it
+	switch {
+	case answer.StatusCode == http.StatusNoContent:
+		return nil
+	case answer.StatusCode != http.StatusOK:
+		return &refused{answer.StatusCode}
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out); err != nil {
+		return fmt.Errorf("%w: the provider's answer cannot be read", healthlab.Unavailable)
+	}
+	return nil
+}
+
+// status is the HTTP status in an error; 0 if it has none.
+func status(err error) int {
+	var r *refused
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return 0
+}
+
+// SignIn implements [linking.PasswordFlow].
+func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+	var out struct{ Token, Account string }
+	err := c.call(ctx, http.MethodPost, "/token", "", map[string]string{"name": r.Username, "password": r.Password}, &out)
+	switch {
+	case status(err) == http.StatusForbidden:
+		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
+	case err != nil:
+		return linking.SignedIn{}, fmt.Errorf("sign in: %w", err)
+	}
+	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: out.Account, Secret: []byte(out.Token)}}, nil
+}
+
+// CompleteMFA implements [linking.PasswordFlow]. The provider sends no codes.
+func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
+	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
+}
+
+// Revoke implements [linking.Revoker]. A token that the provider does not know has ended.
+func (c *Connector) Revoke(ctx context.Context, secret []byte) error {
+	err := c.call(ctx, http.MethodDelete, "/token", string(secret), nil, nil)
+	if err != nil && status(err) != http.StatusUnauthorized {
+		return fmt.Errorf("revoke: %w", err)
+	}
+	return nil
+}
+
+// Pull implements [linking.Puller]: one request is one page of weighings.
+func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	if r.Resource != "weight" {
+		return linking.PullPage{}, fmt.Errorf("pull: %w: the provider has weight alone", healthlab.Unimplemented)
+	}
+	q := url.Values{"from": {r.From.Format(time.RFC3339)}, "to": {r.To.Format(time.RFC3339)}, "page": {r.Cursor}}
+	var out struct {
+		Weighings []struct {
+			At time.Time
+			KG float64
+		}
+		Next string
+	}
+	err := c.call(ctx, http.MethodGet, "/weighings?"+q.Encode(), string(r.Secret), nil, &out)
+	switch status(err) {
+	case http.StatusUnauthorized:
+		return linking.PullPage{}, &linking.GrantError{} // there is no renewal, so the person has to link again
+	case http.StatusTooManyRequests:
+		return linking.PullPage{}, &linking.RateError{}
+	}
+	if err != nil {
+		return linking.PullPage{}, fmt.Errorf("pull: %w", err)
+	}
+	item := linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceScale}}
+	for _, w := range out.Weighings {
+		item.Samples = append(item.Samples, healthdata.Sample{Timestamp: healthlab.At(w.At), Unit: "kg", Value: healthdata.Number(w.KG)})
+	}
+	return linking.PullPage{Items: []linking.Pulled{item}, Next: out.Next}, nil
+}

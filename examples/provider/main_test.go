@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
+)
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out))
+	require.Equal(t, "signed in as account-ann\npage 1: 10 weights\npage 2: 10 weights\npage 3: 10 weights\npage 4: 1 weights\n", out.String())
+}
+
+func TestRecord(t *testing.T) {
+	_, err := healthdata.NewProviders([]healthdata.Provider{Record()})
+	require.NoError(t, err)
+}
+
+func TestConnector(t *testing.T) {
+	linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
+		d := &double{tokens: map[string]bool{}}
+		var down atomic.Bool
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down.Load() {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			d.ServeHTTP(w, r)
+		}))
+		t.Cleanup(api.Close)
+		to := time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC)
+		return linkingtest.ConnectorHarness{
+			Connector:       NewConnector(api.URL).Flows(),
+			Password:        linking.PasswordRequest{Username: "ann", Password: "correct horse"},
+			RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "wrong horse"},
+			Resources:       []string{"weight"}, From: to.AddDate(0, 0, -30), To: to,
+			Outage: func() { down.Store(true) },
+		}
+	})
+}
