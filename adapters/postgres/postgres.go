@@ -15,6 +15,10 @@
 // run again, and the host's commit or rollback decides, about events too. Such a Store
 // lives as long as the transaction, and is used by one goroutine at a time.
 //
+// A program on database/sql opens its pool with pgx's stdlib. sql.Conn.Raw gives the
+// connection as *stdlib.Conn; pgx.BeginFunc on its Conn makes a pgx.Tx for both. The
+// test in sql_test.go has the function.
+//
 // Behind a pooler that cannot keep prepared statements, connect with
 // default_query_exec_mode=cache_describe; the modes exec and simple_protocol do not
 // know the types of our arguments.
