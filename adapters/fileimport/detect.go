@@ -1,25 +1,24 @@
 package fileimport
 
-import (
-	"bytes"
-	"fmt"
-)
+import "bytes"
 
 // detectBytes is how far into a file its format must show.
 const detectBytes = 64 << 10
 
-// detect tells the format from the first bytes: the signature of FIT, or the name of
-// the root element of XML.
+// detect tells the format from the first bytes: the signature of FIT or of a ZIP archive, or the
+// name of the root element of XML.
 func detect(head []byte) (Format, error) {
 	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
 		return FIT, nil
 	}
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return "", fmt.Errorf("%w: it is a zip archive, unpack it first", ErrFormat)
+		return ZIP, nil
 	}
 	switch localName(rootName(head)) {
 	case "gpx":
 		return GPX, nil
+	case "TrainingCenterDatabase":
+		return TCX, nil
 	case "HealthData":
 		return HealthExport, nil
 	}

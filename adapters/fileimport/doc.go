@@ -45,7 +45,19 @@
 // UTC. A track without times is a plan, not a recording, and an error.
 //
 // Cadence on foot is steps per minute: recorders count strides, so it is doubled, in
-// FIT and in GPX.
+// FIT, GPX and TCX.
+//
+// # TCX
+//
+// An activity of Training Center XML becomes a workout with its stream. Distance and calories are
+// the sums of its laps. Heart rate, cadence, speed and power are read, also from the extension of
+// activities. Courses are passed over.
+//
+// # Archives
+//
+// Each file of a ZIP archive is imported, also the export of a phone's health store. An archive
+// is refused if it has more than 20,000 files or unpacks to more than [Options.MaxArchiveBytes];
+// an archive in an archive is not read.
 //
 // # Export of a phone's health store
 //

@@ -43,7 +43,7 @@ type Options struct {
 	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
 	// recordings, healthdata.SlugAppleHealthKit for the export of a phone's store.
 	Provider string
-	// SourceType says what made a recording (FIT, GPX). Default: scale for
+	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
 	// weighings, watch for a day's monitoring, unknown for workouts. An export says
 	// itself what recorded each of its records.
 	SourceType healthdata.SourceType
@@ -56,15 +56,21 @@ type Options struct {
 	ScaleUser *int
 	// BatchSize is the most items of one call of a sink. Default 5,000.
 	BatchSize int
-	// MaxRecordingBytes bounds a FIT or GPX file, which is held in memory. Default
+	// MaxRecordingBytes bounds a FIT, GPX or TCX file, which is held in memory. Default
 	// 64 MiB. An export has no bound: it is streamed.
 	MaxRecordingBytes int64
-	// MaxPoints bounds the measurements of a FIT or GPX file. Default 500,000, which
+	// MaxPoints bounds the measurements of a FIT, GPX or TCX file. Default 500,000, which
 	// is five days of one a second.
 	MaxPoints int
 	// TempDir is where an export is spooled that comes from a reader that cannot
 	// seek. Default os.TempDir().
 	TempDir string
+	// MaxArchiveBytes bounds an archive, packed and unpacked. Default 4 GiB. An export in an
+	// archive is copied to TempDir.
+	MaxArchiveBytes int64
+
+	// inArchive says that the file is part of an archive.
+	inArchive bool
 }
 
 func (o *Options) orDefaults() Options {
@@ -81,6 +87,9 @@ func (o *Options) orDefaults() Options {
 	if v.MaxRecordingBytes <= 0 {
 		v.MaxRecordingBytes = 64 << 20
 	}
+	if v.MaxArchiveBytes <= 0 {
+		v.MaxArchiveBytes = 4 << 30
+	}
 	if v.MaxPoints <= 0 {
 		v.MaxPoints = 500_000
 	}
@@ -96,6 +105,10 @@ const (
 	FIT Format = "fit"
 	// GPX is a track, GPX 1.0 or 1.1.
 	GPX Format = "gpx"
+	// TCX is activities in Training Center XML, version 2.
+	TCX Format = "tcx"
+	// ZIP is an archive of such files.
+	ZIP Format = "zip"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 )
@@ -103,7 +116,7 @@ const (
 // ErrFormat says that a file is of no format that is read. It is what [Import]
 // returns, wrapped, and what [ImportDir] passes over. It unwraps to
 // healthlab.Invalid.
-var ErrFormat = fmt.Errorf("%w: not a FIT, GPX or health export file", healthlab.Invalid)
+var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, or an archive of such files", healthlab.Invalid)
 
 // FileError says what is wrong with a file, and where. It unwraps to
 // healthlab.Invalid. It holds nothing of the file's content.
@@ -139,6 +152,9 @@ func (e *sinkError) Unwrap() error { return e.err }
 // into it. A malformed file is a [*FileError], a file of another kind wraps
 // [ErrFormat], and neither hands anything over. Errors of the sink, of the reader and
 // of ctx are returned wrapped.
+//
+// Of an archive, each file is imported as ImportDir imports those of a folder, and Report.Files
+// has a report for each. An archive that is not valid or unpacks to too much hands nothing over.
 //
 // An export is read twice, first to check the whole of it. A reader that is an
 // io.Seeker is rewound for that; any other is copied to a temporary file first. What it
@@ -278,6 +294,13 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 	if err != nil {
 		return rep, err
 	}
+	if format == ZIP {
+		if o.inArchive {
+			return rep, fmt.Errorf("%w: an archive in an archive is not read", ErrFormat)
+		}
+		err = importZIP(ctx, r, head, sink, o, &rep)
+		return rep, err
+	}
 	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 	if format == HealthExport {
 		err = importExport(out, r, head, beside)
@@ -287,9 +310,12 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 	if err != nil {
 		return rep, err
 	}
-	if format == FIT {
+	switch format {
+	case FIT:
 		err = importFIT(out, data)
-	} else {
+	case TCX:
+		err = importTCX(out, data)
+	default:
 		err = importGPX(out, data)
 	}
 	return rep, err

@@ -28,6 +28,8 @@ type Report struct {
 	Skipped map[string]int
 	// Notes are remarks for the person who imports.
 	Notes []string
+	// Files are the reports of the files of an archive, by name. The counts above are their sums.
+	Files []Report
 	// Err is why a file of a folder was not imported; see [ImportDir].
 	Err error
 }
@@ -48,6 +50,12 @@ func (r Report) String() string {
 		return b.String()
 	}
 	b.WriteByte('\n')
+	if len(r.Files) > 0 {
+		for _, one := range r.Files {
+			b.WriteString(one.String())
+		}
+		return b.String()
+	}
 	table(&b, "", r.Summaries)
 	if r.Streams > 0 {
 		table(&b, "", map[string]int{"workout_stream": r.Streams})
@@ -58,6 +66,16 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	return b.String()
+}
+
+// add counts what a file of an archive had.
+func (r *Report) add(one *Report) {
+	for _, c := range []struct{ into, from *map[string]int }{{&r.Summaries, &one.Summaries}, {&r.Samples, &one.Samples}, {&r.Skipped, &one.Skipped}} {
+		for name, n := range *c.from {
+			count(c.into, name, n)
+		}
+	}
+	r.Streams += one.Streams
 }
 
 func table(b *strings.Builder, before string, counts map[string]int) {

@@ -1,0 +1,162 @@
+package fileimport
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// mostEntries bounds the files of an archive.
+const mostEntries = 20_000
+
+func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
+
+// importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
+// that says that it unpacks to more than it may hold is refused before anything is read, and an
+// entry that unpacks to more than it says is a fault of that entry.
+func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
+	at, size, done, err := wholeOf(r, head, o)
+	if err != nil {
+		return err
+	}
+	defer done()
+	archive, err := zip.NewReader(at, size)
+	if err != nil {
+		return zipFault("it is not a valid archive")
+	}
+	if len(archive.File) > mostEntries {
+		return zipFault("it has more files than an archive may have")
+	}
+	entries := map[string]*zip.File{}
+	total := uint64(0)
+	for _, f := range archive.File {
+		if !f.Mode().IsRegular() {
+			continue
+		}
+		name := path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))
+		entries[name] = f
+		if total += f.UncompressedSize64; f.UncompressedSize64 > uint64(o.MaxArchiveBytes) || total > uint64(o.MaxArchiveBytes) { //nolint:gosec // it is positive
+			return zipFault("it unpacks to more than an archive may hold")
+		}
+	}
+	open := func(name string) (io.ReadCloser, error) {
+		f := entries[name]
+		if f == nil {
+			return nil, os.ErrNotExist
+		}
+		c, err := f.Open()
+		if err != nil {
+			return nil, zipFault("a file of it cannot be unpacked")
+		}
+		return &entryReader{c, int64(f.UncompressedSize64)}, nil //nolint:gosec // at most MaxArchiveBytes
+	}
+	var faults []error
+	good := 0
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		dir := path.Dir(name)
+		if _, route := entries[path.Join(path.Dir(dir), "export.xml")]; route && path.Base(dir) == routesFolder {
+			continue
+		}
+		one, err := importEntry(ctx, open, name, sink, o)
+		one.Name, one.Err = printable(name), err
+		rep.Files = append(rep.Files, one)
+		rep.add(&one)
+		var fromSink *sinkError
+		switch {
+		case err == nil:
+			good++
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &fromSink) && !errors.Is(err, healthlab.Invalid):
+			return err
+		case !errors.Is(err, ErrFormat):
+			faults = append(faults, err)
+		}
+	}
+	switch {
+	case good > 0:
+		return nil
+	case len(faults) > 0:
+		return errors.Join(faults...)
+	}
+	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
+}
+
+// importEntry imports one file of an archive. An archive in an archive is not read.
+func importEntry(ctx context.Context, open func(string) (io.ReadCloser, error), name string, sink Sink, o *Options) (Report, error) {
+	f, err := open(name)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { _ = f.Close() }()
+	inner := *o
+	inner.inArchive = true
+	return importFrom(ctx, f, func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, &inner)
+}
+
+// entryReader reads a file of an archive, which may not be longer than it says.
+type entryReader struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read reads; faults of the archive are those of its file.
+func (e *entryReader) Read(b []byte) (int, error) {
+	n, err := e.ReadCloser.Read(b)
+	if e.left -= int64(n); e.left < 0 {
+		return 0, zipFault("a file of it unpacks to more than it says")
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, zipFault("a file of it cannot be unpacked")
+	}
+	return n, err
+}
+
+// wholeOf returns the bytes of an archive to read at any place. One that cannot be is copied to a
+// temporary file.
+func wholeOf(r io.Reader, head []byte, o *Options) (io.ReaderAt, int64, func(), error) {
+	under := r
+	if c, ok := r.(*ctxReader); ok {
+		under = c.r
+	}
+	if f, ok := under.(interface {
+		io.ReaderAt
+		io.Seeker
+	}); ok {
+		if at, err := f.Seek(0, io.SeekCurrent); err == nil && at == int64(len(head)) {
+			if size, err := f.Seek(0, io.SeekEnd); err == nil {
+				return f, size, func() {}, nil
+			}
+		}
+	}
+	f, err := os.CreateTemp(o.TempDir, "archive-*.zip")
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("read file: %w", err)
+	}
+	done := func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+	n := int64(0)
+	if _, err = f.Write(head); err == nil {
+		n, err = io.Copy(f, io.LimitReader(r, o.MaxArchiveBytes+1))
+	}
+	switch {
+	case err != nil:
+		done()
+		return nil, 0, nil, fmt.Errorf("read file: %w", err)
+	case n > o.MaxArchiveBytes:
+		done()
+		return nil, 0, nil, zipFault("it is larger than an archive may be")
+	}
+	return f, n + int64(len(head)), done, nil
+}
