@@ -306,12 +306,18 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 	if letters > 3 {
 		return "", false
 	}
+	if d.printsRange(cells[0]) {
+		return "", false
+	}
 	if w := words[0]; w == "page" || w == "seite" || w == "pagina" || w == "note" || w == "comment" || w == "method" || w == "methode" || w == "metodo" || w == "hinweis" || w == "nota" {
 		return "", false
 	}
 	// The next lines must be rows, so that the address at the top is no panel.
 	for j := i + 1; j < len(d.lines) && j <= i+4; j++ {
 		n := &d.lines[j]
+		if f, k := label(n.tokens, 0); k > 0 && f != noField && f != fSpecimen {
+			return "", false // the head of the report
+		}
 		if heading(*n) != nil {
 			return text, true
 		}
@@ -323,6 +329,16 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// printsRange reports whether a text ends in a range: "Women: 13 - 150".
+func (d *document) printsRange(tokens []token) bool {
+	for k := range tokens {
+		if b, ok := d.g.bounds(toPointAll(textOf(tokens[k:]), d.g.decimals)); ok && b.Any() {
+			return true
+		}
+	}
+	return false
 }
 
 // reSpecimen is a line or a cell that states what was examined.

@@ -3,6 +3,7 @@ package labreport
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,6 +53,10 @@ var headShapes = func() map[string]role {
 type column struct {
 	role   role
 	x0, x1 float64
+	// printed is the date of a column that is headed by one.
+	printed string
+	// unsure says that another dated column may be the current one.
+	unsure bool
 }
 
 // heading reads a line as the heading of a table. It returns nil if it is not one.
@@ -69,8 +74,8 @@ func heading(l line) []column {
 			total++
 			r, n := headPhrase(words[i:])
 			if n == 0 {
-				if looksLikeDate(strings.Trim(words[i].text, "()")) && i == 0 {
-					cols = append(cols, column{rDate, words[i].x0, words[len(words)-1].x1})
+				if i == 0 && (looksLikeDate(strings.Trim(words[0].text, "()")) || looksLikeDate(textOf(words))) {
+					cols = append(cols, column{role: rDate, x0: words[i].x0, x1: words[len(words)-1].x1, printed: textOf(words[i:])})
 					matched++
 					i = len(words)
 					continue
@@ -80,7 +85,7 @@ func heading(l line) []column {
 			}
 			matched += n
 			total += n - 1
-			cols = append(cols, column{r, words[i].x0, words[i+n-1].x1})
+			cols = append(cols, column{role: r, x0: words[i].x0, x1: words[i+n-1].x1})
 			i += n
 		}
 	}
@@ -98,20 +103,16 @@ func tableHeads(cols []column) bool {
 	for _, c := range cols {
 		has[c.role]++
 	}
-	// Results headed by their dates: the first is the current one, unless a column
+	// Results headed by their dates: the newest is the current one, unless a column
 	// called result stands beside them.
 	if has[rValue] == 0 && has[rOut] == 0 && has[rDate] > 0 && (has[rName] > 0 || has[rUnit]+has[rRange] > 0) {
-		first := true
+		at, sure := newest(cols)
 		for i := range cols {
 			if cols[i].role == rDate {
-				if first {
-					cols[i].role = rValue
-				} else {
-					cols[i].role = rPrev
-				}
-				first = false
+				cols[i].role = rPrev
 			}
 		}
+		cols[at].role, cols[at].unsure = rValue, !sure
 		has[rValue] = 1
 	} else if has[rValue] > 0 && has[rDate] > 0 {
 		for i := range cols {
@@ -132,6 +133,37 @@ func tableHeads(cols []column) bool {
 	}
 	return true
 }
+
+// newest returns the column that is headed by the newest date. It is not sure where the order
+// of day and month decides, or where a date cannot be read: then it is the first.
+func newest(cols []column) (at int, sure bool) {
+	var found [2]int
+	for k, order := range []dayOrder{dayFirst, monthFirst} {
+		best := ""
+		found[k] = -1
+		for i, c := range cols {
+			if c.role != rDate {
+				continue
+			}
+			iso, _, _ := findDate(c.printed, order)
+			if !reISODate.MatchString(iso) {
+				found[k] = -1
+				break
+			}
+			if iso > best {
+				found[k], best = i, iso
+			}
+		}
+	}
+	if found[0] >= 0 && found[0] == found[1] {
+		return found[0], true
+	}
+	first := slices.IndexFunc(cols, func(c column) bool { return c.role == rDate })
+	single := !slices.ContainsFunc(cols[first+1:], func(c column) bool { return c.role == rDate })
+	return first, single
+}
+
+var reISODate = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
 // settle makes a second value column an older result, and a second name column a
 // note.

@@ -282,6 +282,9 @@ func (s *search) valueContent(text string, n int) float64 {
 	case noteShape:
 		return 2 + 0.3*float64(n)
 	}
+	if n == 1 && s.g.decimals == Point && reOtherMark.MatchString(t) {
+		return 2.4 // it is kept as it is printed, and is not sure
+	}
 	if s.g.image && n == 1 {
 		if _, ok := repairNumber(t, s.g.decimals); ok {
 			return 1.6
@@ -289,6 +292,9 @@ func (s *search) valueContent(text string, n int) float64 {
 	}
 	return impossible
 }
+
+// reOtherMark is a number with a decimal comma.
+var reOtherMark = regexp.MustCompile(`^[<>]?\d+,(?:\d{1,2}|\d{4,})$`)
 
 var reReadable = regexp.MustCompile(`^\d+[.,]\d+$`)
 

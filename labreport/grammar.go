@@ -3,12 +3,14 @@ package labreport
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
 // piece is a stretch of a line with its role.
@@ -36,6 +38,39 @@ func (p *parsed) find(r role) []token {
 		}
 	}
 	return nil
+}
+
+// withGroup returns the tokens of a role with a word of sex or age that stands before them.
+func (p *parsed) withGroup(r role) []token {
+	for i, s := range p.pieces {
+		if s.role != r {
+			continue
+		}
+		if i > 0 && p.pieces[i-1].role == rNote && byGroups(textOf(p.line.tokens[p.pieces[i-1].from:p.pieces[i-1].to])) {
+			return p.line.tokens[p.pieces[i-1].from:s.to]
+		}
+		return p.line.tokens[s.from:s.to]
+	}
+	return nil
+}
+
+// twoValues reports whether a number or a unit that belongs to no part of the row stands in it
+// behind the name, outside the columns of older results, codes and remarks.
+func (p *parsed) twoValues(d Decimals) bool {
+	named := false
+	for _, s := range p.pieces {
+		named = named || s.role == rName
+		if !named || s.role != rNote && s.role != rCode && s.role != rPrev || hasRole(p.cols, s.role) {
+			continue
+		}
+		if slices.ContainsFunc(p.line.tokens[s.from:s.to], func(t token) bool {
+			_, unit := ucum.Parse(t.text)
+			return unit && len(t.text) > 2 || valueShape(strings.Trim(t.text, "()"), d) == number1
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *parsed) text(r role) string { return textOf(p.find(r)) }
@@ -433,10 +468,26 @@ func (s *search) place(r role, i, n int) float64 {
 // toPointAll rewrites every number of a text.
 func toPointAll(s string, d Decimals) string {
 	fields := strings.Fields(plainMarks(s))
+	if d == Comma {
+		fields = joinThousands(fields)
+	}
 	for i, f := range fields {
 		fields[i] = toPoint(f, d)
 	}
 	return strings.Join(fields, " ")
+}
+
+// joinThousands joins the parts of numbers whose thousands are grouped by spaces.
+func joinThousands(fields []string) []string {
+	var out []string
+	for i, f := range fields {
+		if last := len(out) - 1; i > 0 && reGroupTail.MatchString(f) && reGroupHead.MatchString(fields[i-1]) {
+			out[last] += f
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // repairNumber strips stray glyphs that a reader of pictures adds round a number. It

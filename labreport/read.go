@@ -104,6 +104,7 @@ type document struct {
 	wordConf  float64
 	specimen  loinc.Specimen // of the whole report
 	mixed     bool           // the report states several specimens
+	bothMarks bool           // decimals are written with a point and with a comma
 	catalogue loinc.Catalogue
 }
 
@@ -129,6 +130,7 @@ type row struct {
 	panelLine   int
 	specimen    loinc.Specimen
 	inTable     bool
+	twoValues   bool    // another number, or another unit, stands in the row
 	doubt       float64 // taken from the confidence of the value
 }
 
@@ -155,6 +157,8 @@ func (r *Reader) document(pages []Page) *document {
 		}
 	}
 	d.g.decimals = decimalsOf(texts)
+	comma, point := decimalMarks(texts)
+	d.bothMarks = comma > 0 && point > 0
 	var whole []line
 	for i, p := range pages {
 		whole = append(whole, linesOf(p, i)...)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
@@ -45,9 +46,12 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.value, r.doubt = v, 0.25
 		}
 	}
-	r.refToks = p.find(rRange)
+	r.refToks = p.withGroup(rRange)
 	r.reference = strings.TrimSpace(textOf(r.refToks))
 	r.bounds, _ = parseBounds(toPointAll(r.reference, d.g.decimals))
+	if len(r.refToks) > len(p.find(rRange)) {
+		r.bounds = Bounds{} // of one sex or age
+	}
 	d.limits(&r)
 	r.inTable = len(cols) > 0
 	// A value that stands in the column for results outside the range is flagged by
@@ -59,10 +63,20 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	}
 	// A value that stands under the heading of older results, where the column of results
 	// has no heading that could be read.
-	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 && hasRole(p.cols, rPrev) {
-		if c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height); p.cols[c].role == rPrev {
+	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 {
+		c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height)
+		switch role := p.cols[c].role; {
+		case role == rPrev:
 			r.doubt += 0.5
+		case role != rValue && role != rOut && hasRole(p.cols, rValue):
+			r.doubt += 0.15
+		case p.cols[c].unsure:
+			r.doubt += 0.3
 		}
+	}
+	if p.twoValues(d.g.decimals) {
+		r.twoValues = true
+		r.doubt += 0.25
 	}
 	// Older results without a heading: two numbers fight for the one place.
 	for _, s := range p.pieces {
@@ -287,6 +301,7 @@ func (d *document) data() Data {
 			out.Results = append(out.Results, res)
 		}
 	}
+	reviewTwins(out.Results)
 	return out
 }
 
@@ -354,6 +369,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	}
 	known := r.known > 0.85
 	name := 0.97
+	broken := valueShape(r.value, d.g.decimals) == noValue && strings.IndexFunc(r.value, unicode.IsLetter) >= 0 && r.unitText != ""
 	switch {
 	case r.known > 0.95:
 	case r.known > 0.8 && page.Image:
@@ -363,8 +379,8 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	default:
 		name = 0.82
 	}
-	if r.cutName() {
-		name = 0.75
+	if r.cutName() || broken {
+		name = 0.75 // part of the name stands where the value should
 	}
 	put("test_name", r.nameToks, name)
 
@@ -378,8 +394,10 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 
 	unit := 0.97
 	switch {
-	case r.foreignUnit:
+	case r.foreignUnit, broken:
 		unit = 0.5
+	case r.twoValues:
+		unit = 0.7 // it may be that of the other value
 	case r.repaired:
 		unit = 0.8
 	case r.unit.UCUM == "":
@@ -387,9 +405,16 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	case match >= 0.5 && match < 0.62 && known:
 		unit = 0.85 // it does not go with the analyte
 	}
+	if !known {
+		unit = min(unit, 0.88) // the row may be none
+	}
 	put("units", r.unitToks, unit)
 
-	put("reference_range", r.refToks, rangeConfidence(r, res))
+	reference := rangeConfidence(r, res)
+	if !known {
+		reference = min(reference, 0.88)
+	}
+	put("reference_range", r.refToks, reference)
 	put("interpretation", r.p.find(rFlag), 0.95)
 	if r.panelLine >= 0 && r.panel != "" {
 		l := &d.lines[r.panelLine]
@@ -424,11 +449,14 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	if sh := valueShape(r.value, d.g.decimals); d.pages[r.p.line.page].Image && r.bounds.Any() && sh != number1 && sh != spanShape {
 		value = 0.3 // a word where a number should be: misread
 	}
-	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && d.g.decimals == Undecided {
+	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && (d.g.decimals == Undecided || d.bothMarks) {
 		value = 0.5
 	}
 	if !known {
-		value -= 0.08
+		value -= 0.1
+	}
+	if r.unit.UCUM == "" && !r.bounds.Any() && *res.Type == Numeric && !d.unitless(r.name) {
+		value = min(value, 0.85)
 	}
 	if r.unit.UCUM == "" && !r.bounds.Any() && r.reference == "" && !r.inTable {
 		value -= 0.1

@@ -82,7 +82,29 @@ func (r *Reader) Complete(raw RawReport) Data {
 		res.review(textSure)
 		d.Results = append(d.Results, res)
 	}
+	reviewTwins(d.Results)
 	return d
+}
+
+// reviewTwins takes back the matches of a code that two results with different ranges have:
+// one of them is of another specimen or analyte.
+func reviewTwins(all []Result) {
+	first := map[string]int{}
+	for i := range all {
+		if all[i].LoincMatchStatus == nil || *all[i].LoincMatchStatus != AutoMatch {
+			continue
+		}
+		code := all[i].LoincMatches[0].LoincCode
+		k, twice := first[code]
+		if !twice {
+			first[code] = i
+			continue
+		}
+		a, b := all[k].ReferenceRange, all[i].ReferenceRange
+		if a != nil && b != nil && *a != *b {
+			all[k].LoincMatchStatus, all[i].LoincMatchStatus = ptr(NeedsReview), ptr(NeedsReview)
+		}
+	}
 }
 
 // bounds are the ends of the row's range.

@@ -1,8 +1,6 @@
 package labreport
 
 import (
-	"slices"
-
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
@@ -46,18 +44,24 @@ type section struct {
 func (s section) under(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
 	words := loinc.Key(heading)
-	has := func(set map[string]bool) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return set[w] })
+	sub, other := 0, 0
+	for _, w := range words {
+		if subsections[w] {
+			sub++
+		} else {
+			other++
+		}
 	}
-	if next.specimen == loinc.NoSpecimen && has(subsections) {
+	// "Spot chemistry" under a panel of blood may be of urine.
+	if next.specimen == loinc.NoSpecimen && sub > 0 && (other == 0 || s.specimen != loinc.Blood) {
 		next.specimen = s.specimen
 	}
 	return next
 }
 
 // inferSpecimens sets the specimen of rows that state none: two rows of the same panel that
-// are measured in blood alone show that the panel is of blood, and so for the whole report
-// where no row is of another specimen.
+// are measured in blood alone show that the panel is of blood. Where no row is of another
+// specimen, two of the whole report do for rows without a panel, and one of the panel.
 func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 	for _, r := range rows {
 		if r.Specimen == "" || r.Specimen == loinc.NoSpecimen {
@@ -82,7 +86,7 @@ func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 		foreign = true
 	}
 	for _, r := range rows {
-		if r.Specimen == loinc.NoSpecimen && (blood[r.Panel] >= 2 && (r.Panel != "" || !foreign) || all >= 2 && !foreign) {
+		if r.Specimen == loinc.NoSpecimen && (blood[r.Panel] >= 2 && (r.Panel != "" || !foreign) || all >= 2 && !foreign && (r.Panel == "" || blood[r.Panel] > 0)) {
 			r.Specimen = loinc.Blood
 		}
 	}

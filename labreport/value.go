@@ -103,7 +103,19 @@ var (
 // decimalsOf decides how the numbers among the texts are written: by the majority of
 // numbers that can be read in one way only.
 func decimalsOf(texts []string) Decimals {
-	comma, point := 0, 0
+	comma, point := decimalMarks(texts)
+	switch {
+	case comma == 0 && point == 0:
+		return Undecided
+	case comma > point:
+		return Comma
+	}
+	return Point
+}
+
+// decimalMarks counts the numbers among the texts that are certainly written with a decimal
+// comma, and those with a point.
+func decimalMarks(texts []string) (comma, point int) {
 	for _, t := range texts {
 		if looksLikeDate(t) {
 			continue
@@ -123,18 +135,14 @@ func decimalsOf(texts []string) Decimals {
 			}
 		}
 	}
-	switch {
-	case comma == 0 && point == 0:
-		return Undecided
-	case comma > point:
-		return Comma
-	}
-	return Point
+	return comma, point
 }
 
 var (
 	reCommaNumber = regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+`)
 	reApostrophe  = regexp.MustCompile(`(\d)['’](\d{3})`)
+	reGroupHead   = regexp.MustCompile(`^[(\[]*[<>=]*[+-]?\d{1,3}$`)
+	reGroupTail   = regexp.MustCompile(`^\d{3}(?:,\d+)?[)\]]*$`)
 	reSpaceGroup  = regexp.MustCompile(`^([<>≤≥=~]*\s*[+-]?\d{1,3})((?: \d{3})+)((?:[.,]\d+)?)$`)
 )
 

@@ -179,6 +179,9 @@ func (t *Table) note(key string, term int, weight float64) {
 // Terms returns how many terms the table has.
 func (t *Table) Terms() int { return len(t.terms) }
 
+// All returns the terms, in the order of the table.
+func (t *Table) All() []Term { return slices.Clone(t.terms) }
+
 // Term implements [Catalogue].
 func (t *Table) Term(code string) (*Term, error) {
 	i := slices.IndexFunc(t.terms, func(t Term) bool { return t.Code == code })
