@@ -41,7 +41,8 @@ var termWords = map[string]string{
 	"hep": "hepatitis", "hepatite": "hepatitis", "vit": "vitamin", "vitamina": "vitamin", "vitamine": "vitamin",
 	"hormona": "hormone", "hormon": "hormone", "sat": "saturation", "sattigung": "saturation", "saturacion": "saturation", "saturacao": "saturation",
 	"urin": "urine", "orina": "urine", "urinaire": "urine", "urinary": "urine", "harn": "urine", "urinario": "urine", "urines": "urine",
-	"suero": "serum", "serique": "serum", "plasmatique": "plasma", "sanguin": "blood", "sangre": "blood", "blut": "blood", "sang": "blood",
+	"suero": "serum", "serique": "serum", "serico": "serum", "serica": "serum", "plasmatique": "plasma", "plasmatico": "plasma", "plasmatica": "plasma",
+	"citratplasma": "plasma", "heparinplasma": "plasma", "vollblut": "blood", "sanguine": "blood", "sanguineo": "blood", "sanguinea": "blood", "sanguin": "blood", "sangre": "blood", "blut": "blood", "sang": "blood",
 	"alkalische": "alkaline", "alcalina": "alkaline", "alcaline": "alkaline", "alk": "alkaline", "fosfatasa": "phosphatase", "phosphatas": "phosphatase",
 	"fosforo": "phosphorus", "phosphat": "phosphate", "fosfato": "phosphate", "phosphore": "phosphorus", "phosphorous": "phosphorus",
 	"transferrina": "transferrin", "transferrine": "transferrin", "fibrinogeno": "fibrinogen", "fibrinogene": "fibrinogen",
@@ -67,6 +68,7 @@ var noiseWords = map[string]bool{
 	"with": true, "w": true, "reflex": true, "refl": true, "rfx": true, "to": true, "monitor": true, "screen": true, "panel": true, "by": true, "ms": true, "lc": true,
 	"measured": true, "method": true, "count": true, "s": true, "p": true, "edta": true, "ifcc": true, "nih": true, "sr": true, "random": true, "recuento": true, "anzahl": true,
 	"numeration": true, "wr": true, "result": true, "value": true, "rapid": true, "standard": true, "nat": true, "pcr": true, "3rd": true, "4th": true, "generation": true, "gen": true, "um": true,
+	"i": true, "clia": true, "eclia": true, "cmia": true, "ise": true, "turbidimetric": true, "turbid": true, "nephelometric": true, "neph": true, "kinetic": true, "photometr": true, "enzymat": true,
 	"westergren": true, "enzymatic": true, "jaffe": true, "cardiac": true, "dosage": true, "taux": true, "nivel": true, "nivele": true, "konzentration": true, "adult": true, "aktivitat": true,
 }
 

@@ -62,25 +62,33 @@ func (s Specimen) Compatible(of Specimen) bool {
 	return false
 }
 
-// specimenWords are words, in the form of termKey, that name a specimen.
-var specimenWords = map[string]Specimen{
-	"urine": Urine, "urinalysis": Urine, "urinstatus": Urine, "urinsediment": Urine, "urianalysis": Urine, "uroanalisis": Urine, "ecbu": Urine, "harnstatus": Urine, "urinteststreifen": Urine, "sammelurin": Urine, "sammelharn": Urine, "spontanurin": Urine, "mittelstrahlurin": Urine, "microalbuminuria": Urine,
-	"serum": Blood, "plasma": Blood, "blood": Blood, "hematology": Blood, "hamatologie": Blood, "hematologia": Blood, "hematologie": Blood, "hemograma": Blood, "blutbild": Blood,
-	"stool": Stool, "stuhl": Stool, "heces": Stool, "feces": Stool, "selles": Stool, "faeces": Stool, "fecal": Stool,
-	"saliva": Saliva, "speichel": Saliva, "salive": Saliva, "capillary": CapillaryBlood, "kapillarblut": CapillaryBlood, "capilar": CapillaryBlood,
-	"csf": cerebrospinal, "cerebrospinal": cerebrospinal, "liquor": cerebrospinal, "spinal": cerebrospinal, "lumbar": cerebrospinal, "rachidien": cerebrospinal, "lcr": cerebrospinal, "cefalorraquideo": cerebrospinal, "cephalorachidien": cerebrospinal,
-	"pleural": pleural, "pleura": pleural, "thoracentesis": pleural, "pleurapunktat": pleural, "pleuraerguss": pleural,
-	"peritoneal": peritoneal, "ascites": peritoneal, "ascitic": peritoneal, "aszites": peritoneal, "ascitis": peritoneal, "ascite": peritoneal, "ascitico": peritoneal, "peritoneo": peritoneal, "paracentesis": peritoneal,
-	"bile": bile, "galle": bile, "bilis": bile,
-	"pericardial": pericardial, "pericardico": pericardial, "pericardique": pericardial,
-	"synovial": synovial, "synovialflussigkeit": synovial, "gelenkpunktat": synovial, "gelenkflussigkeit": synovial, "joint": synovial, "articular": synovial, "articulaire": synovial, "sinovial": synovial,
-	"amniotic": amniotic, "fruchtwasser": amniotic, "amniotico": amniotic, "amniotique": amniotic,
-	"dialysate": dialysate, "dialysat": dialysate, "dializado": dialysate,
-	"semen": semen, "seminal": semen, "ejakulat": semen, "ejaculate": semen, "sperme": semen, "esperma": semen, "spermiogramm": semen, "spermogram": semen,
-	"ponction": OtherSpecimen, "drain": OtherSpecimen, "sputum": OtherSpecimen, "esputo": OtherSpecimen, "swab": OtherSpecimen, "abstrich": OtherSpecimen, "punktat": OtherSpecimen,
-	"fluid": OtherSpecimen, "aspirate": OtherSpecimen, "hair": OtherSpecimen, "haare": OtherSpecimen, "cheveux": OtherSpecimen, "lavage": OtherSpecimen, "bal": OtherSpecimen,
-	"sweat": sweat, "schweiss": sweat, "sudor": sweat, "sueur": sweat,
-}
+// specimenWords are words that name a specimen, in the form of [Key]: "heces" is "hece".
+var specimenWords = func() map[string]Specimen {
+	out := map[string]Specimen{}
+	for word, of := range map[string]Specimen{
+		"urine": Urine, "urinalysis": Urine, "urinstatus": Urine, "urinsediment": Urine, "urianalysis": Urine, "uroanalisis": Urine, "ecbu": Urine, "harnstatus": Urine, "urinteststreifen": Urine, "sammelurin": Urine, "sammelharn": Urine, "spontanurin": Urine, "mittelstrahlurin": Urine, "microalbuminuria": Urine,
+		"serum": Blood, "plasma": Blood, "blood": Blood, "hematology": Blood, "hamatologie": Blood, "hematologia": Blood, "hematologie": Blood, "hemograma": Blood, "blutbild": Blood,
+		"stool": Stool, "stuhl": Stool, "heces": Stool, "feces": Stool, "selles": Stool, "faeces": Stool, "fecal": Stool,
+		"saliva": Saliva, "speichel": Saliva, "salive": Saliva, "capillary": CapillaryBlood, "kapillarblut": CapillaryBlood, "capilar": CapillaryBlood,
+		"csf": cerebrospinal, "cerebrospinal": cerebrospinal, "liquor": cerebrospinal, "spinal": cerebrospinal, "lumbar": cerebrospinal, "rachidien": cerebrospinal, "lcr": cerebrospinal, "cefalorraquideo": cerebrospinal, "cephalorachidien": cerebrospinal,
+		"pleural": pleural, "pleura": pleural, "thoracentesis": pleural, "pleurapunktat": pleural, "pleuraerguss": pleural,
+		"peritoneal": peritoneal, "ascites": peritoneal, "ascitic": peritoneal, "aszites": peritoneal, "ascitis": peritoneal, "ascite": peritoneal, "ascitico": peritoneal, "peritoneo": peritoneal, "paracentesis": peritoneal,
+		"bile": bile, "galle": bile, "bilis": bile,
+		"pericardial": pericardial, "pericardico": pericardial, "pericardique": pericardial,
+		"synovial": synovial, "synovialflussigkeit": synovial, "gelenkpunktat": synovial, "gelenkflussigkeit": synovial, "joint": synovial, "articular": synovial, "articulaire": synovial, "sinovial": synovial,
+		"amniotic": amniotic, "fruchtwasser": amniotic, "amniotico": amniotic, "amniotique": amniotic,
+		"dialysate": dialysate, "dialysat": dialysate, "dializado": dialysate,
+		"semen": semen, "seminal": semen, "ejakulat": semen, "ejaculate": semen, "sperme": semen, "esperma": semen, "spermiogramm": semen, "spermogram": semen,
+		"ponction": OtherSpecimen, "drain": OtherSpecimen, "sputum": OtherSpecimen, "esputo": OtherSpecimen, "swab": OtherSpecimen, "abstrich": OtherSpecimen, "punktat": OtherSpecimen,
+		"fluid": OtherSpecimen, "aspirate": OtherSpecimen, "hair": OtherSpecimen, "haare": OtherSpecimen, "cheveux": OtherSpecimen, "lavage": OtherSpecimen, "bal": OtherSpecimen,
+		"sweat": sweat, "schweiss": sweat, "sudor": sweat, "sueur": sweat,
+	} {
+		for _, w := range Key(word) {
+			out[w] = of
+		}
+	}
+	return out
+}()
 
 // SpecimenOf returns the specimen that a name or a panel's heading mentions. A named fluid
 // precedes a fluid without a name, and both precede blood: "blood cells in pleural fluid".
