@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Backend is an [orders.LabBackend] of an invented laboratory with a JSON API. The laboratory
@@ -173,14 +174,14 @@ func message(r report) (orders.Message, error) {
 		ID: r.ID, Team: r.Team, Order: r.Order, On: triggers[r.Kind], At: r.At, Lab: "tidelab",
 		Patient: &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born},
 	}
-	m.Results = &orders.OrderResults{Metadata: orders.ResultsMetadata{Status: orders.ResultStatus(r.Kind)}}
+	m.Results = &labresult.Report{Metadata: labresult.Metadata{Status: labresult.Status(r.Kind)}}
 	for _, l := range r.Lines {
 		number, err := catalogue.ParseNumber(l.Value)
 		if err != nil {
 			return orders.Message{}, err
 		}
-		m.Results.Results = append(m.Results.Results, orders.LabResult{
-			Name: l.Name, Slug: l.Code, ProviderID: &l.Code, Value: &number, Result: l.Value, Type: orders.NumericResult,
+		m.Results.Results = append(m.Results.Results, labresult.Result{
+			Name: l.Name, Slug: l.Code, ProviderID: &l.Code, Value: &number, Result: l.Value, Type: labresult.Numeric,
 			Unit: &l.Unit, ReferenceRange: &l.Range, LOINC: &l.LOINC,
 		})
 	}
