@@ -102,13 +102,14 @@ func (c *contract) enum(path, method, name string) []string {
 // document is an operation below a path that answers with a PDF file.
 type document struct{ Path, Name string }
 
-// documents returns the operations below a path that answer with a PDF file, in the order of their paths.
+// documents returns the operations below a path that answer with a PDF file, in the order of their
+// paths. Their names are the objects of their summaries.
 func (c *contract) documents(below string) (list []document) {
 	for path, methods := range c.Paths {
 		rest, ok := strings.CutPrefix(path, below)
 		if _, pdf := methods["get"].Responses["200"].Content["application/pdf"]; ok && pdf && !strings.Contains(rest, "{") {
-			name := strings.NewReplacer("/", " ", "_", " ", "pdf", "").Replace(rest)
-			list = append(list, document{Path: rest, Name: strings.Join(strings.Fields(name), " ")})
+			_, name, _ := strings.Cut(methods["get"].Summary, " ") // without its verb
+			list = append(list, document{Path: rest, Name: strings.TrimPrefix(name, "the ")})
 		}
 	}
 	slices.SortFunc(list, func(a, b document) int { return strings.Compare(a.Path, b.Path) })
