@@ -139,11 +139,7 @@ func TestNoCodeOfAnotherSpecimen(t *testing.T) {
 			continue
 		}
 		for specimen, headings := range names {
-			for i, heading := range headings {
-				if i > 0 && rows%3 != i%3 {
-					rows++
-					continue // each heading meets a third of the terms
-				}
+			for _, heading := range headings {
 				row := labreport.RawRow{Name: term.Names[0], Value: "12", Panel: heading}
 				if len(term.Units) > 0 {
 					row.Unit = term.Units[0]
