@@ -135,7 +135,7 @@ func TestNoCodeOfAnotherSpecimen(t *testing.T) {
 	reader, table := labreport.NewReader(nil), loinc.Embedded()
 	rows, matched := 0, 0
 	for k, term := range table.All() {
-		if k%20 >= prove.Count(1, 20) {
+		if k%20 >= prove.Count(1, 20) || len(term.Names) == 0 {
 			continue
 		}
 		for specimen, headings := range names {
