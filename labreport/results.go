@@ -347,6 +347,22 @@ func (res *Result) review(least float64) {
 	}
 }
 
+// nameConfidence says how sure the name of a row is on a page of a kind. The value of a broken
+// row is text that may belong to the name.
+func (r *row) nameConfidence(picture, broken bool) float64 {
+	switch {
+	case r.cutName() || broken:
+		return 0.75 // part of the name stands where the value should
+	case r.known > 0.95:
+		return 0.97
+	case r.known > 0.8 && picture:
+		return 0.92 // a letter may be misread: "HbAic"
+	case r.known > 0.8:
+		return 0.95
+	}
+	return 0.82
+}
+
 // evidence says where each field was read and how surely.
 func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	page := d.pages[r.p.line.page]
@@ -368,21 +384,8 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		e[field] = Reading{Page: page.Number, Box: boxOf(tokens, page), Confidence: round2(max(0.05, min(0.99, c)))}
 	}
 	known := r.known > 0.85
-	name := 0.97
 	broken := valueShape(r.value, d.g.decimals) == noValue && strings.IndexFunc(r.value, unicode.IsLetter) >= 0 && r.unitText != ""
-	switch {
-	case r.known > 0.95:
-	case r.known > 0.8 && page.Image:
-		name = 0.92 // a letter may be misread: "HbAic"
-	case r.known > 0.8:
-		name = 0.95
-	default:
-		name = 0.82
-	}
-	if r.cutName() || broken {
-		name = 0.75 // part of the name stands where the value should
-	}
-	put("test_name", r.nameToks, name)
+	put("test_name", r.nameToks, r.nameConfidence(page.Image, broken))
 
 	put("value", r.p.find(rValue), d.valueConfidence(r, res, known))
 	if got, ok := e["value"]; ok {

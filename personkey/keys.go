@@ -115,7 +115,7 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 	if _, err := rand.Read(box[1:]); err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
-	return key.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil
+	return key.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil //nolint:gosec // the nonce was read from rand
 }
 
 // Sealed reports whether data of a store is a box.
@@ -189,7 +189,7 @@ func (k *Keys) Tokens(ctx context.Context, team healthlab.TeamID, terms []string
 		sum = key.sum
 	}
 	for _, t := range terms {
-		out = append(out, int64(binary.BigEndian.Uint64(sum([]byte("term "+t))))) //nolint:gosec // all 64 bits are meant
+		out = append(out, int64(binary.BigEndian.Uint64(sum([]byte("term "+t)))))
 	}
 	return out, nil
 }

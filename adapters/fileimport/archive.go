@@ -20,6 +20,22 @@ const mostEntries = 20_000
 
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
+// entriesOf returns the files of an archive by their clean names. It fails if the archive says
+// that they unpack to more than most bytes.
+func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, error) {
+	entries, total := map[string]*zip.File{}, uint64(0)
+	for _, f := range archive.File {
+		if !f.Mode().IsRegular() {
+			continue
+		}
+		entries[path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))] = f
+		if total += f.UncompressedSize64; f.UncompressedSize64 > most || total > most {
+			return nil, zipFault("it unpacks to more than an archive may hold")
+		}
+	}
+	return entries, nil
+}
+
 // importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
 // that says that it unpacks to more than it may hold is refused before anything is read, and an
 // entry that unpacks to more than it says is a fault of that entry.
@@ -36,17 +52,9 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	if len(archive.File) > mostEntries {
 		return zipFault("it has more files than an archive may have")
 	}
-	entries := map[string]*zip.File{}
-	total := uint64(0)
-	for _, f := range archive.File {
-		if !f.Mode().IsRegular() {
-			continue
-		}
-		name := path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))
-		entries[name] = f
-		if total += f.UncompressedSize64; f.UncompressedSize64 > uint64(o.MaxArchiveBytes) || total > uint64(o.MaxArchiveBytes) { //nolint:gosec // it is positive
-			return zipFault("it unpacks to more than an archive may hold")
-		}
+	entries, err := entriesOf(archive, uint64(o.MaxArchiveBytes))
+	if err != nil {
+		return err
 	}
 	open := func(name string) (io.ReadCloser, error) {
 		f := entries[name]
@@ -57,7 +65,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 		if err != nil {
 			return nil, zipFault("a file of it cannot be unpacked")
 		}
-		return &entryReader{c, int64(f.UncompressedSize64)}, nil //nolint:gosec // at most MaxArchiveBytes
+		return &entryReader{c, int64(f.UncompressedSize64)}, nil
 	}
 	var faults []error
 	good := 0

@@ -112,8 +112,8 @@ func (p *part) content(data []byte) []byte {
 	if p.damage == "" {
 		return data[p.from:p.to]
 	}
-	out := append(slices.Clone(data[p.from:p.to]), 0, 0)                 // where the checksum is
-	binary.LittleEndian.PutUint32(out[4:8], uint32(len(out)-p.header-2)) //nolint:gosec // of at most MaxRecordingBytes
+	out := append(slices.Clone(data[p.from:p.to]), 0, 0) // where the checksum is
+	binary.LittleEndian.PutUint32(out[4:8], uint32(len(out)-p.header-2))
 	return out
 }
 

@@ -291,13 +291,13 @@ func (a *appending) queueGrow(b *pgx.Batch, u *unit, written *[]int) {
 
 // queue adds a statement about the group to a batch.
 func (a *appending) queue(b *pgx.Batch, u *unit, one, some string, more []any) *pgx.QueuedQuery {
-	sql, args := one, []any(nil)
+	sql, args := some, a.columns()
 	if len(a.reqs) == 1 {
 		r := a.reqs[0]
+		sql = one
 		args = append(r.args(&r.parts[0]), a.pieces[0], len(a.pieces[0]) > maxPiece)
 	} else {
 		u.steady(b)
-		sql, args = some, a.columns()
 	}
 	args = append(args, fullTail, maxSegments, maxSegmentBytes, a.only())
 	return b.Queue(sql, append(args, more...)...)

@@ -225,17 +225,6 @@ func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
 	return u.send(ctx, b)
 }
 
-// exec runs a single statement as a transaction of its own.
-func (u *unit) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	if u.conn != nil && !u.store.opts.RowSecurity {
-		u.last = true
-		plainArguments(args)
-		return u.conn.Exec(ctx, sql, args...)
-	}
-	err = u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(sql, args...), &tag) })
-	return tag, err
-}
-
 // read runs a single batch that changes nothing.
 func (s *Store) read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
 	return s.do(ctx, team, looking, func(u *unit) error {

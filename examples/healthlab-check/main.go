@@ -115,7 +115,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 	if c.clients == "" {
 		return registry.Find(c.slug).New(rest.Client{ID: "none", Secret: "none", Key: "none"}, opts)
 	}
-	clients, err := registry.ReadFile(c.clients)
+	clients, err := registry.ReadFile(c.clients, os.LookupEnv)
 	if err != nil {
 		return nil, fmt.Errorf("-providers-config: %w", err)
 	}
@@ -133,7 +133,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 
 // readToken reads the tokens of a file.
 func readToken(name string) (linking.Tokens, error) {
-	b, err := os.ReadFile(name) //nolint:gosec // the operator names it
+	b, err := os.ReadFile(name)
 	if err != nil {
 		return linking.Tokens{}, errors.New("-token-file: the file cannot be read")
 	}

@@ -86,7 +86,7 @@ func (b *Backend) call(ctx context.Context, method, path string, in, out any) er
 		}
 		return fmt.Errorf("%w: the laboratory does not answer", healthlab.Unavailable)
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing depends on it
+	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusOK:
 		return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out)

@@ -65,7 +65,7 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 		}
 		return fmt.Errorf("%w: the provider does not answer", healthlab.Unavailable)
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing depends on it
+	defer answer.Body.Close()
 	switch {
 	case answer.StatusCode == http.StatusNoContent:
 		return nil

@@ -94,7 +94,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 
 // connect adds the providers that a file has a client for.
 func (s *sources) connect(file string, guard *webhook.Guard) error {
-	clients, err := registry.ReadFile(file)
+	clients, err := registry.ReadFile(file, os.LookupEnv)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type dataT struct {
 	DataHarness
 }
 
-// steps is the series that most cases write to.
+// Steps is the series that most cases write to.
 var Steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "watch"}
 
 // user adds a live user of a team of its own.
@@ -52,7 +52,7 @@ func (t dataT) remove(u healthdata.User) {
 	require.NoError(t, err)
 }
 
-// record is a record with no field at its zero value.
+// Record is a record with no field at its zero value.
 func Record(resource string, index time.Time) healthdata.Record {
 	return healthdata.Record{
 		Resource: resource, ID: uuid.New(), Provider: "acme_band", SourceType: "watch",
@@ -92,7 +92,7 @@ func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
 	}))
 }
 
-// sampleAt is a plain sample, one a minute.
+// Sample is a plain sample, one a minute.
 func Sample(i int, v float64) series.Sample {
 	return series.Sample{Time: noon.Truncate(time.Hour).UnixMicro() + int64(i)*60_000_000, End: series.NoEnd, Value: v}
 }
@@ -109,7 +109,7 @@ func fullSample(i int) series.Sample {
 	return s
 }
 
-// batch is samples of one series.
+// Batch is samples of one series.
 func Batch(key healthdata.SeriesKey, samples ...series.Sample) healthdata.SampleBatch {
 	var b series.Builder
 	for _, s := range samples {

@@ -65,7 +65,7 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// bare is a user with no more than it needs.
+// LiveUser is a user with no more than it needs.
 func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	return healthdata.User{
 		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
@@ -74,7 +74,7 @@ func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// event is an event about a user, whose payload says n.
+// Event is an event about a user, whose payload says n.
 func Event(u healthdata.User, key string, n int) healthlab.Event {
 	return healthlab.Event{
 		ID: uuid.New(), Type: healthdata.EventConnectionCreated, Team: u.Team, User: u.ID,

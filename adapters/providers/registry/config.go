@@ -119,14 +119,15 @@ type entry struct {
 var members = []string{"client_id", "client_secret", "key", "verify_token", "message_url"}
 
 // ReadFile reads a document from a file. Files that it names are beside it, unless they are
-// named by an absolute path.
-func ReadFile(name string) (Config, error) {
-	f, err := os.Open(name)
+// named by an absolute path. Env finds the variables that it names, best os.LookupEnv; with nil it
+// must name none.
+func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	return ReadConfig(f, &Sources{Env: os.LookupEnv, File: func(secret string) ([]byte, error) {
+	return ReadConfig(f, &Sources{Env: env, File: func(secret string) ([]byte, error) {
 		if !filepath.IsAbs(secret) {
 			secret = filepath.Join(filepath.Dir(name), secret)
 		}

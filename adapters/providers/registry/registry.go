@@ -1,7 +1,7 @@
 // Package registry lists the connectors below adapters/providers, and makes those that a file
 // names a client for.
 //
-//	setups, err := registry.ReadFile("providers-config.json")
+//	setups, err := registry.ReadFile("providers-config.json", os.LookupEnv)
 //	...
 //	connected, err := setups.Connect(nil)
 //	for _, c := range connected {

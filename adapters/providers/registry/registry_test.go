@@ -74,7 +74,7 @@ func TestConnect(t *testing.T) {
 		"whoop": {"client_id": "id-1", "client_secret": "secret-1"},
 		"suunto": {"client_id": "id-2", "client_secret": {"file": "suunto.secret"}, "key": {"env": "TEST_SECRET"}, "verify_token": "word-1"},
 		"withings": {"client_id": "id-3", "client_secret": {"env": "TEST_SECRET"}, "message_url": "https://app.example/v2/link/push/withings"}
-	}`))
+	}`), os.LookupEnv)
 	require.NoError(t, err)
 	require.Equal(t, registry.Config{
 		"whoop":    {Client: rest.Client{ID: "id-1", Secret: "secret-1"}},
@@ -97,7 +97,7 @@ func TestConnect(t *testing.T) {
 		require.Equal(t, config[slug].Client.ID, u.Query().Get("client_id"))
 		require.Equal(t, config[slug].MessageURL, all[i].Connector.MessageURL)
 	}
-	_, err = registry.ReadFile(filepath.Join(dir, "none.json"))
+	_, err = registry.ReadFile(filepath.Join(dir, "none.json"), os.LookupEnv)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = registry.Config{"nothing": {}}.Connect(nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

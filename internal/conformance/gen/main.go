@@ -35,7 +35,7 @@ func main() {
 	g := generator{load: importer.ForCompiler(token.NewFileSet(), "source", nil), imports: map[string]bool{}}
 	for _, arg := range os.Args[1:] {
 		if err := g.add(arg); err != nil {
-			log.Fatalf("%s: %v", arg, err)
+			log.Fatalf("%s: %v", arg, err) //nolint:gosec // an argument of go:generate
 		}
 	}
 	out, err := g.file(filepath.Base(dir) + "_test")
