@@ -156,7 +156,7 @@ func (a *appending) add(r *request) error {
 // append writes a group and returns the places of the written requests: what only grows a tail
 // in one trip, the others with their segments, tasks and events in a transaction of two.
 func (s *Store) append(ctx context.Context, a *appending) (written []int, err error) {
-	if !a.telling() {
+	if !a.telling() && a.growing() {
 		err = s.do(ctx, a.team(), writing, func(u *unit) error {
 			written = nil
 			return u.alone(ctx, func(b *pgx.Batch) { a.queueGrow(b, u, &written) })
@@ -182,6 +182,11 @@ func (s *Store) append(ctx context.Context, a *appending) (written []int, err er
 		}
 	}
 	return written, nil
+}
+
+// growing reports whether a batch is short enough for a tail.
+func (a *appending) growing() bool {
+	return slices.ContainsFunc(a.pieces, func(p []byte) bool { return len(p) <= maxPiece })
 }
 
 // telling reports whether there are events.
