@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +39,8 @@ var accessWrites = map[string]prepare{
 		require.NoError(t, s.AccessLog().Append(t.Context(), accessOf(u)))
 		a := accesslog.Anchor{Head: accesslog.Head{Team: u.Team, Seq: 1}, At: noon.Time, KeyID: "k", Signature: []byte("s")}
 		require.NoError(t, s.AccessLog().AddAnchor(t.Context(), a))
-		return func(ctx context.Context, s *postgres.Store) error { return s.AccessLog().Prune(ctx, noon.Add(1)) }
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.AccessLog().Prune(ctx, noon.Add(time.Hour))
+		}
 	},
 }

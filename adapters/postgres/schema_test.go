@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
@@ -217,6 +218,8 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, err)
 		register(t, s, u)
 		found(t, s, u)
+		require.NoError(t, s.AccessLog().Append(t.Context(), accessOf(u)))
+		require.NoError(t, s.AccessLog().AddAnchor(t.Context(), accesslog.Anchor{Head: accesslog.Head{Team: u.Team, Seq: 1}, At: noon.Time, KeyID: "k", Signature: []byte("s")}))
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 		require.NoError(t, s.Data().PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{{
 			Resource: "sleep", ID: uuid.New(), Provider: "acme_band", SourceType: "watch", Index: noon.Time, Doc: []byte(`{}`),
