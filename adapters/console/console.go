@@ -164,9 +164,9 @@ func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 		switch {
 		case err == nil:
 		case errors.As(err, &failed):
-			s.render(w, r, on, failed.Status, "problem", "The API refused the request", failed.Message) //nolint:contextcheck // the request's own
+			s.render(w, r, on, failed.Status, "problem", "The API refused the request", failed.Message)
 		default:
-			s.Log.ErrorContext(r.Context(), "console page failed", "path", r.Pattern, "error", err)
+			s.Log.ErrorContext(r.Context(), "console page failed", "path", r.Pattern, "error", err) //nolint:contextcheck // the request's own
 			s.render(w, r, on, http.StatusInternalServerError, "problem", "The page failed", "The log has the error.")
 		}
 	}
