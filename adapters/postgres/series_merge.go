@@ -224,7 +224,7 @@ func (m *merging) lock(ctx context.Context) error {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
 	m.queueLock(b, m.lines)
-	m.names.lookLive(b, teams, users) // after the lock: whoever takes a user away waits for it
+	m.names.lookLive(b, teams, users) // after the lock: a call that removes the user waits for it
 	m.queueAwaited(b, m.lines)
 	if m.eager() {
 		m.queueSegments(b, m.lines)

@@ -71,7 +71,7 @@ func replaysNothing(s *webhooktest.Harness) {
 	}}
 }
 
-// forgetsLate loses the outcomes of leases that have ended, although nobody else has them.
+// forgetsLate loses the outcomes of leases that have ended, although no other process has them.
 func forgetsLate(s *webhooktest.Harness) {
 	sound, advance := s.Deliveries, s.Advance
 	var mu sync.Mutex
@@ -127,7 +127,7 @@ func oneAtATime(s *webhooktest.Harness) {
 	}
 }
 
-// refusesForAnyNewer takes a newer event of the key for a reason, whoever gets it.
+// refusesForAnyNewer takes a newer event of the key for a reason, whatever its endpoint.
 func refusesForAnyNewer(s *webhooktest.Harness) {
 	outbox, sound := s.Outbox, s.Deliveries
 	var newest uuid.UUID
