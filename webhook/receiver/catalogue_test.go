@@ -32,6 +32,7 @@ var (
 	}
 	others = []string{
 		"provider.connection.created", "provider.connection.error", "provider.connection.deleted",
+		"provider.consent.withdrawn",
 		"provider.device.created", "provider.device.updated",
 		"labtest.order.created", "labtest.order.updated",
 		"labtest.appointment.created", "labtest.appointment.updated",
@@ -53,7 +54,7 @@ func published() []string {
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 197)
+	require.Len(t, want, 198)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)
