@@ -71,13 +71,13 @@ func orNil(s string) any {
 	return s
 }
 
-// world is random data, in the store's form and in the oracle's.
-type world struct {
+// randomData is random data, in the store's form and in the oracle's.
+type randomData struct {
 	p    *person
 	rows []oracleRow
 }
 
-var worldKeys = []healthdata.SeriesKey{
+var randomKeys = []healthdata.SeriesKey{
 	{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"},
 	{Resource: "heartrate", Provider: "acme_band", SourceType: "phone"},
 	{Resource: "heartrate", Provider: "northring", SourceType: "ring"},
@@ -93,10 +93,10 @@ var worldKeys = []healthdata.SeriesKey{
 }
 
 // drawWorld makes some weeks of data around a change of clocks and a journey.
-func drawWorld(t *rapid.T) *world {
-	w := &world{p: newPerson()}
+func drawWorld(t *rapid.T) *randomData {
+	w := &randomData{p: newPerson()}
 	base := at("2026-03-20T00:00:00Z")
-	for i, k := range worldKeys {
+	for i, k := range randomKeys {
 		if rapid.IntRange(0, 4).Draw(t, "absent") == 0 {
 			continue
 		}
@@ -418,7 +418,7 @@ func (q *question) better(a, b healthdata.SeriesKey) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.SourceType, b.SourceType), cmp.Compare(a.Provider, b.Provider))
 }
 
-func (q *question) answer(w *world) (keys [][]any, values [][]any) {
+func (q *question) answer(w *randomData) (keys [][]any, values [][]any) {
 	groups := map[string][]oracleRow{}
 	tuples := map[string][]any{}
 	rows := slices.DeleteFunc(slices.Clone(w.rows), func(r oracleRow) bool { return r.key.Resource != q.resource || q.keep(&r) != 2 })

@@ -13,7 +13,7 @@ import (
 
 func TestFailConnection(t *testing.T) {
 	var i ids
-	w := newWorld(t, healthdata.Options{NewID: i.next})
+	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	failure := healthdata.ConnectionFailure{Type: healthdata.FailureTokenRefresh, Message: "link again", Details: "refused"}
 	fails := func() error { return w.FailConnection(t.Context(), team, u.ID, "acme_ring", failure) }

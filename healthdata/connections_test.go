@@ -25,7 +25,7 @@ func (i *ids) next() uuid.UUID {
 }
 
 // written returns the events that were written, oldest first.
-func (w *world) written(i *ids) []webhook.Message {
+func (w *fixture) written(i *ids) []webhook.Message {
 	w.Helper()
 	var out []webhook.Message
 	for _, id := range i.given {
@@ -38,7 +38,7 @@ func (w *world) written(i *ids) []webhook.Message {
 
 func TestConnect(t *testing.T) {
 	var i ids
-	w := newWorld(t, healthdata.Options{NewID: i.next})
+	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	first := w.at()
 	connect := func(provider string) healthdata.User {
@@ -108,7 +108,7 @@ func TestConnectRenews(t *testing.T) {
 	for _, status := range []healthdata.ConnectionStatus{healthdata.ConnectionError, healthdata.Paused} {
 		t.Run(string(status), func(t *testing.T) {
 			var i ids
-			w := newWorld(t, healthdata.Options{NewID: i.next})
+			w := newFixture(t, healthdata.Options{NewID: i.next})
 			u := w.create("ann")
 			_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 			require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestConnectRenews(t *testing.T) {
 }
 
 func TestConnectRefused(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, tt := range []struct{ provider, code string }{
 		{"acme_nothing", "provider:unknown_provider"},
@@ -149,7 +149,7 @@ func TestConnectRefused(t *testing.T) {
 
 func TestEstablish(t *testing.T) {
 	var i ids
-	w := newWorld(t, healthdata.Options{NewID: i.next})
+	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new("r-1"), Scopes: []string{"sleep.read"}}
 	first, err := w.Establish(t.Context(), team, u.ID, n)
@@ -193,7 +193,7 @@ func TestEstablishDemo(t *testing.T) {
 		{"provider without", "manual", healthlab.Sandbox, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, healthdata.Options{Environment: tt.env})
+			w := newFixture(t, healthdata.Options{Environment: tt.env})
 			u := w.create("ann")
 			_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider, Demo: true})
 			require.Equal(t, tt.ok, err == nil)
@@ -203,7 +203,7 @@ func TestEstablishDemo(t *testing.T) {
 }
 
 func TestDeleteUserDeregisters(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, p := range []string{"manual", "apple_health_kit", "acme_ring"} {
 		_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
@@ -262,7 +262,7 @@ func TestConnectionEventTypes(t *testing.T) {
 }
 
 func TestLogsKeepQuiet(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	const secret = "ann@example.com"
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new(secret), Scopes: []string{secret}}
 	u, err := w.Establish(t.Context(), team, w.create("very-private").ID, n)

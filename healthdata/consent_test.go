@@ -14,7 +14,7 @@ import (
 
 func TestConsentIsWithdrawnAndGivenAgain(t *testing.T) {
 	var i ids
-	w := newWorld(t, healthdata.Options{NewID: i.next})
+	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	connect := func() error {
 		_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
@@ -54,7 +54,7 @@ func TestConsentIsWithdrawnAndGivenAgain(t *testing.T) {
 }
 
 func TestConsentOfTheOneWhoConnects(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "manual"))
 	at := w.at()
@@ -71,7 +71,7 @@ func TestConsentOfTheOneWhoConnects(t *testing.T) {
 }
 
 func TestConsentsAreBounded(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for range 60 {
 		w.pass(time.Minute)
@@ -87,7 +87,7 @@ func TestConsentsAreBounded(t *testing.T) {
 }
 
 func TestConsentErrors(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	good := healthdata.NewConsent{Provider: "manual", Version: "1", Means: healthdata.ConsentByApp}
 	for name, edit := range map[string]func(*healthdata.NewConsent){

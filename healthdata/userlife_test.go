@@ -20,13 +20,13 @@ import (
 var ctx = context.Background()
 
 // delete deletes a user, which must succeed.
-func (w *world) delete(u healthdata.User) {
+func (w *fixture) delete(u healthdata.User) {
 	w.Helper()
 	require.NoError(w, w.DeleteUser(w.Context(), team, u.ID))
 }
 
 func TestDeletedUserIsGone(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
 
@@ -54,7 +54,7 @@ func TestDeletedUserIsGone(t *testing.T) {
 }
 
 func TestUndoDelete(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestUndoDelete(t *testing.T) {
 }
 
 func TestUndoDeleteNamesOneUser(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
 	for _, who := range []healthdata.DeletedUser{{}, {User: u.ID, ClientUserID: "ann"}} {
@@ -94,7 +94,7 @@ func TestUndoDeleteNamesOneUser(t *testing.T) {
 }
 
 func TestUndoDeleteTooLate(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
 	w.pass(healthdata.GracePeriod)
@@ -105,7 +105,7 @@ func TestUndoDeleteTooLate(t *testing.T) {
 }
 
 func TestUndoDeleteOfATakenClientUserID(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	first := w.create("ann")
 	w.delete(first)
 	second := w.create("ann")
@@ -124,7 +124,7 @@ func TestUndoDeleteOfATakenClientUserID(t *testing.T) {
 }
 
 func TestUndoDeleteInAFullSandbox(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
 	for i := range healthdata.SandboxUsers {

@@ -19,8 +19,8 @@ import (
 
 var team = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1c-3d4a0a1b2c3d")}
 
-// world is a service on a store in memory, with a clock of its own.
-type world struct {
+// fixture is a service on a store in memory, with a clock of its own.
+type fixture struct {
 	*testing.T
 	*healthdata.Service
 	store *memory.Store
@@ -28,10 +28,10 @@ type world struct {
 	read  int // how often the clock was read
 }
 
-// newWorld begins at noon of a Wednesday.
-func newWorld(t *testing.T, opts healthdata.Options) *world {
+// newFixture begins at noon of a Wednesday.
+func newFixture(t *testing.T, opts healthdata.Options) *fixture {
 	t.Helper()
-	w := &world{T: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+	w := &fixture{T: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	w.store = memory.New(&memory.Options{Now: func() time.Time { return w.now }})
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	opts.Now = func() time.Time {
@@ -60,12 +60,12 @@ func newWorld(t *testing.T, opts healthdata.Options) *world {
 	return w
 }
 
-func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+func (w *fixture) pass(d time.Duration) { w.now = w.now.Add(d) }
 
-func (w *world) at() healthlab.Time { return healthlab.At(w.now) }
+func (w *fixture) at() healthlab.Time { return healthlab.At(w.now) }
 
 // create adds a user, which must succeed.
-func (w *world) create(name string) healthdata.User {
+func (w *fixture) create(name string) healthdata.User {
 	w.Helper()
 	u, err := w.CreateUser(w.Context(), team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(w, err)
@@ -126,7 +126,7 @@ func ExampleService_CreateOrGet() {
 }
 
 func TestCreateUser(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{
 		ClientUserID: "ann", FallbackTimeZone: new("Etc/GMT+5"), FallbackBirthDate: day("2026-03-04"),
 		IngestionStart: day("2026-03-01"), IngestionEnd: day("2026-03-01"),
@@ -146,7 +146,7 @@ func TestCreateUser(t *testing.T) {
 }
 
 func TestUserOnTheWire(t *testing.T) {
-	w := newWorld(t, healthdata.Options{NewUserID: func() uuid.UUID { return uuid.UUID{15: 7} }})
+	w := newFixture(t, healthdata.Options{NewUserID: func() uuid.UUID { return uuid.UUID{15: 7} }})
 	b, err := json.Marshal(w.create("ann"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{
@@ -184,7 +184,7 @@ func TestCreateUserInvalid(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, healthdata.Options{})
+			w := newFixture(t, healthdata.Options{})
 			_, err := w.CreateUser(t.Context(), team, tt.in)
 			require.Equal(t, tt.want, codes(t, err))
 			page, err := w.Users(t.Context(), team, 0, 0)
@@ -195,7 +195,7 @@ func TestCreateUserInvalid(t *testing.T) {
 }
 
 func TestBirthDateIsOfTheUsersZone(t *testing.T) {
-	w := newWorld(t, healthdata.Options{}) // noon in UTC is the next day in Kiribati
+	w := newFixture(t, healthdata.Options{}) // noon in UTC is the next day in Kiribati
 	_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{
 		ClientUserID: "a", FallbackTimeZone: new("Pacific/Kiritimati"), FallbackBirthDate: day("2026-03-05"),
 	})
@@ -242,7 +242,7 @@ func TestClientUserID(t *testing.T) {
 		{"long phone", "+123456789012345", "personal_data"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, healthdata.Options{})
+			w := newFixture(t, healthdata.Options{})
 			u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: tt.id})
 			ids := map[bool]string{true: tt.id}[err == nil]
 			if tt.code != "" {
@@ -262,7 +262,7 @@ func FuzzClientUserID(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		w := newWorld(t, healthdata.Options{})
+		w := newFixture(t, healthdata.Options{})
 		u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: id})
 		got, found := w.ResolveUser(t.Context(), team, id)
 		if err != nil {
@@ -277,7 +277,7 @@ func FuzzClientUserID(f *testing.F) {
 }
 
 func TestCreateUserTaken(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	first := w.create("ann")
 	w.pass(time.Hour)
 	_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
@@ -300,14 +300,14 @@ func TestCreateUserTaken(t *testing.T) {
 }
 
 func TestUserLimit(t *testing.T) {
-	fill := func(t *testing.T, n int, opts healthdata.Options) *world {
-		w := newWorld(t, opts)
+	fill := func(t *testing.T, n int, opts healthdata.Options) *fixture {
+		w := newFixture(t, opts)
 		for i := range n {
 			w.create(fmt.Sprint(i))
 		}
 		return w
 	}
-	full := func(t *testing.T, w *world) {
+	full := func(t *testing.T, w *fixture) {
 		_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "one more"})
 		requireRule(t, healthdata.RuleUserLimit, err)
 		_, created, err := w.CreateOrGet(t.Context(), team, healthdata.NewUser{ClientUserID: "7"})
@@ -324,7 +324,7 @@ func TestUserLimit(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	w := newWorld(t, healthdata.Options{Environment: healthlab.Production})
+	w := newFixture(t, healthdata.Options{Environment: healthlab.Production})
 	for i := range 102 {
 		w.create(fmt.Sprintf("%03d", i))
 		w.pass(time.Second)
@@ -359,7 +359,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestResolveUser(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u := w.create("a/b ü")
 	got, err := w.ResolveUser(t.Context(), team, "a/b ü")
 	require.NoError(t, err)
@@ -373,7 +373,7 @@ func TestResolveUser(t *testing.T) {
 }
 
 func TestSearchUsers(t *testing.T) {
-	w := newWorld(t, healthdata.Options{Environment: healthlab.Production})
+	w := newFixture(t, healthdata.Options{Environment: healthlab.Production})
 	for i := range 51 {
 		w.create(fmt.Sprintf("Zed-%02d", i))
 		w.pass(time.Second)
@@ -400,7 +400,7 @@ func TestSearchUsers(t *testing.T) {
 
 func TestPatchUser(t *testing.T) {
 	type patch = healthdata.UserPatch
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	full := healthdata.NewUser{
 		ClientUserID: "ann", FallbackTimeZone: new("Asia/Tokyo"), FallbackBirthDate: day("1980-01-01"),
 		IngestionStart: day("2026-01-01"), IngestionEnd: day("2026-12-31"),
@@ -461,7 +461,7 @@ func TestPatchUser(t *testing.T) {
 }
 
 func TestTeamMetrics(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	m, err := w.TeamMetrics(t.Context(), team)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}, m)
@@ -480,7 +480,7 @@ func TestTeamMetrics(t *testing.T) {
 // When ingestion has ended, late data of the days before is still taken, and nothing
 // of later days.
 func TestIngestionEnd(t *testing.T) {
-	w := newWorld(t, healthdata.Options{})
+	w := newFixture(t, healthdata.Options{})
 	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: day("2026-03-03")})
 	require.NoError(t, err)
 	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})

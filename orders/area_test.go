@@ -56,7 +56,7 @@ func withPlaces(t testing.TB) func(*orders.Options) {
 }
 
 // everywhere gives the team accounts at the other labs, too.
-func (d *desk) everywhere() {
+func (d *fixture) everywhere() {
 	d.t.Helper()
 	for _, lab := range []string{"southlab", "eastlab"} {
 		d.more = append(d.more, catalogue.LabAccount{ID: account(lab), Lab: lab, Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
@@ -66,7 +66,7 @@ func (d *desk) everywhere() {
 }
 
 func TestPSCs(t *testing.T) {
-	d := newDesk(t, withPlaces(t))
+	d := newFixture(t, withPlaces(t))
 	find := func(edit func(*appointment.CenterRequest)) []string {
 		req := appointment.CenterRequest{Zip: "85201", LabID: 1}
 		edit(&req)
@@ -101,12 +101,12 @@ func TestPSCs(t *testing.T) {
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 3)
-	_, err = newDesk(t).Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
+	_, err = newFixture(t).Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
 func TestOrderPSCs(t *testing.T) {
-	d := newDesk(t, withPlaces(t))
+	d := newFixture(t, withPlaces(t))
 	o := d.placed("walk-in")
 	info, err := d.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{})
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestOrderPSCs(t *testing.T) {
 }
 
 func TestArea(t *testing.T) {
-	d := newDesk(t, withPlaces(t))
+	d := newFixture(t, withPlaces(t))
 	info, err := d.Appointments().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 50})
 	require.NoError(t, err)
 	require.Equal(t, "85201", info.ZipCode)

@@ -22,7 +22,7 @@ import (
 // an outage of the lab.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, func(o *orders.Options) { o.Now = time.Now })
+		d := newFixture(t, func(o *orders.Options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
 		var logged syncBuffer

@@ -34,9 +34,9 @@ func (p *typewriter) Print(_ context.Context, d documents.Document) ([]byte, err
 	return append([]byte("%PDF-"), b...), err
 }
 
-// archive is a desk with documents.
+// archive is a fixture with documents.
 type archive struct {
-	*desk
+	*fixture
 	printer *typewriter
 	files   *folder
 	keys    healthlab.Sealer
@@ -97,7 +97,7 @@ func newArchive(t testing.TB, edit ...func(*orders.Options)) *archive {
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	a.sealWith(t, seal)
-	a.desk = newDesk(t, append(edit, func(o *orders.Options) {
+	a.fixture = newFixture(t, append(edit, func(o *orders.Options) {
 		o.Environment = healthlab.Production
 		o.Files, o.RequisitionURL = a.files, func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, now time.Time) (string, error) {
 			return a.links.URL(ctx, team, order, now)
@@ -600,7 +600,7 @@ func TestDocumentsThatFail(t *testing.T) {
 
 // Without a printer there are no documents.
 func TestNoDocuments(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	ctx := t.Context()
 	o := d.placed("walk-in")
 	_, err := d.Simulate(ctx, d.team, o.ID, "", orders.SimulationFlags{})

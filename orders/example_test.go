@@ -32,11 +32,11 @@ func Example() {
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	desk, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Now: now})
+	service, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Now: now})
 	check(err)
 
 	team, patient := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
-	order, err := desk.Place(ctx, team, orders.PlaceRequest{
+	order, err := service.Place(ctx, team, orders.PlaceRequest{
 		UserID:   patient,
 		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
 		PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
@@ -47,23 +47,23 @@ func Example() {
 
 	// Ten days pass. A host runs this in the background: RunPlacing and RunUpdates.
 	for range 10 {
-		_, err = desk.PlaceDue(ctx)
+		_, err = service.PlaceDue(ctx)
 		check(err)
-		_, err = desk.TakeUpdates(ctx)
+		_, err = service.TakeUpdates(ctx)
 		check(err)
 		clock = clock.Add(24 * time.Hour)
 	}
 
-	order, err = desk.Get(ctx, team, order.ID)
+	order, err = service.Get(ctx, team, order.ID)
 	check(err)
 	for _, e := range order.Events {
 		fmt.Println(e.CreatedAt.Format("Jan _2"), e.Status)
 	}
-	results, err := desk.Results(ctx, team, order.ID)
+	results, err := service.Results(ctx, team, order.ID)
 	check(err)
 	fmt.Println(results.Results[0].Name, "is", results.Results[0].Interpretation)
 
-	_, err = desk.Cancel(ctx, team, order.ID)
+	_, err = service.Cancel(ctx, team, order.ID)
 	fmt.Println(err)
 
 	// Output:

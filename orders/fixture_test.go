@@ -24,9 +24,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// desk is a whole ordering service with a laboratory, on a clock that only moves when
+// fixture is a whole ordering service with a laboratory, on a clock that only moves when
 // it is told to.
-type desk struct {
+type fixture struct {
 	*orders.Service
 	t     testing.TB
 	store *memory.Store
@@ -46,9 +46,9 @@ type desk struct {
 // day is how long everything takes at the sandbox lab.
 const day = 24 * time.Hour
 
-func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
+func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 	t.Helper()
-	d := &desk{
+	d := &fixture{
 		t: t, at: noon, team: healthlab.TeamID{UUID: id("team")}, user: healthlab.UserID{UUID: id("user")},
 		users: map[healthlab.UserID]bool{{UUID: id("user")}: true, {UUID: id("patient")}: true},
 	}
@@ -76,21 +76,21 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	return d
 }
 
-// again makes the service anew, for the lab that the desk has now.
-func (d *desk) again() {
+// again makes the service anew, for the lab that the fixture has now.
+func (d *fixture) again() {
 	d.t.Helper()
 	var err error
 	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(d.t, d.more...), d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
-func (d *desk) now() time.Time {
+func (d *fixture) now() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.at
 }
 
-func (d *desk) user1(_ context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+func (d *fixture) user1(_ context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if team != d.team || !d.users[id] {
@@ -100,7 +100,7 @@ func (d *desk) user1(_ context.Context, team healthlab.TeamID, id healthlab.User
 }
 
 // later does all background work that is due, before the clock moves and after.
-func (d *desk) later(by time.Duration) {
+func (d *fixture) later(by time.Duration) {
 	d.t.Helper()
 	d.work()
 	d.mu.Lock()
@@ -109,7 +109,7 @@ func (d *desk) later(by time.Duration) {
 	d.work()
 }
 
-func (d *desk) work() {
+func (d *fixture) work() {
 	d.t.Helper()
 	for {
 		n, err := d.PlaceDue(d.t.Context())
@@ -124,7 +124,7 @@ func (d *desk) work() {
 	}
 }
 
-func (d *desk) get(o orders.Order) orders.Order {
+func (d *fixture) get(o orders.Order) orders.Order {
 	d.t.Helper()
 	got, err := d.Get(d.t.Context(), d.team, o.ID)
 	require.NoError(d.t, err)
@@ -142,7 +142,7 @@ func history(o orders.Order) []orders.LowLevel {
 }
 
 // messages returns the events that the team was told of an order, in their order.
-func (d *desk) messages(o orders.Order) []webhook.Message {
+func (d *fixture) messages(o orders.Order) []webhook.Message {
 	d.t.Helper()
 	var out []webhook.Message
 	for _, base := range d.ids {
@@ -162,7 +162,7 @@ func (d *desk) messages(o orders.Order) []webhook.Message {
 }
 
 // told returns what messages tell, by the status of the order or their own type.
-func (d *desk) told(o orders.Order) []string {
+func (d *fixture) told(o orders.Order) []string {
 	d.t.Helper()
 	var out []string
 	for _, m := range d.messages(o) {
@@ -271,7 +271,7 @@ func patient() people.PatientDetailsInput {
 }
 
 // asks is a request for a test of the book.
-func (d *desk) asks(name string, edit ...func(*orders.PlaceRequest)) orders.PlaceRequest {
+func (d *fixture) asks(name string, edit ...func(*orders.PlaceRequest)) orders.PlaceRequest {
 	req := orders.PlaceRequest{UserID: d.user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test(name)}},
 		PatientDetails: patient(), PatientAddress: address()}
 	for _, e := range edit {
@@ -280,7 +280,7 @@ func (d *desk) asks(name string, edit ...func(*orders.PlaceRequest)) orders.Plac
 	return req
 }
 
-func (d *desk) placed(name string, edit ...func(*orders.PlaceRequest)) orders.Order {
+func (d *fixture) placed(name string, edit ...func(*orders.PlaceRequest)) orders.Order {
 	d.t.Helper()
 	o, err := d.Place(d.t.Context(), d.team, d.asks(name, edit...))
 	require.NoError(d.t, err)
@@ -288,7 +288,7 @@ func (d *desk) placed(name string, edit ...func(*orders.PlaceRequest)) orders.Or
 	return o
 }
 
-func (d *desk) kit() orders.TestkitRequest {
+func (d *fixture) kit() orders.TestkitRequest {
 	return orders.TestkitRequest{UserID: d.user, LabTestID: test("kit"), ShippingDetails: people.ShippingDetailsInput{
 		ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}}
 }

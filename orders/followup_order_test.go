@@ -19,7 +19,7 @@ import (
 )
 
 func TestRedraw(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", fated("missing,repeats"))
 	d.later(day)
@@ -61,7 +61,7 @@ func TestRedraw(t *testing.T) {
 
 // A lab that has results has accepted the order, though nobody said so.
 func TestRedrawAfterALostAcceptance(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, lost)))
@@ -85,7 +85,7 @@ func TestNoRedraw(t *testing.T) {
 		{"not for a visit", "at home", true, []string{"northlab"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = tc.labs })
+			d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = tc.labs })
 			d.settings.Redraws = tc.on
 			o := d.placed(tc.test, fated("missing"))
 			for range 10 {
@@ -97,7 +97,7 @@ func TestNoRedraw(t *testing.T) {
 	}
 }
 
-func (d *desk) creates(parent *orders.OrderID, name string, edit ...func(*orders.CreateRequest)) (orders.Order, error) {
+func (d *fixture) creates(parent *orders.OrderID, name string, edit ...func(*orders.CreateRequest)) (orders.Order, error) {
 	req := orders.CreateRequest{PlaceRequest: d.asks(name), ParentID: parent}
 	for _, e := range edit {
 		e(&req)
@@ -106,7 +106,7 @@ func (d *desk) creates(parent *orders.OrderID, name string, edit ...func(*orders
 }
 
 func TestRecreation(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	first := d.placed("walk-in")
 	d.later(0)
 	second, err := d.creates(&first.ID, "at home")
@@ -168,7 +168,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 		{"an account of the wrong lab", "south", named("one"), "", catalogue.MarkerNotInLab},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 			require.NoError(t, err)
 			d.Service = service
@@ -182,7 +182,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 
 // replaced checks what became of the replacement of an order: it broke a rule, and nothing
 // happened, or it uses an account.
-func (d *desk) replaced(t *testing.T, first, next orders.Order, err error, rule, used string) {
+func (d *fixture) replaced(t *testing.T, first, next orders.Order, err error, rule, used string) {
 	t.Helper()
 	if rule != "" {
 		requireRule(t, err, rule, healthlab.Precondition)
@@ -196,7 +196,7 @@ func (d *desk) replaced(t *testing.T, first, next orders.Order, err error, rule,
 }
 
 func TestImport(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
 		PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address()), SampleID: "R-1"}
@@ -233,7 +233,7 @@ func TestImport(t *testing.T) {
 
 // An address that the lab has already is taken as it is.
 func TestImportChecksNoForms(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.OrderImport = true
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("east")}},
@@ -256,7 +256,7 @@ func TestImportChecksNoForms(t *testing.T) {
 
 // Of an order that was placed outside, the lab has the diagnosis; who pays is known here.
 func TestImportForAnInsurer(t *testing.T) {
-	d := newDesk(t, withRegistry(t))
+	d := newFixture(t, withRegistry(t))
 	d.insure()
 	d.settings.OrderImport = true
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.CommercialInsurance, CollectionMethod: catalogue.WalkInTest,
@@ -274,8 +274,8 @@ func TestImportForAnInsurer(t *testing.T) {
 	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
 }
 
-// accountsOf gives a desk a catalogue of two tests at one lab, with these accounts.
-func (d *desk) accountsOf(accounts ...catalogue.LabAccount) {
+// accountsOf gives a fixture a catalogue of two tests at one lab, with these accounts.
+func (d *fixture) accountsOf(accounts ...catalogue.LabAccount) {
 	d.t.Helper()
 	all := catalogue.CollectionMethods()
 	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
@@ -288,7 +288,7 @@ func (d *desk) accountsOf(accounts ...catalogue.LabAccount) {
 	require.NoError(d.t, err)
 }
 
-func (d *desk) accountAt(lab, name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
+func (d *fixture) accountAt(lab, name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 	return catalogue.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{d.team},
 		AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 }
@@ -296,7 +296,7 @@ func (d *desk) accountAt(lab, name string, status catalogue.LabAccountStatus) ca
 // The account of the order that is replaced is used again, as it is now; another one is
 // found only where that one is of another lab, or is nobody's any more.
 func TestRecreationCarriesTheAccount(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)
 	}
@@ -335,7 +335,7 @@ func TestRecreationCarriesTheAccount(t *testing.T) {
 // An import uses the one pending account that a team has at a lab, whatever else it has
 // there that is not active.
 func TestImportFindsThePendingAccount(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.OrderImport = true
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)
@@ -382,7 +382,7 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 }
 
 func TestLabThatReusesSampleIDs(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	lab := &reusing{d.lab, true}
 	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
@@ -403,7 +403,7 @@ func TestLabThatReusesSampleIDs(t *testing.T) {
 }
 
 func TestMessagesThatContradictThemselves(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	ana, bo := d.placed("walk-in"), d.placed("walk-in")
 	d.later(0)
 	ana, bo = d.get(ana), d.get(bo)

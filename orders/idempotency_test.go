@@ -18,7 +18,7 @@ import (
 )
 
 // once places an order under a key, and renders the answer as a handler does.
-func (d *desk) once(s *orders.Service, key string, edit ...func(*orders.PlaceRequest)) ([]byte, error) {
+func (d *fixture) once(s *orders.Service, key string, edit ...func(*orders.PlaceRequest)) ([]byte, error) {
 	return s.Once(d.t.Context(), d.store.OrderKeys(), orders.Once{KeyScope: orders.KeyScope{Team: d.team, Endpoint: "order", Key: key}},
 		func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
 			o, err := s.PlaceAs(ctx, d.team, id, d.asks("walk-in", edit...))
@@ -37,7 +37,7 @@ func (d *desk) once(s *orders.Service, key string, edit ...func(*orders.PlaceReq
 // TestOneKeyOneOrder lets many callers of two services place an order with one key at
 // once. There is one order; each answer is the stored one, or asks to ask again.
 func TestOneKeyOneOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	callers := prove.Count(100, 1000)
@@ -70,7 +70,7 @@ func TestOneKeyOneOrder(t *testing.T) {
 }
 
 func TestKeysOfFailures(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	minor := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2020, Month: 1, Day: 1} }
 	b, err := d.once(d.Service, "k", minor)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestKeysOfFailures(t *testing.T) {
 
 // TestWorkThatWasNotAnswered: a process places the order and dies before it answers.
 func TestWorkThatWasNotAnswered(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	scope := orders.KeyScope{Team: d.team, Endpoint: "order", Key: "k"}
 	state, err := d.store.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: id("chosen")}, noon, noon.Add(time.Minute))
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestWorkThatWasNotAnswered(t *testing.T) {
 }
 
 func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	ask := func(print string) error {
 		_, err := d.Once(t.Context(), d.store.OrderKeys(), orders.Once{Fingerprint: print,
 			KeyScope: orders.KeyScope{Team: d.team, Endpoint: "order", Key: "k"}},
@@ -138,7 +138,7 @@ func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
 }
 
 func TestKeyForm(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for key, ok := range map[string]bool{"": false, "x": true, strings.Repeat("é", 255): true, strings.Repeat("x", 256): false, "a\xff": false} {
 		_, err := d.once(d.Service, key)
 		require.Equal(t, !ok, errors.Is(err, healthlab.Invalid))

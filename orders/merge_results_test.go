@@ -56,7 +56,7 @@ func TestMergeResults(t *testing.T) {
 }
 
 func TestTransactionResults(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", fated("missing"))
 	_, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
@@ -92,7 +92,7 @@ func (v vanishing) Update(ctx context.Context, team healthlab.TeamID, id orders.
 
 // What is erased while the latest events are told again is left out.
 func TestResendWhileOrdersGo(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var all []orders.OrderID
 	for range 3 {
 		all = append(all, d.placed("kit").ID)
@@ -106,7 +106,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 }
 
 func TestResend(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	old := d.placed("walk-in", fated("never_again"))
 	d.later(day)
 	fresh := d.placed("kit")

@@ -15,14 +15,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// newMessageDesk is a desk with patients who get messages.
-func newMessageDesk(t testing.TB) (*desk, *sandbox.Outbox) {
+// newMessageFixture is a fixture with patients who get messages.
+func newMessageFixture(t testing.TB) (*fixture, *sandbox.Outbox) {
 	out := &sandbox.Outbox{}
-	return newDesk(t, func(o *orders.Options) { o.Messenger = out }), out
+	return newFixture(t, func(o *orders.Options) { o.Messenger = out }), out
 }
 
 // settle does everything that is to happen by itself.
-func (d *desk) settle() {
+func (d *fixture) settle() {
 	d.t.Helper()
 	for {
 		n, err := d.DoNotifications(d.t.Context())
@@ -33,7 +33,7 @@ func (d *desk) settle() {
 	}
 }
 
-func (d *desk) wait(by time.Duration) {
+func (d *fixture) wait(by time.Duration) {
 	d.mu.Lock()
 	d.at = d.at.Add(by)
 	d.mu.Unlock()
@@ -63,7 +63,7 @@ func TestPatientMessages(t *testing.T) {
 			"sms draw_completed", "email draw_completed", "sms completed", "email completed"}},
 	} {
 		t.Run(tc.test+" "+string(tc.final), func(t *testing.T) {
-			d, out := newMessageDesk(t)
+			d, out := newMessageFixture(t)
 			d.settings.OnSiteCollection = true
 			o := d.placed(tc.test)
 			_, err := d.Simulate(t.Context(), d.team, o.ID, orders.StatusOf(o.Method(), tc.final), orders.SimulationFlags{})
@@ -81,7 +81,7 @@ func TestPatientMessages(t *testing.T) {
 }
 
 func TestMessagesAreSwitchedOff(t *testing.T) {
-	d, out := newMessageDesk(t)
+	d, out := newMessageFixture(t)
 	d.settings.SMSOff = true
 	o := d.placed("walk-in")
 	got, err := d.Communication(t.Context(), d.team, o.ID)
@@ -105,7 +105,7 @@ func TestMessagesAreSwitchedOff(t *testing.T) {
 
 // Where a visit at home would be told by mail and the team sends none, an SMS tells of it.
 func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
-	d, out := newMessageDesk(t)
+	d, out := newMessageFixture(t)
 	d.settings.EmailOff = true
 	o := d.placed("at home")
 	_, err := d.Simulate(t.Context(), d.team, o.ID, orders.StatusOf(o.Method(), orders.AppointmentScheduled), orders.SimulationFlags{})
@@ -117,7 +117,7 @@ func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
 // A team that wants to know of critical results is told by e-mail, once, whatever holds for
 // the patient and whether or not the messenger is there at first; the others are not.
 func TestTeamIsToldOfCriticalResults(t *testing.T) {
-	d, out := newMessageDesk(t)
+	d, out := newMessageFixture(t)
 	d.settings = orders.Settings{SMSOff: true, EmailOff: true}
 	simulate := func(i labresult.Interpretation) orders.Order {
 		o := d.placed("walk-in")
@@ -152,7 +152,7 @@ func TestTeamIsToldOfCriticalResults(t *testing.T) {
 
 // A messenger that is away delays messages and loses none.
 func TestMessengerAway(t *testing.T) {
-	d, out := newMessageDesk(t)
+	d, out := newMessageFixture(t)
 	out.Fail(1)
 	o := d.placed("walk-in")
 	d.settle()
@@ -163,7 +163,7 @@ func TestMessengerAway(t *testing.T) {
 }
 
 func TestReminders(t *testing.T) {
-	d, out := newMessageDesk(t)
+	d, out := newMessageFixture(t)
 	d.settings.Reminders = true
 	o := d.requisitioned("walk-in")
 	kit := d.placed("kit")
@@ -272,7 +272,7 @@ func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
 // A simulation with a delay takes a step at a time, and stops where the order goes
 // another way.
 func TestSimulateSlowly(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("kit")
 	_, err := d.SimulateSlowly(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Abnormal}, 10*time.Second)
 	require.NoError(t, err)

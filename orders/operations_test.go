@@ -10,7 +10,7 @@ import (
 )
 
 // reviewsTold are the types of the events about a result.
-func (d *desk) reviewsTold(r orders.RawResultID) []string {
+func (d *fixture) reviewsTold(r orders.RawResultID) []string {
 	d.t.Helper()
 	var out []string
 	for _, one := range d.ids {
@@ -22,7 +22,7 @@ func (d *desk) reviewsTold(r orders.RawResultID) []string {
 }
 
 // waitingForOperations returns the only result that waits for operations.
-func (d *desk) waitingForOperations() orders.UnmatchedResult {
+func (d *fixture) waitingForOperations() orders.UnmatchedResult {
 	d.t.Helper()
 	page, err := d.Operations().Waiting(d.t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchResolved})
 	require.NoError(d.t, err)
@@ -34,7 +34,7 @@ func (d *desk) waitingForOperations() orders.UnmatchedResult {
 func nobodys(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
 
 func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	d.settings.UnmatchedResults = false
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" })))
@@ -67,7 +67,7 @@ func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
 }
 
 func TestOperationsDecideWhatTeamsHandOver(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
 	_, err := d.Operations().Reject(t.Context(), d.team, r.ID, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// withRegistry gives a desk one payor and a marker that no insurer pays for.
+// withRegistry gives a fixture one payor and a marker that no insurer pays for.
 func withRegistry(t testing.TB) func(*orders.Options) {
 	r, err := people.NewRegistry(people.RegistryContents{
 		ClearingHouses: []string{"house_a"},
@@ -37,7 +37,7 @@ func TestRegistryTellsAllThatIsWrong(t *testing.T) {
 
 // The record that was valid on the day of the draw can be asked for.
 func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
-	d := newDesk(t, withRegistry(t))
+	d := newFixture(t, withRegistry(t))
 	first := d.insure()
 	drawn := d.now()
 	d.later(day)
@@ -53,7 +53,7 @@ func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
 }
 
 func TestNoInsurerPaysForAMarker(t *testing.T) {
-	d := newDesk(t, withRegistry(t))
+	d := newFixture(t, withRegistry(t))
 	d.insure()
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
 		r.BillingType, r.ICDCodes = catalogue.CommercialInsurance, []string{"E11.9"}
@@ -63,7 +63,7 @@ func TestNoInsurerPaysForAMarker(t *testing.T) {
 
 // Who speaks for a minor may stand in the user's demographics.
 func TestProxyFromDemographics(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.Minors = true
 	young := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2012, Month: 1, Day: 1} }
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", young))
@@ -78,7 +78,7 @@ func TestProxyFromDemographics(t *testing.T) {
 
 // Whoever knows the key can forge links, so a guessable one is none.
 func TestPortalNeedsAKey(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
 		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &orders.Portal{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
@@ -87,7 +87,7 @@ func TestPortalNeedsAKey(t *testing.T) {
 
 func TestPortalTokens(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
-	d := newDesk(t, withRegistry(t), func(o *orders.Options) { o.Portal = &orders.Portal{BaseURL: "https://p.example.com", Key: key} })
+	d := newFixture(t, withRegistry(t), func(o *orders.Options) { o.Portal = &orders.Portal{BaseURL: "https://p.example.com", Key: key} })
 	d.insure()
 	o := d.placed("walk-in")
 	link, err := d.PortalLink(t.Context(), d.team, d.user, orders.PortalRequest{Context: orders.PortalCommunications, OrderID: &o.ID})

@@ -106,7 +106,7 @@ func (m placeOptions) carries(lab *catalogue.Lab, accounts catalogue.Accounts) *
 	return nil
 }
 
-// prepare asks the world what the rules need to know, and applies them.
+// prepare reads what the rules need to know, and applies them.
 func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m placeOptions, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err

@@ -15,9 +15,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// insure gives the user of a desk demographics and an insurance record, and returns its
+// insure gives the user of a fixture demographics and an insurance record, and returns its
 // id.
-func (d *desk) insure() uuid.UUID {
+func (d *fixture) insure() uuid.UUID {
 	d.t.Helper()
 	home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
 	_, err := d.People().SetUserInfo(d.t.Context(), d.team, d.user, people.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
@@ -110,7 +110,7 @@ func TestPlaceRules(t *testing.T) {
 		{"question not asked", answered(catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, catalogue.AOEAnswer{MarkerID: 11, QuestionID: 131, Answer: "Y"}), catalogue.AOEInvalid, healthlab.Precondition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.settings.RequiredConsents = []people.ConsentType{people.TermsOfUse}
 			_, err := d.Place(t.Context(), d.team, d.asks("walk-in", agreed, tc.edit))
 			requireRule(t, err, tc.rule, tc.kind)
@@ -127,7 +127,7 @@ func agreed(r *orders.PlaceRequest) {
 }
 
 func TestMinors(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.Minors = true
 	born := func(day healthlab.Date) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) { r.PatientDetails.DOB = day }
@@ -182,7 +182,7 @@ func TestLabAccounts(t *testing.T) {
 		{"none active", []catalogue.LabAccount{suspended, pending, platform}, "", "", catalogue.NoActiveLabAccount, healthlab.Precondition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
 				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestLabAccounts(t *testing.T) {
 func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 	for _, flow := range []catalogue.DelegatedFlow{catalogue.OrderDelegated, catalogue.FullyDelegated, catalogue.ResultDelegated, catalogue.NotDelegated} {
 		t.Run(string(flow), func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
 				Labs: []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}},
 				Accounts: []catalogue.LabAccount{{ID: account("a"), Lab: "northlab", Status: catalogue.LabAccountActive, DelegatedFlow: flow,
@@ -234,7 +234,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 }
 
 func TestPlacedAsAsked(t *testing.T) {
-	d := newDesk(t, withRegistry(t))
+	d := newFixture(t, withRegistry(t))
 	insurance := d.insure()
 	member := id("member")
 	o := d.placed("asked", func(r *orders.PlaceRequest) {
@@ -264,7 +264,7 @@ func TestPlacedAsAsked(t *testing.T) {
 func TestFastingCodes(t *testing.T) {
 	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
-	d := newDesk(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
+	d := newFixture(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
 	_, err := d.Place(t.Context(), d.team, d.asks("asked", asks))
 	requireRule(t, err, catalogue.AOEMissing, healthlab.Precondition) // nothing presets FSTING
 	answered = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}
@@ -276,7 +276,7 @@ func TestFastingCodes(t *testing.T) {
 }
 
 func TestSeveralTestsBecomeOne(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) {
 		r.CollectionMethod = ptr(catalogue.AtHomePhlebotomy)
 		r.OrderSet.LabTestIDs = []catalogue.LabTestID{test("at home"), test("kit")}
@@ -296,7 +296,7 @@ func TestSeveralTestsBecomeOne(t *testing.T) {
 }
 
 func TestPlaceAsTwice(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := orders.OrderID{UUID: id("chosen")}
 	first, err := d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
 	require.NoError(t, err)
@@ -321,7 +321,7 @@ func TestKitRules(t *testing.T) {
 		{"unknown account", func(r *orders.TestkitRequest) { r.LabAccountID = ptr(account("x")) }, catalogue.LabAccountNotFound, healthlab.NotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			req := d.kit()
 			tc.edit(&req)
 			_, err := d.PlaceTestkit(t.Context(), d.team, req)
@@ -332,7 +332,7 @@ func TestKitRules(t *testing.T) {
 
 // Nobody answers the questions of a kit; what has an answer by itself goes with it.
 func TestKitAnswersWhatItCan(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	req := d.kit()
 	req.LabTestID = test("asked kit")
 	o, err := d.PlaceTestkit(t.Context(), d.team, req)
@@ -352,7 +352,7 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 
 // The account of a kit is that of its registration, too, as it is then.
 func TestRegisterWithoutTheAccount(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
 	d.later(3 * day)
@@ -384,7 +384,7 @@ func TestRegisterRules(t *testing.T) {
 		{"a kit that was cancelled", func(r *orders.RegisterRequest) { r.SampleID = "cancelled" }, orders.KitNotRegistrable, healthlab.Precondition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.settings.RequiredConsents = []people.ConsentType{people.TermsOfUse}
 			name := func(o orders.Order, sample string) {
 				_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -417,7 +417,7 @@ func TestRegisterRules(t *testing.T) {
 
 // TestRequestProblems finds every problem of a request at once, and names no value.
 func TestRequestProblems(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	long := strings.Repeat("SECRET", 200)
 	req := d.asks("walk-in", func(r *orders.PlaceRequest) {
 		r.UserID = healthlab.UserID{}
@@ -493,7 +493,7 @@ string_length patient_address.access_notes`), "\n")
 }
 
 func TestNames(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for name, ok := range map[string]bool{
 		"Ana": true, "O'Neil-Roe Jr.": true, "4th": true, "A B C": true, "x": true, strings.Repeat("a", 50): true,
 		"José": true, "Jose\u0301": true, "Nguyễn": true, "Østergård": true, "O’Brien": true, "李": true, "Мария": true, "محمد": true, "अनिता": true,

@@ -49,7 +49,7 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 
 // What the lab takes back with the sample is not to be read any more, or told.
 func TestResultsWithdrawnWithTheSample(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
 		m.On, m.Results.Results[0].Interpretation = orders.PartialResult, labresult.Abnormal
@@ -76,7 +76,7 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 // Susceptibilities of two isolates have the same codes: a correction changes those of its
 // group, and a new critical result of the other isolate is told.
 func TestCorrectionOfOneIsolate(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	susceptible := func(group, result string, flag labresult.Interpretation) labresult.Result {
 		return labresult.Result{Name: "Ampicillin", Slug: "ampicillin", LOINC: ptr("18864-9"), Group: group, Result: result, Interpretation: flag}
@@ -100,7 +100,7 @@ func TestCorrectionOfOneIsolate(t *testing.T) {
 
 // A laboratory that rejects a sample says why, for each result that is missing.
 func TestReasonsOfARejectedSample(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On = orders.PartialResult })))
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
@@ -121,7 +121,7 @@ func TestReasonsOfARejectedSample(t *testing.T) {
 
 // A team hears of every result that is critical, once, and since when there were results.
 func TestEachCriticalResultIsTold(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	began := d.now()
 	iron := labresult.Result{Name: "Iron", Slug: "iron", Result: "1", Interpretation: labresult.Normal}
@@ -148,7 +148,7 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 }
 
 // critical is what the team was told of critical results of an order.
-func (d *desk) critical(o orders.Order) (told []orders.CriticalResult) {
+func (d *fixture) critical(o orders.Order) (told []orders.CriticalResult) {
 	d.t.Helper()
 	for _, m := range d.messages(o) {
 		var notice struct {
@@ -164,7 +164,7 @@ func (d *desk) critical(o orders.Order) (told []orders.CriticalResult) {
 
 // What a lab says is missing is known by the same code as what it finds later.
 func TestMissingUntilTheRedraw(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.requisitioned("coded")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
@@ -190,7 +190,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 
 // What a lab calls nothing is put in the form of its kind.
 func TestFormOfUntypedResults(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	texts := []string{"< 5", "> OR = 3", "1.5 - 2", "-2 - 3", "7", "clotted"}
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {

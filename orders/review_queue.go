@@ -203,8 +203,8 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	return nil
 }
 
-// Operations is the desk of those who run the service, for results that teams handed to
-// them, and for those of teams that do not review: [Settings].UnmatchedResults says who
+// Operations decides the results that teams hand to those who run the service,
+// and the results of teams that do not review: [Settings].UnmatchedResults says who
 // does. No operation of the API leads here: it is the host's. A decision has the effects
 // that the team's own would have; the team hears of the review if it could read the
 // result, and of its orders in any case.
@@ -212,7 +212,7 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 // It is safe for concurrent use.
 type Operations struct{ s *Service }
 
-// Operations returns the desk.
+// Operations returns the decisions of those who run the service.
 func (s *Service) Operations() Operations { return Operations{s} }
 
 func (d Operations) store() (ReviewStore, error) {

@@ -26,7 +26,7 @@ func TestResultsThatCannotBeKept(t *testing.T) {
 		"a redraw held": func(m *orders.Message) { lost(m); nobodys(m); m.Results.MissingResults[0].Note = ptr("\x00") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newReviewDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+			d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 			d.settings.Redraws = true
 			o := d.requisitioned("walk-in")
 			require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, spoil)))
@@ -46,7 +46,7 @@ func lost(m *orders.Message) {
 
 func partial(m *orders.Message) { m.On = orders.PartialResult }
 
-func (d *desk) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+func (d *fixture) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
 	d.t.Helper()
 	o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 	require.NoError(d.t, err)
@@ -54,7 +54,7 @@ func (d *desk) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) order
 }
 
 // cancelled is an order that the lab had, and that was cancelled then.
-func (d *desk) cancelled(test string) orders.Order {
+func (d *fixture) cancelled(test string) orders.Order {
 	d.t.Helper()
 	o := d.requisitioned(test)
 	_, err := d.Cancel(d.t.Context(), d.team, o.ID)
@@ -66,7 +66,7 @@ func (d *desk) cancelled(test string) orders.Order {
 // the order by itself.
 func TestAcceptedSpecimens(t *testing.T) {
 	t.Run("an order for a user", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		d.requisitioned("walk-in") // the patient is known
 		other := d.requisitioned("walk-in")
 		of := func(m *orders.Message) { bySample(m); m.SampleID, m.Patient.FirstName = "S9", "Anna" }
@@ -81,7 +81,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 	})
 	for name, named := range map[string]func(*orders.Message){"by specimen": bySample, "by specimen and order": func(*orders.Message) {}} {
 		t.Run("in place of a cancelled order, "+name, func(t *testing.T) {
-			d := newReviewDesk(t)
+			d := newReviewFixture(t)
 			o := d.cancelled("walk-in")
 			first, final := d.report(o, named, partial), d.report(o, named)
 			got := d.accepts(d.held(first), orders.AcceptRequest{})
@@ -94,7 +94,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 			require.Len(t, d.get(o).OrderTransaction.Orders, 2)
 		})
 		t.Run("both held before either is accepted, "+name, func(t *testing.T) {
-			d := newReviewDesk(t)
+			d := newReviewFixture(t)
 			o := d.cancelled("walk-in")
 			require.NoError(t, d.Receive(t.Context(), d.report(o, named, partial)))
 			require.NoError(t, d.Receive(t.Context(), d.report(o, named)))
@@ -106,7 +106,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 		})
 	}
 	t.Run("another order's", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		mine := d.placed("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Anna" }))
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.Patient.FirstName = "Anna" }))
@@ -120,7 +120,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 		require.Equal(t, *o.SampleID, results.Metadata.SpecimenNumber)
 	})
 	t.Run("a redraw is offered", func(t *testing.T) {
-		d := newReviewDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+		d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 		d.settings.Redraws, d.settings.OrderImport = true, true
 		o := d.requisitioned("walk-in")
 		_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -137,9 +137,9 @@ func TestAcceptedSpecimens(t *testing.T) {
 // A result that is held is a person's to decide on: whatever the order can take when the lab's
 // feed brings it again, and whatever was decided meanwhile.
 func TestHeldResultsThatComeAgain(t *testing.T) {
-	for name, decide := range map[string]func(*desk, orders.UnmatchedResult){
-		"undecided": func(*desk, orders.UnmatchedResult) {},
-		"rejected": func(d *desk, r orders.UnmatchedResult) {
+	for name, decide := range map[string]func(*fixture, orders.UnmatchedResult){
+		"undecided": func(*fixture, orders.UnmatchedResult) {},
+		"rejected": func(d *fixture, r orders.UnmatchedResult) {
 			_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
 			require.NoError(t, err)
 		},
@@ -165,7 +165,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 
 // Messages of two labs may have the same id.
 func TestHeldResultsOfTwoLabs(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", fated("never_again"))
 	for n, lab := range []string{"southlab", "eastlab", "eastlab"} {
 		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID, m.Lab = "1", lab })))
@@ -177,7 +177,7 @@ func TestHeldResultsOfTwoLabs(t *testing.T) {
 
 // An order that has taken a message in does not get it a second time from a person.
 func TestAcceptWhatTheOrderHas(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	m := d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" })
 	r := d.held(m)
@@ -195,7 +195,7 @@ func TestAcceptWhatTheOrderHas(t *testing.T) {
 func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 	for name, edit := range map[string]func(*orders.Message){"final": func(*orders.Message) {}, "with a redraw": lost} {
 		t.Run(name, func(t *testing.T) {
-			d := newReviewDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+			d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 			d.settings.Redraws = true
 			has := d.requisitioned("walk-in", fated("never_again"))
 			o := d.placed("walk-in", fated("never_again")) // the lab has not called it anything yet
@@ -214,7 +214,7 @@ func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 
 // A team is told when a critical result was fetched, not when it was accepted.
 func TestAcceptedCriticalResult(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", fated("never_again"))
 	r := d.held(d.report(o, bySample, func(m *orders.Message) {
 		m.SampleID, m.Results.Results[0].Interpretation = "", labresult.Critical
@@ -230,7 +230,7 @@ func TestAcceptedCriticalResult(t *testing.T) {
 
 // A partial result that is accepted for a completed order corrects its report.
 func TestAcceptedLatePartial(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o)))
 	got := d.accepts(d.held(d.report(o, partial)), orders.AcceptRequest{})
@@ -241,7 +241,7 @@ func TestAcceptedLatePartial(t *testing.T) {
 }
 
 // seen is an order as each of its messages shows it, oldest first.
-func (d *desk) seen(o orders.Order) []orders.Order {
+func (d *fixture) seen(o orders.Order) []orders.Order {
 	d.t.Helper()
 	var out []orders.Order
 	for _, m := range d.messages(o) {
@@ -259,7 +259,7 @@ func (d *desk) seen(o orders.Order) []orders.Order {
 func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 	account := catalogue.LabAccount{ID: account("east"), Lab: "eastlab", Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
 		ProviderAccountID: "P-3", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	d.more = []catalogue.LabAccount{account}
 	d.again()
 	o := d.requisitioned("walk-in")
@@ -284,7 +284,7 @@ func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 
 // No lab is told of an order that was made for a partial result, whatever happens to it.
 func TestAcceptedPartialsOfKits(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("kit")
 	_, err := d.Cancel(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 
 // A held result says what the order will.
 func TestHeldResultsAreWhole(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, func(m *orders.Message) {
 		m.SampleID, m.Lab = "", ""
@@ -318,7 +318,7 @@ func TestHeldResultsAreWhole(t *testing.T) {
 
 // A lab that does not say who it is is the order's that it names.
 func TestHeldResultsOfALab(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, func(m *orders.Message) {
 		m.Lab, m.Patient.FirstName, m.Results.Results[0].ProviderID = "", "Anna", ptr("code-glucose")

@@ -24,7 +24,7 @@ func levels(text string) []orders.LowLevel {
 }
 
 func TestKitBoundToItsPatient(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("kit")
 	require.Equal(t, levels("ordered"), history(o))
 	require.Nil(t, o.SampleID)
@@ -54,7 +54,7 @@ func TestKitBoundToItsPatient(t *testing.T) {
 }
 
 func TestRegistrableKit(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
 	require.Equal(t, levels("ordered awaiting_registration"), history(o))
@@ -93,7 +93,7 @@ func TestRegistrableKit(t *testing.T) {
 }
 
 func TestRegisteredOnItsWay(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
 	d.later(day)
@@ -148,7 +148,7 @@ func TestStories(t *testing.T) {
 		{"on site", "partial", "ordered requisition_created draw_completed partial_results completed", ""},
 	} {
 		t.Run(tc.test+" "+tc.fate, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.settings.OnSiteCollection = true
 			o := d.placed(tc.test, fated(tc.fate))
 			for range 30 {
@@ -167,7 +167,7 @@ func TestStories(t *testing.T) {
 }
 
 func TestPartialResults(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.PartialWebhooks = true
 	o := d.placed("walk-in", fated("partial"))
 	kit := d.placed("kit", fated("partial"))
@@ -188,7 +188,7 @@ func TestPartialResults(t *testing.T) {
 }
 
 func TestCriticalResultIsToldOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("walk-in", fated("critical,repeats"))
 	d.later(3 * day)
 	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.told(o))
@@ -196,7 +196,7 @@ func TestCriticalResultIsToldOnce(t *testing.T) {
 }
 
 func TestMissingResults(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("walk-in", fated("missing"))
 	d.later(3 * day)
 	require.True(t, *d.get(o).HasMissingResults)
@@ -207,7 +207,7 @@ func TestMissingResults(t *testing.T) {
 }
 
 func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("walk-in", fated("down,silent"))
 	d.later(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel(), "the lab is away")
@@ -220,7 +220,7 @@ func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 }
 
 func TestReportBeforeTheAnswer(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.Retry = func(int) time.Duration { return 365 * day } })
+	d := newFixture(t, func(o *orders.Options) { o.Retry = func(int) time.Duration { return 365 * day } })
 	o := d.placed("kit", fated("silent"))
 	d.later(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
@@ -233,7 +233,7 @@ func TestReportBeforeTheAnswer(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, tc := range []struct {
 		name, fate string
 		wait       time.Duration
@@ -278,7 +278,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestScheduledOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	in := func(days int) *healthlab.Date { return ptr(healthlab.DateOf(d.now()).AddDays(days)) }
 	schedule := func(day *healthlab.Date) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) { r.ActivateBy = day }
@@ -329,7 +329,7 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 
 // The day to which an order is moved holds, also where the lab is being asked for the day before.
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
 	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
@@ -349,7 +349,7 @@ func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 }
 
 func TestDrawCompleted(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.OnSiteCollection = true
 	o, walkIn := d.placed("on site", fated("never_again")), d.placed("walk-in", fated("never_again"))
 	_, err := d.DrawCompleted(t.Context(), d.team, o.ID)
@@ -363,7 +363,7 @@ func TestDrawCompleted(t *testing.T) {
 }
 
 func TestListAndTransaction(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var want []orders.OrderID
 	for range 3 {
 		want = append([]orders.OrderID{d.placed("walk-in").ID}, want...)
@@ -439,7 +439,7 @@ func TestSimulate(t *testing.T) {
 		{"on site", "collecting_sample.on_site_collection.draw_completed", "ordered requisition_created draw_completed"},
 	} {
 		t.Run(tc.test+" "+tc.final, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.settings = orders.Settings{OnSiteCollection: true, PartialWebhooks: true}
 			o := d.placed(tc.test)
 			got, err := d.Simulate(t.Context(), d.team, o.ID, orders.Status(tc.final), orders.SimulationFlags{})
@@ -453,7 +453,7 @@ func TestSimulate(t *testing.T) {
 
 // A result that is to be critical is not the one that is lost, though there is no other.
 func TestSimulateTheOnlyResult(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("coded")
 	lost := true
 	o, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Critical, HasMissingResults: &lost})
@@ -472,7 +472,7 @@ func TestSimulateTheOnlyResult(t *testing.T) {
 func TestSimulationWaitsForThePatient(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
 		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {
-		d := newDesk(t)
+		d := newFixture(t)
 		o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 		require.NoError(t, err)
 		final := orders.StatusOf(catalogue.Testkit, low)
@@ -490,7 +490,7 @@ func TestSimulationWaitsForThePatient(t *testing.T) {
 }
 
 func TestSimulateRules(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	o := d.placed("walk-in")
 	_, err := d.Simulate(t.Context(), d.team, o.ID, "received.testkit.ordered", orders.SimulationFlags{})
 	requireRule(t, err, orders.StatusOfOtherMethod, healthlab.Precondition)
@@ -525,7 +525,7 @@ func TestSimulateRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, kit.LowLevel())
 
-	production := newDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
+	production := newFixture(t, func(o *orders.Options) { o.Environment = healthlab.Production })
 	_, err = production.Simulate(t.Context(), production.team, production.placed("walk-in").ID, "", orders.SimulationFlags{})
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

@@ -22,7 +22,7 @@ func ownTest() catalogue.LabTestRequest {
 
 func TestLabTestsThatWaitForApproval(t *testing.T) {
 	tests := memory.New(nil).LabTests()
-	d := newDesk(t, func(o *orders.Options) { o.LabTests, o.HoldLabTests = tests, true })
+	d := newFixture(t, func(o *orders.Options) { o.LabTests, o.HoldLabTests = tests, true })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	require.Equal(t, catalogue.LabTestPendingApproval, made.Status)
@@ -53,7 +53,7 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 
 // A test has a price where everything in it has one. A sum of some of it is none.
 func TestPriceOfOnesOwn(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
 	for _, row := range []struct {
 		markers []int
 		price   string
@@ -93,7 +93,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 }
 
 func TestLabTestWithoutAStore(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	_, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
@@ -101,7 +101,7 @@ func TestLabTestWithoutAStore(t *testing.T) {
 // A test whose markers have left the catalogue cannot be ordered.
 func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 	tests := memory.New(nil).LabTests()
-	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
+	d := newFixture(t, func(o *orders.Options) { o.LabTests = tests })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	_, err = tests.UpdateLabTest(t.Context(), d.team, made.ID, func(t *catalogue.TeamTest) error {
@@ -126,8 +126,8 @@ func (b *askedBook) Instructions(context.Context, catalogue.LabTest) ([]catalogu
 	return nil, nil
 }
 
-// selections gives the desk's team that many selections of markers.
-func (d *desk) selections(tests catalogue.LabTestStore, n int) {
+// selections gives the fixture's team that many selections of markers.
+func (d *fixture) selections(tests catalogue.LabTestStore, n int) {
 	d.t.Helper()
 	for i := range n {
 		made := catalogue.TeamTest{ID: catalogue.LabTestID{UUID: id(fmt.Sprintf("selection %d", i))}, Team: d.team, Slug: fmt.Sprintf("s%d", i), Name: "Selection",
@@ -141,7 +141,7 @@ func (d *desk) selections(tests catalogue.LabTestStore, n int) {
 func TestPageOfManySelections(t *testing.T) {
 	const many, limit = 230, 50
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
-	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
+	d := newFixture(t, func(o *orders.Options) { o.LabTests = tests })
 	d.selections(tests, many)
 	s, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), cat, d.lab, d.opts)
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestPageOfManySelections(t *testing.T) {
 
 // Pages go on behind a test that is not among those asked for any more.
 func TestPagesOfLabTestsThatChange(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
 	var want []catalogue.LabTestID
 	for range 3 {
 		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
@@ -196,7 +196,7 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 
 // Markers on their own are taken as the kind of sample that their lab takes that way.
 func TestSampleOfSelectedMarkers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, d.opts)
@@ -215,7 +215,7 @@ func BenchmarkPageOfSelections(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			tests := memory.New(nil).LabTests()
-			d := newDesk(b, func(o *orders.Options) { o.LabTests = tests })
+			d := newFixture(b, func(o *orders.Options) { o.LabTests = tests })
 			d.selections(tests, n)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -22,15 +22,15 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// newReviewDesk is a desk whose team reviews results.
-func newReviewDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
-	d := newDesk(t, edit...)
+// newReviewFixture is a fixture whose team reviews results.
+func newReviewFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
+	d := newFixture(t, edit...)
 	d.settings.UnmatchedResults, d.settings.UnmatchedTestRuns = true, true
 	return d
 }
 
 // report is a final result that an order's lab sends of its patient, as edited.
-func (d *desk) report(o orders.Order, edit ...func(*orders.Message)) orders.Message {
+func (d *fixture) report(o orders.Order, edit ...func(*orders.Message)) orders.Message {
 	m := orders.Message{
 		ID: uuid.NewString(), Team: d.team, Order: o.ID, On: orders.FinalResult, At: d.now(), Lab: o.LabTest.Lab.Slug,
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1", Type: labresult.Numeric,
@@ -51,7 +51,7 @@ func (d *desk) report(o orders.Order, edit ...func(*orders.Message)) orders.Mess
 func bySample(m *orders.Message) { m.Order = orders.OrderID{} }
 
 // requisitioned is an order that the lab has.
-func (d *desk) requisitioned(test string, edit ...func(*orders.PlaceRequest)) orders.Order {
+func (d *fixture) requisitioned(test string, edit ...func(*orders.PlaceRequest)) orders.Order {
 	d.t.Helper()
 	o := d.placed(test, edit...)
 	d.work()
@@ -61,7 +61,7 @@ func (d *desk) requisitioned(test string, edit ...func(*orders.PlaceRequest)) or
 }
 
 // waiting returns the results that wait for the team.
-func (d *desk) waiting() []orders.UnmatchedResult {
+func (d *fixture) waiting() []orders.UnmatchedResult {
 	d.t.Helper()
 	page, err := d.Reviews().List(d.t.Context(), orders.ResultQuery{Team: d.team})
 	require.NoError(d.t, err)
@@ -70,7 +70,7 @@ func (d *desk) waiting() []orders.UnmatchedResult {
 }
 
 // held hands in a message, which must wait for the team then.
-func (d *desk) held(m orders.Message) orders.UnmatchedResult {
+func (d *fixture) held(m orders.Message) orders.UnmatchedResult {
 	d.t.Helper()
 	require.NoError(d.t, d.Receive(d.t.Context(), m))
 	all := d.waiting()
@@ -94,7 +94,7 @@ func TestResultsAreJudged(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
-		before func(*desk, orders.Order)
+		before func(*fixture, orders.Order)
 		edit   []func(*orders.Message)
 		want   orders.MatchDecision // empty: it goes to the order
 	}{
@@ -102,7 +102,7 @@ func TestResultsAreJudged(t *testing.T) {
 		{"echoed without a patient", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient = nil }}, ""},
 		{"echoed alone", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient, m.SampleID = nil, "" }}, orders.MatchSampleMismatch},
 		{"echoed with its patient", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
-		{"twins, and one is echoed without a specimen", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
+		{"twins, and one is echoed without a specimen", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
 			[]func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
 		{"specimen and patient", nil, []func(*orders.Message){bySample}, ""},
 		{"name in another case", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
@@ -118,9 +118,9 @@ func TestResultsAreJudged(t *testing.T) {
 		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = people.Male })}, orders.MatchSampleMismatch},
 		{"another specimen", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "other" }}, orders.MatchSampleMismatch},
 		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
-		{"twins", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
-		{"twins, and order and specimen are named", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
-		{"patientMatches", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
+		{"twins", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
+		{"twins, and order and specimen are named", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
+		{"patientMatches", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
 			[]func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
 		{"patient alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchPatient},
 		{"nobody", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "x" }, person(func(p *orders.ReportedPatient) { p.LastName = "Moe" })}, orders.MatchNone},
@@ -128,14 +128,14 @@ func TestResultsAreJudged(t *testing.T) {
 		{"another lab, by patient", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Lab, m.SampleID = "eastlab", "" }}, orders.MatchWrongLab},
 		{"another account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-2" }}, orders.MatchWrongLab},
 		{"the account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-1" }}, ""},
-		{"completed", func(d *desk, o orders.Order) { require.NoError(d.t, d.Receive(d.t.Context(), d.report(o))) }, nil, orders.MatchCompleted},
-		{"cancelled", func(d *desk, o orders.Order) {
+		{"completed", func(d *fixture, o orders.Order) { require.NoError(d.t, d.Receive(d.t.Context(), d.report(o))) }, nil, orders.MatchCompleted},
+		{"cancelled", func(d *fixture, o orders.Order) {
 			_, err := d.Cancel(d.t.Context(), d.team, o.ID)
 			require.NoError(d.t, err)
 		}, nil, orders.MatchCancelled},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newReviewDesk(t)
+			d := newReviewFixture(t)
 			o := d.requisitioned("walk-in")
 			if tc.before != nil {
 				tc.before(d, o)
@@ -157,14 +157,14 @@ func TestResultsAreJudged(t *testing.T) {
 		})
 	}
 	t.Run("wrong collection", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("at home")
 		require.Equal(t, orders.MatchWrongCollection, d.held(d.report(o)).DecisionCode)
 	})
 }
 
 func TestAcceptUnmatched(t *testing.T) {
-	accept := func(d *desk, r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+	accept := func(d *fixture, r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
 		o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 		require.NoError(d.t, err)
 		got, err := d.Reviews().Get(d.t.Context(), d.team, r.ID)
@@ -181,7 +181,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		return o
 	}
 	t.Run("into the chosen order", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
 		require.Len(t, r.CandidateGroups, 1)
@@ -191,7 +191,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.Equal(t, orders.Completed, got.LowLevel())
 	})
 	t.Run("into a completed order", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		require.NoError(t, d.Receive(t.Context(), d.report(o)))
 		got := accept(d, d.held(d.report(o)), orders.AcceptRequest{})
@@ -199,7 +199,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.Equal(t, orders.Corrected, got.LowLevel())
 	})
 	t.Run("in place of a cancelled order", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		_, err := d.Cancel(t.Context(), d.team, o.ID)
 		require.NoError(t, err)
@@ -214,14 +214,14 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.Equal(t, orders.Completed, d.get(got).LowLevel(), "no lab is told of it")
 	})
 	t.Run("at the lab that has it", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		r := d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "southlab", ptr("code-lipids") }))
 		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
 		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid) // the team has no account there
 	})
 	t.Run("for a user without an order", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		other := healthlab.UserID{UUID: id("patient")}
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }))
@@ -240,7 +240,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.NotEqual(t, o.OrderTransaction.ID, got.OrderTransaction.ID)
 	})
 	t.Run("refused", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
 		other, nobody, none := healthlab.UserID{UUID: id("patient")}, healthlab.UserID{UUID: id("nobody")}, orders.OrderID{UUID: id("none")}
@@ -265,7 +265,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
 	})
 	t.Run("by many at once", func(t *testing.T) {
-		d := newReviewDesk(t)
+		d := newReviewFixture(t)
 		var mine []orders.Order
 		for range 4 {
 			mine = append(mine, d.requisitioned("walk-in"))
@@ -287,7 +287,7 @@ func TestAcceptUnmatched(t *testing.T) {
 }
 
 func TestResolveUnmatched(t *testing.T) {
-	d := newReviewDesk(t)
+	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
 	_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
@@ -324,7 +324,7 @@ func TestResolveUnmatched(t *testing.T) {
 	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
 }
 
-// truth is a person of the adversarial world: who they are, and which orders are theirs.
+// truth is a person of the random population: who they are, and which orders are theirs.
 type truth struct {
 	user   healthlab.UserID
 	input  people.PatientDetailsInput
@@ -334,14 +334,14 @@ type truth struct {
 // adversary makes result messages that are wrong in every way that labs are: the same
 // name, swapped birth dates, leading zeros, specimen ids of others.
 type adversary struct {
-	*desk
+	*fixture
 	r      *rand.Rand
 	people []*truth
 	owner  map[orders.OrderID]healthlab.UserID
 }
 
 func newAdversary(t testing.TB, seed uint64) *adversary {
-	a := &adversary{desk: newReviewDesk(t), r: rand.New(rand.NewPCG(seed, 7)), owner: map[orders.OrderID]healthlab.UserID{}}
+	a := &adversary{fixture: newReviewFixture(t), r: rand.New(rand.NewPCG(seed, 7)), owner: map[orders.OrderID]healthlab.UserID{}}
 	firsts, lasts := []string{"Ana", "Anna"}, []string{"Roe", "Lee"}
 	for i := range 12 {
 		p := &truth{user: healthlab.UserID{UUID: id(fmt.Sprint("person ", i))}, input: patient()}
@@ -433,10 +433,10 @@ func (a *adversary) consistent(m orders.Message, truly healthlab.UserID) bool {
 
 // Of many result messages that are wrong in some way, not one goes to another person.
 func TestNoResultGoesToTheWrongPerson(t *testing.T) {
-	const each = 50 // a small world each time, so that many orders are still open
+	const each = 50 // a small population each time, so that many orders are still open
 	attached, heldBack := 0, 0
-	for world := range prove.Count(5_000, 100_000) / each {
-		a := newAdversary(t, uint64(world))
+	for round := range prove.Count(5_000, 100_000) / each {
+		a := newAdversary(t, uint64(round))
 		for n := range each {
 			m, truly := a.message(n)
 			if a.consistent(m, truly) {
@@ -452,7 +452,7 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 			}
 			attached++
 			for _, r := range o.Results.Results {
-				require.Equal(t, owner.String(), *r.Notes, "world %d: an order has another person's result", world)
+				require.Equal(t, owner.String(), *r.Notes, "round %d: an order has another person's result", round)
 			}
 		}
 		page, err := a.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: a.team})
@@ -466,8 +466,8 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 
 // A test run ends as its case says, whichever it is, and the result waits.
 func TestMatchTestRuns(t *testing.T) {
-	d := newReviewDesk(t)
-	of := func(d *desk) *matchtest.Service {
+	d := newReviewFixture(t)
+	of := func(d *fixture) *matchtest.Service {
 		s, err := matchtest.New(d.Service, d.store.MatchTestRuns(), &matchtest.Options{
 			User: func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
 				return healthlab.UserID{UUID: id(name)}, nil
@@ -549,7 +549,7 @@ func TestMatchTestRuns(t *testing.T) {
 	d.settings.UnmatchedTestRuns = false
 	_, err = tests.Cases(t.Context(), d.team)
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
-	p := newReviewDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
+	p := newReviewFixture(t, func(o *orders.Options) { o.Environment = healthlab.Production })
 	_, err = of(p).Cases(t.Context(), p.team)
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

@@ -25,12 +25,12 @@ const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
 var visitsOn = orders.Settings{PSCScheduling: true, PreRequisitionBooking: true, PatientManagedPSC: true,
 	CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
 
-// newVisits is a desk that makes appointments.
-func newVisits(t testing.TB, edit ...func(*orders.Options)) *desk {
+// newVisits is a fixture that makes appointments.
+func newVisits(t testing.TB, edit ...func(*orders.Options)) *fixture {
 	t.Helper()
 	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
 	require.NoError(t, err)
-	d := newDesk(t, append([]func(*orders.Options){withPlaces(t), func(o *orders.Options) {
+	d := newFixture(t, append([]func(*orders.Options){withPlaces(t), func(o *orders.Options) {
 		o.BookingKeys = seal
 		o.Providers = []appointment.Provider{{Slug: "northlab", Type: center}, {Slug: "eastlab", Type: center, PatientManaged: true}}
 		o.Retry = func(int) time.Duration { return time.Minute }
@@ -45,14 +45,14 @@ func homeAddress() appointment.AddressInput {
 }
 
 // keys returns the booking keys of free slots, by the time of day at the place.
-func (d *desk) homeKeys() []string {
+func (d *fixture) homeKeys() []string {
 	d.t.Helper()
 	slots, err := d.Appointments().HomeSlots(d.t.Context(), d.team, nil, homeAddress())
 	require.NoError(d.t, err)
 	return keysOf(slots)
 }
 
-func (d *desk) centerKeys(sites ...string) []string {
+func (d *fixture) centerKeys(sites ...string) []string {
 	d.t.Helper()
 	slots, err := d.Appointments().CenterSlots(d.t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
 	require.NoError(d.t, err)
@@ -72,14 +72,14 @@ func keysOf(a appointment.AvailabilitySlots) []string {
 }
 
 // tomorrow is the key of a slot more than a day away.
-func (d *desk) tomorrow(t appointment.Type) string {
+func (d *fixture) tomorrow(t appointment.Type) string {
 	if t == home {
 		return d.homeKeys()[8]
 	}
 	return d.centerKeys("THERE")[60]
 }
 
-func (d *desk) books(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
+func (d *fixture) books(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
 	var req orders.BookRequest
 	for _, e := range edit {
 		e(&req)
@@ -94,14 +94,14 @@ func noted(notes string) func(*orders.BookRequest) {
 	return func(r *orders.BookRequest) { r.AppointmentNotes = ptr("sandbox:" + notes) }
 }
 
-func (d *desk) booked(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) orders.Appointment {
+func (d *fixture) booked(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) orders.Appointment {
 	d.t.Helper()
 	a, err := d.books(o, t, edit...)
 	require.NoError(d.t, err)
 	return a
 }
 
-func (d *desk) visit(o orders.Order, t appointment.Type) orders.Appointment {
+func (d *fixture) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	d.t.Helper()
 	a, err := d.Bookings().Get(d.t.Context(), d.team, o.ID, t)
 	require.NoError(d.t, err)
@@ -134,7 +134,7 @@ func life(a orders.Appointment) string {
 func steps(o orders.Order) string { return toText(history(o)) }
 
 // heard returns what the team was told of an appointment.
-func (d *desk) heard(a orders.Appointment) string {
+func (d *fixture) heard(a orders.Appointment) string {
 	d.t.Helper()
 	told := d.messages(orders.Order{ID: orders.OrderID{UUID: a.ID}})
 	var out []string
@@ -637,7 +637,7 @@ func TestBookingRefused(t *testing.T) {
 	requireRule(t, err, orders.OrderNotBookable, no)
 	_, err = d.Bookings().Book(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.SchedulingNotEnabled, healthlab.Unavailable)
-	plain := newDesk(t)
+	plain := newFixture(t)
 	_, err = plain.Bookings().Book(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.AppointmentsNotOffered, healthlab.Unimplemented)
 }

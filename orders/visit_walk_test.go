@@ -164,7 +164,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 
 // checkVisits follows the histories of an order's appointments through their table, and
 // compares them with what the team was told.
-func (d *desk) checkVisits(t require.TestingT, o orders.Order) {
+func (d *fixture) checkVisits(t require.TestingT, o orders.Order) {
 	r, err := d.store.Orders().Get(d.t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	active, held := 0, 0
@@ -338,7 +338,7 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 }
 
 // partly is a first report about an order.
-func (d *desk) partly(o orders.Order) orders.Message {
+func (d *fixture) partly(o orders.Order) orders.Message {
 	return orders.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
 		Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: patient().DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
@@ -348,17 +348,17 @@ func (d *desk) partly(o orders.Order) orders.Message {
 func TestNoEndedAppointmentIsTold(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		ends func(*desk, orders.Order) error
+		ends func(*fixture, orders.Order) error
 		told []string
 	}{
-		{"cancelled by the team", func(d *desk, o orders.Order) error {
+		{"cancelled by the team", func(d *fixture, o orders.Order) error {
 			_, err := d.Cancel(t.Context(), d.team, o.ID)
 			return err
 		}, []string{"", "", "same", "same", ""}},
-		{"drawn, says the lab", func(d *desk, o orders.Order) error {
+		{"drawn, says the lab", func(d *fixture, o orders.Order) error {
 			return d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()})
 		}, []string{"", "", "same", "same", ""}},
-		{"results are there, and the visit is not over", func(d *desk, o orders.Order) error {
+		{"results are there, and the visit is not over", func(d *fixture, o orders.Order) error {
 			return d.Receive(t.Context(), d.partly(o))
 		}, []string{"", "", "same", "same", "same"}},
 	} {

@@ -30,7 +30,7 @@ func TestRandomWalks(t *testing.T) {
 
 func randomWalk(t *testing.T) func(*rapid.T) {
 	return func(rt *rapid.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.settings = orders.Settings{OnSiteCollection: true, PartialWebhooks: rapid.Bool().Draw(rt, "partial webhooks")}
 		var all []orders.Order
 		var messages []orders.Message
@@ -120,7 +120,7 @@ func stories() []string {
 
 // checkWalk follows an order's history through the table, and compares it with what the
 // team was told.
-func (d *desk) checkWalk(t require.TestingT, o orders.Order) {
+func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 	facts := orders.Facts{Registrable: o.ShippingDetails != nil, Initial: o.Origin == orders.OriginInitial}
 	require.Equal(t, orders.Ordered, o.Events[0].Status.LowLevel())
 	for i := 1; i < len(o.Events); i++ {
@@ -150,7 +150,7 @@ func (d *desk) checkWalk(t require.TestingT, o orders.Order) {
 // TestTwoProcesses runs the background work of two services on one store and one lab
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	const customers, each = 4, 10

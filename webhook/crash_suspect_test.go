@@ -47,7 +47,7 @@ func TestPoisonTakesNobodyAlong(t *testing.T) {
 	for _, limit := range []int{2, 3, 5} {
 		t.Run(fmt.Sprintf("crash limit %d", limit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newFixture(t)
 				h.create(t)
 				h.opts.CrashLimit, h.opts.Drain = limit, time.Millisecond
 				poison := h.write(t, "labtest.order.updated", "poison")
@@ -94,7 +94,7 @@ func TestPoisonTakesNobodyAlong(t *testing.T) {
 
 func TestWrittenWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		h.opts.Idle, h.opts.Busy = time.Hour, time.Hour
 		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)

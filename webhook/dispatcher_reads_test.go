@@ -33,7 +33,7 @@ func (c *countedReads) Get(ctx context.Context, team healthlab.TeamID, id webhoo
 func TestAnEndpointIsReadOnceForAll(t *testing.T) {
 	for _, failing := range []int64{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.create(t)
 			for i := range 50 {
 				h.write(t, "labtest.order.updated", fmt.Sprint(i))
@@ -69,7 +69,7 @@ func TestWhatIsRoutedIsNotLookedFor(t *testing.T) {
 		{900 * time.Millisecond, 2500 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.create(t)
 			stop := h.runOn(t, blindStore{h.store.Deliveries(), c.look})
 			time.Sleep(c.at)

@@ -17,7 +17,7 @@ import (
 )
 
 // numbered writes an event with a key whose data says which version of it this is.
-func (h *house) numbered(t testing.TB, eventType, key string, version int) uuid.UUID {
+func (h *fixture) numbered(t testing.TB, eventType, key string, version int) uuid.UUID {
 	t.Helper()
 	e := healthlab.Event{
 		ID: uuid.Must(uuid.NewV7()), Type: eventType, Team: team, User: user, Key: key, At: time.Now(),
@@ -41,7 +41,7 @@ func version(t testing.TB, n webhook.Notification) (key string, number int) {
 }
 
 // sentOf returns the versions of a key that were sent, each with when.
-func (h *house) sentOf(t testing.TB, key string) (versions []int, when []time.Time) {
+func (h *fixture) sentOf(t testing.TB, key string) (versions []int, when []time.Time) {
 	t.Helper()
 	for _, r := range h.to.all() {
 		if k, v := version(t, r.Notification); k == key {
@@ -77,7 +77,7 @@ func TestRetryAfterMovesTheNextAttempt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newFixture(t)
 				h.create(t)
 				h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
 					if nth > 1 {
@@ -111,9 +111,9 @@ func TestRetryAfterMovesTheNextAttempt(t *testing.T) {
 	}
 }
 
-// poisoned is a house whose receiver does not take the second version of one key.
-func poisoned(t *testing.T) (h *house, ill *bool) {
-	h, ill = newHouse(t), new(bool)
+// poisoned is a fixture whose receiver does not take the second version of one key.
+func poisoned(t *testing.T) (h *fixture, ill *bool) {
+	h, ill = newFixture(t), new(bool)
 	*ill = true
 	h.to.answer = func(n webhook.Notification, _ int) webhook.Result {
 		if k, v := version(t, n); *ill && k == "bad" && v == 2 {
@@ -196,7 +196,7 @@ func TestMaxBlockAndRecover(t *testing.T) {
 func TestDisablesByTheStoresClock(t *testing.T) {
 	for _, wrong := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			e := h.create(t)
 			_, err := h.store.Endpoints().Update(t.Context(), team, e.ID, func(e *webhook.Endpoint) ([]healthlab.Event, error) {
 				e.Health.ArmedAt = time.Now().Add(-119*time.Hour - 30*time.Minute)

@@ -36,12 +36,12 @@ func (s *slowStore) Release(ctx context.Context, back []webhook.Released) error 
 }
 
 // runOn runs a dispatcher on another store until the returned function ends it.
-func (h *house) runOn(t testing.TB, store webhook.Deliveries) (stop func()) {
+func (h *fixture) runOn(t testing.TB, store webhook.Deliveries) (stop func()) {
 	t.Helper()
 	return h.runWith(t, store, h.store.Endpoints())
 }
 
-func (h *house) runWith(t testing.TB, store webhook.Deliveries, endpoints webhook.Endpoints) (stop func()) {
+func (h *fixture) runWith(t testing.TB, store webhook.Deliveries, endpoints webhook.Endpoints) (stop func()) {
 	t.Helper()
 	d, err := webhook.NewDispatcher(h.types, store, endpoints, h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func (h *house) runWith(t testing.TB, store webhook.Deliveries, endpoints webhoo
 
 func TestSlotsDoNotWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		const backlog, slots, trip = 4000, 16, 50 * time.Millisecond
 		for i := range backlog {
@@ -90,7 +90,7 @@ func TestSlotsDoNotWaitForTheStore(t *testing.T) {
 // but not so slow that the leases end meanwhile, after which a message is rightly sent again.
 func TestSendersStopBehindASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		for i := range 500 {
 			h.write(t, "labtest.order.updated", fmt.Sprint(i))
@@ -109,7 +109,7 @@ func TestSendersStopBehindASlowStore(t *testing.T) {
 // the end.
 func TestWhatIsHeldIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		for i := range 400 {
 			h.write(t, "labtest.order.updated", fmt.Sprint(i))

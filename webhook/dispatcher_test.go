@@ -29,8 +29,8 @@ var types = []healthlab.EventType{
 	{Name: "labtest.result.critical", Mode: healthlab.Independent, Data: struct{}{}},
 }
 
-// house is everything that delivering needs, on a memory store.
-type house struct {
+// fixture is everything that delivering needs, on a memory store.
+type fixture struct {
 	store   *memory.Store
 	types   *webhook.Catalogue
 	sealer  *healthlab.AESSealer
@@ -42,9 +42,9 @@ type house struct {
 	logs    bytes.Buffer
 }
 
-func newHouse(t testing.TB) *house {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	h := &house{to: &receiver{}, written: func() {}}
+	h := &fixture{to: &receiver{}, written: func() {}}
 	h.store = memory.New(nil)
 	h.store.OnWritten(func() { h.written() })
 	var err error
@@ -62,14 +62,14 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
-func (h *house) create(t testing.TB) webhook.Endpoint {
+func (h *fixture) create(t testing.TB) webhook.Endpoint {
 	t.Helper()
 	e, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com/in?q=planted-query"})
 	require.NoError(t, err)
 	return e
 }
 
-func (h *house) write(t testing.TB, eventType, key string) uuid.UUID {
+func (h *fixture) write(t testing.TB, eventType, key string) uuid.UUID {
 	t.Helper()
 	e := healthlab.Event{
 		ID: uuid.Must(uuid.NewV7()), Type: eventType, Team: team, User: user, Key: key, At: time.Now(),
@@ -80,7 +80,7 @@ func (h *house) write(t testing.TB, eventType, key string) uuid.UUID {
 }
 
 // run runs a dispatcher until the test or the returned function ends it.
-func (h *house) run(t testing.TB) (stop func()) {
+func (h *fixture) run(t testing.TB) (stop func()) {
 	t.Helper()
 	d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func always(c webhook.Class, status int) func(webhook.Notification, int) webhook
 
 func TestScheduleEqualsTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		h.to.answer = always(webhook.ClassRefused, 500)
 		began := time.Now()
@@ -156,7 +156,7 @@ func TestScheduleEqualsTheTable(t *testing.T) {
 
 func TestBodyAndIDStayTimestampChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
 			if nth < 3 {
@@ -188,7 +188,7 @@ func TestBodyAndIDStayTimestampChanges(t *testing.T) {
 
 func TestGoneDisablesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e, other := h.create(t), h.create(t)
 		_, err := h.service.Patch(t.Context(), team, other.ID, webhook.Patch{FilterTypes: &[]string{"endpoint.disabled"}})
 		require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestGoneDisablesAtOnce(t *testing.T) {
 
 func TestExhaustedTellsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		other, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{
 			URL: "https://other.example.com", FilterTypes: []string{"message.attempt.exhausted"},
@@ -257,7 +257,7 @@ func TestExhaustedTellsTheOthers(t *testing.T) {
 
 func TestEndpointThatIsDownIsPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		h.opts.Busy = time.Second
 		up := time.Now().Add(6 * time.Hour)
@@ -303,7 +303,7 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 
 func TestFiveDaysOfFailureDisable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		h.opts.Busy, h.opts.Idle = time.Second, 10*time.Second
 		h.to.answer = always(webhook.ClassRefused, 500)
@@ -323,7 +323,7 @@ func TestFiveDaysOfFailureDisable(t *testing.T) {
 
 func TestPoisonAndPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		h.to.answer = func(n webhook.Notification, _ int) webhook.Result {
 			if bytes.Contains(n.Body, []byte("labtest.order.updated")) {
@@ -372,7 +372,7 @@ func TestPoisonAndPanic(t *testing.T) {
 
 func TestDrainLetsRequestsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		h.to.answer = func(webhook.Notification, int) webhook.Result {
 			time.Sleep(10 * time.Second)
@@ -392,7 +392,7 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 
 func TestStopWithManyRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		for range 4 {
 			h.create(t)
 		}
@@ -430,7 +430,7 @@ func (lostKey) Open(context.Context, healthlab.Sealed, []byte) ([]byte, error) {
 
 func TestNeverUnsigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		h.write(t, "daily.data.sleep.created", "k")
 		alarms := 0
@@ -454,7 +454,7 @@ func TestNeverUnsigned(t *testing.T) {
 // is as it was.
 func TestProxyThatFailsIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
 			if nth <= 3 {
@@ -477,7 +477,7 @@ func TestProxyThatFailsIsNoAttempt(t *testing.T) {
 }
 
 func TestNewDispatcherRefuses(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	_, err := webhook.NewDispatcher(nil, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	_, err = webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &webhook.Options{Lease: 20 * time.Second})

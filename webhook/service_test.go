@@ -30,7 +30,7 @@ func paths(t *testing.T, err error) []string {
 }
 
 func TestCreateSaysAllThatIsWrong(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	zero := 0
 	_, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{
 		URL: "http://planted-host/", Description: strings.Repeat("é", 501), RateLimit: &zero,
@@ -46,7 +46,7 @@ func TestCreateSaysAllThatIsWrong(t *testing.T) {
 }
 
 func TestEndpointLife(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	ctx := t.Context()
 	rate := 5
 	e, err := h.service.Create(ctx, team, webhook.NewEndpoint{
@@ -95,7 +95,7 @@ func TestEndpointLife(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		ctx := t.Context()
 		e := h.create(t)
 		secrets := func() int {
@@ -128,7 +128,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	ctx := t.Context()
 	e := h.create(t)
 	require.NoError(t, h.service.SetHeaders(ctx, team, e.ID, map[string]string{"x-ward": "7", "Authorization": "Bearer planted", "X-My-Token": "planted"}))
@@ -160,7 +160,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestSendTest(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	e := h.create(t)
 	r, err := h.service.SendTest(t.Context(), team, e.ID, "daily.data.sleep.created")
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestSendTest(t *testing.T) {
 
 func TestAllowancePerTeam(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		service, err := webhook.NewService(h.types, h.store.Deliveries(), h.store.Endpoints(), h.store.WebhookLog(), h.to, h.sealer,
 			&webhook.ServiceOptions{PerMinute: 2})
 		require.NoError(t, err)
@@ -199,7 +199,7 @@ func TestAllowancePerTeam(t *testing.T) {
 }
 
 func TestAtMostSoManyEndpoints(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for range 50 {
 		h.create(t)
 	}
@@ -215,7 +215,7 @@ func TestAtMostSoManyEndpoints(t *testing.T) {
 
 func TestRetryAndRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		began := time.Now()
 		var all []uuid.UUID
@@ -249,7 +249,7 @@ func TestRetryAndRecover(t *testing.T) {
 }
 
 func TestNothingOfAnEndpointIsShown(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	e := h.create(t)
 	var logs bytes.Buffer
 	slog.New(slog.NewTextHandler(&logs, nil)).Info("x", "e", e, "sealer", h.sealer)

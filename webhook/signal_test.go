@@ -65,7 +65,7 @@ func (w *wire) Listen(ctx context.Context, heard func()) error {
 // Neither looks by itself.
 func TestSignalWakesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		w := &wire{arrives: make(chan struct{})}
 		h.opts.Idle, h.opts.Busy, h.opts.Signal = 24*time.Hour, 24*time.Hour, w
@@ -87,7 +87,7 @@ func TestSignalWakesOtherProcesses(t *testing.T) {
 
 func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		w := &wire{}
 		h.opts.Signal = w
@@ -119,7 +119,7 @@ func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
 // that somebody has to read; messages are found by looking.
 func TestSignalThatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.create(t)
 		w := &wire{broken: true}
 		h.opts.Signal = w

@@ -42,7 +42,7 @@ func TestTeamSettingsWant(t *testing.T) {
 // it, and a change holds soon.
 func TestUnwantedIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newFixture(t)
 		e := h.create(t)
 		var mu sync.Mutex
 		settings, fault := webhook.TeamSettings{Prefixes: []string{"labtest."}}, error(nil)

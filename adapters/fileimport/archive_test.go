@@ -44,7 +44,7 @@ func TestArchive(t *testing.T) {
 	defer f.Close()
 	for name, r := range map[string]io.Reader{"bytes": bytes.NewReader(data), "stream": plain{bytes.NewReader(data)}, "file": f} {
 		t.Run(name, func(t *testing.T) {
-			var s shelf
+			var s recordingSink
 			rep, err := fileimport.Import(t.Context(), r, &s, nil)
 			require.NoError(t, err)
 			require.Equal(t, fileimport.ZIP, rep.Format)

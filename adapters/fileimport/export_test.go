@@ -238,7 +238,7 @@ func TestExportRoutes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "workout-routes", "route_2.gpx"), []byte(smallGPX), 0o600))
 	name := filepath.Join(dir, "export.xml")
 	require.NoError(t, os.WriteFile(name, []byte(smallExport), 0o600))
-	var s shelf
+	var s recordingSink
 	reports, err := fileimport.ImportDir(t.Context(), dir, &s, nil)
 	require.NoError(t, err)
 	require.Len(t, reports, 1)
@@ -252,7 +252,7 @@ func TestExportRoutes(t *testing.T) {
 	// Wherever the export points, nothing outside its folder is opened.
 	outside := strings.Replace(smallExport, "/workout-routes/route_1.gpx", "../../../../etc/passwd", 1)
 	require.NoError(t, os.WriteFile(name, []byte(outside), 0o600))
-	s = shelf{}
+	s = recordingSink{}
 	rep, err := fileimport.ImportFile(t.Context(), name, &s, nil)
 	require.NoError(t, err)
 	require.Empty(t, s.streams)
@@ -270,7 +270,7 @@ func TestExportReaders(t *testing.T) {
 		"bytes":  iotest.OneByteReader(strings.NewReader(smallExport)),
 		"eof":    iotest.DataErrReader(strings.NewReader(smallExport)),
 	} {
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(t.Context(), r, &s, &fileimport.Options{TempDir: dir})
 		require.NoError(t, err, name)
 		require.Equal(t, want.samples, s.samples, name)
@@ -283,7 +283,7 @@ func TestExportReaders(t *testing.T) {
 	middle := strings.NewReader("before" + smallExport)
 	_, err = middle.Seek(6, io.SeekStart)
 	require.NoError(t, err)
-	var s shelf
+	var s recordingSink
 	_, err = fileimport.Import(t.Context(), middle, &s, nil)
 	require.NoError(t, err, "a reader is rewound to where it was, not to its start")
 	require.Equal(t, want.samples, s.samples)
@@ -394,9 +394,9 @@ func TestFolders(t *testing.T) {
 	require.ErrorIs(t, reports[2].Err, fileimport.ErrFormat)
 	require.Contains(t, reports[1].String(), "not imported")
 
-	_, err = fileimport.ImportDir(t.Context(), dir, &shelf{fail: errSink}, nil)
+	_, err = fileimport.ImportDir(t.Context(), dir, &recordingSink{fail: errSink}, nil)
 	require.ErrorIs(t, err, errSink, "a sink that fails stops the import")
-	reports, err = fileimport.ImportDir(t.Context(), dir, &shelf{fail: healthlab.Invalid}, nil)
+	reports, err = fileimport.ImportDir(t.Context(), dir, &recordingSink{fail: healthlab.Invalid}, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.Len(t, reports, 3, "one that refuses a file does not")
 	_, err = fileimport.ImportDir(t.Context(), filepath.Join(dir, "none"), nowhere{}, nil)
@@ -420,7 +420,7 @@ func TestContextEndsTheImport(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(ctx, bytes.NewReader(data), &s, nil)
 		require.ErrorIs(t, err, context.Canceled, name)
 		require.Zero(t, s.calls, name)
@@ -436,7 +436,7 @@ func FuzzExport(f *testing.F) {
 	}
 	f.Add([]byte(`<HealthData><Record type="a" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200"/></HealthData>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, nil)
 		if err != nil {
 			require.Zero(t, s.calls, "an error, and yet something was handed over")

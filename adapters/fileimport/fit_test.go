@@ -106,9 +106,9 @@ func raceMessages() []proto.Message {
 
 func triathlon(t testing.TB) []byte { return encodeFIT(t, raceMessages()) }
 
-func importBytes(t testing.TB, data []byte, opts *fileimport.Options) (*shelf, fileimport.Report, error) {
+func importBytes(t testing.TB, data []byte, opts *fileimport.Options) (*recordingSink, fileimport.Report, error) {
 	t.Helper()
-	var s shelf
+	var s recordingSink
 	rep, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, opts)
 	return &s, rep, err
 }
@@ -484,7 +484,7 @@ func FuzzFIT(f *testing.F) {
 	f.Add(good[:len(good)/2])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = resealed(data)
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, &fileimport.Options{MaxPoints: 2000})
 		if err != nil {
 			require.Zero(t, s.calls, "an error, and yet something was handed over")
@@ -555,7 +555,7 @@ var errSink = errors.New("the sink is full")
 
 func TestSinkErrorEndsTheImport(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
-		s := shelf{fail: errSink}
+		s := recordingSink{fail: errSink}
 		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, nil)
 		require.ErrorIs(t, err, errSink, name)
 		require.Equal(t, 1, s.calls, name)
@@ -575,7 +575,7 @@ func (f failing) Read(b []byte) (int, error) {
 
 func TestReaderErrorIsNotTheFiles(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(t.Context(), failing{bytes.NewReader(data)}, &s, nil)
 		require.ErrorIs(t, err, errSink, name)
 		require.NotErrorIs(t, err, healthlab.Invalid, name)

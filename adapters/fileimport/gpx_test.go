@@ -129,7 +129,7 @@ func FuzzGPX(f *testing.F) {
 	f.Add([]byte(smallGPX))
 	f.Add([]byte("<gpx><trk><trkseg><trkpt lat='1' lon='2'><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var s shelf
+		var s recordingSink
 		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, nil)
 		if err != nil {
 			require.Zero(t, s.calls)

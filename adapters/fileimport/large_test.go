@@ -157,7 +157,7 @@ func TestLargeExportCut(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Truncate(size-20))
 	require.NoError(t, f.Close())
-	var s shelf
+	var s recordingSink
 	_, err = fileimport.ImportFile(t.Context(), name, &s, nil)
 	var fault *fileimport.FileError
 	require.ErrorAs(t, err, &fault)

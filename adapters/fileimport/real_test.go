@@ -37,9 +37,9 @@ func table(t *testing.T, name string) []map[string]string {
 	return out
 }
 
-func importReal(t *testing.T, opts *fileimport.Options, parts ...string) (*shelf, fileimport.Report) {
+func importReal(t *testing.T, opts *fileimport.Options, parts ...string) (*recordingSink, fileimport.Report) {
 	t.Helper()
-	var s shelf
+	var s recordingSink
 	rep, err := fileimport.ImportFile(t.Context(), realData(t, parts...), &s, opts)
 	require.NoError(t, err)
 	return &s, rep
@@ -193,7 +193,7 @@ func TestRealWeighings(t *testing.T) {
 func TestRealBadFiles(t *testing.T) {
 	for _, name := range []string{"bad_corrupt_header.fit", "bad_unexpected_eof.fit"} {
 		t.Run(name, func(t *testing.T) {
-			var s shelf
+			var s recordingSink
 			rep, err := fileimport.ImportFile(t.Context(), realData(t, "fit", name), &s, nil)
 			require.NoError(t, err)
 			require.NotEmpty(t, rep.Notes)
@@ -277,7 +277,7 @@ func TestRealExportAgrees(t *testing.T) {
 }
 
 func TestRealFolder(t *testing.T) {
-	var s shelf
+	var s recordingSink
 	reports, err := fileimport.ImportDir(t.Context(), realData(t, "fit"), &s, nil)
 	require.NoError(t, err)
 	for _, r := range reports {

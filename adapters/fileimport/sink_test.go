@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// shelf is a sink that keeps everything.
-type shelf struct {
+// recordingSink is a sink that keeps everything.
+type recordingSink struct {
 	calls     int
 	summaries map[string][]healthdata.Summary
 	samples   map[string][]kept
@@ -31,7 +31,7 @@ type kept struct {
 	source healthdata.Source
 }
 
-func (s *shelf) Summaries(_ context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
+func (s *recordingSink) Summaries(_ context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
 	s.calls++
 	s.most = max(s.most, len(items))
 	if s.summaries == nil {
@@ -46,7 +46,7 @@ func (s *shelf) Summaries(_ context.Context, resource string, source healthdata.
 	return s.fail
 }
 
-func (s *shelf) Samples(_ context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
+func (s *recordingSink) Samples(_ context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
 	s.calls++
 	s.most = max(s.most, len(samples))
 	if s.samples == nil {
@@ -58,7 +58,7 @@ func (s *shelf) Samples(_ context.Context, resource string, source healthdata.So
 	return s.fail
 }
 
-func (s *shelf) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
+func (s *recordingSink) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	s.calls++
 	s.streams = append(s.streams, stream)
 	s.streamsOf = append(s.streamsOf, w)
@@ -66,7 +66,7 @@ func (s *shelf) Stream(_ context.Context, w *healthdata.Workout, stream healthda
 }
 
 // summariesOf returns the summaries of a resource as their own type.
-func summariesOf[T healthdata.Summary](t testing.TB, s *shelf, resource string) []T {
+func summariesOf[T healthdata.Summary](t testing.TB, s *recordingSink, resource string) []T {
 	t.Helper()
 	var out []T
 	for _, v := range s.summaries[resource] {

@@ -443,19 +443,19 @@ func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
 	require.NotEqual(t, test.Observations[1].Key, test.Observations[2].Key)
 }
 
-// shelf keeps documents.
-type shelf struct {
+// documentRecorder keeps documents.
+type documentRecorder struct {
 	docs []hl7.Document
 	err  error
 }
 
-func (s *shelf) Put(_ context.Context, d hl7.Document) error {
+func (s *documentRecorder) Put(_ context.Context, d hl7.Document) error {
 	s.docs = append(s.docs, d)
 	return s.err
 }
 
 func TestDocuments(t *testing.T) {
-	kept := &shelf{err: errors.New("disk full")}
+	kept := &documentRecorder{err: errors.New("disk full")}
 	b := newBench(t, func(o *hl7.Options) { o.Documents = kept })
 	s := submission()
 	n := b.submit(s)
@@ -533,7 +533,7 @@ func TestReportFile(t *testing.T) {
 		"wrong, and another in its place": {[]delivery{both(ferrF, "9", "F", pdf("old")), both(ferrC, "9", "C", gone(pdf("old"), "W"), pdf("new"))}, 2, "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := &shelf{}
+			kept := &documentRecorder{}
 			b := newBench(t, func(o *hl7.Options) { o.Documents = kept })
 			n := b.submit(submission())
 			for _, d := range tt.come {

@@ -72,7 +72,7 @@ func TestAggregateAnswersJSON(t *testing.T) {
 // A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: the days, the
 // week, the month and the ungrouped answer say 57,000.
 func TestTotalsAddUp(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	steps := func(source string, day, value int) {
 		c.post(c.timeseries("steps"), fmt.Sprintf(`{"provider":"manual","source":{"type":%q},"data":[
 			{"start":"2026-02-%02dT08:00:00Z","end":"2026-02-%02dT20:00:00Z","unit":"count","value":%d}]}`, source, day, day, value), 200)
@@ -171,7 +171,7 @@ func TestAggregateRefuses(t *testing.T) {
 
 // The schema lists what queries can name; names of reads are accepted, too.
 func TestQuerySchema(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var schema aggregate.Schema
 	c.get("/aggregate/v1/schema", 200).JSON(t, &schema)
 	require.Equal(t, aggregate.Describe(), schema)

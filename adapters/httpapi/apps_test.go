@@ -32,15 +32,15 @@ func newApps(t *testing.T, store *memory.Store, health *healthdata.Service) *lin
 	return apps
 }
 
-// app is the clinic without its key: what an app can call.
-func (c *clinic) app() *contract.Client {
+// app is the fixture without its key: what an app can call.
+func (c *fixture) app() *contract.Client {
 	own := *c.Client
 	own.Header = http.Header{}
 	return &own
 }
 
-// signedIn are the tokens of an app of the clinic's user.
-func (c *clinic) signedIn() linking.UserTokens {
+// signedIn are the tokens of an app of the fixture's user.
+func (c *fixture) signedIn() linking.UserTokens {
 	c.t.Helper()
 	var offer linking.SignInOffer
 	reply := c.post("/v2/user/"+c.user.String()+"/sign_in_token", nil, 200)
@@ -55,7 +55,7 @@ func (c *clinic) signedIn() linking.UserTokens {
 
 // A companion app exchanges a code without a key, once, and signs in with the answer.
 func TestExchangeLinkCode(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	create := func(query string) string {
 		var code linking.CodeOffer
 		c.post("/v2/link/code/create?user_id="+c.user.String()+query, nil, 200).JSON(t, &code)
@@ -87,7 +87,7 @@ func TestExchangeLinkCode(t *testing.T) {
 }
 
 func TestAnAppActsForItsUserAlone(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	tokens := c.signedIn()
 	app := c.app().With("Authorization", "Bearer "+tokens.AccessToken)
 	stranger, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
@@ -118,7 +118,7 @@ func TestAnAppActsForItsUserAlone(t *testing.T) {
 }
 
 func TestAppsRefreshAndSignOut(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	first := c.signedIn()
 	send := func(path, token string, status int) (got linking.UserTokens) {
 		t.Helper()

@@ -22,7 +22,7 @@ import (
 
 // A team names the origins whose pages may read answers of the link API.
 func TestLinkAPIFromOtherOrigins(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox
@@ -91,7 +91,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 
 // Every answer has a request id: the caller's if it is one, else a new one. Logs carry it.
 func TestRequestID(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.AuthenticateManagement = nil
 	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, context.DeadlineExceeded }
 	h := httpapi.Handler(c.config)
@@ -117,7 +117,7 @@ func TestRequestID(t *testing.T) {
 
 // Answers are compressed as the caller asks.
 func TestCompression(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var items []string
 	for i := range 200 {
 		items = append(items, `{"timestamp":"2026-03-01T07:`+fmt.Sprintf("%02d", i/60)+`:`+fmt.Sprintf("%02d", i%60)+`Z","unit":"bpm","value":60}`)
@@ -168,7 +168,7 @@ func TestCompression(t *testing.T) {
 // An upload connects an on-device store, also again, unless the team says otherwise.
 func TestAutoConnect(t *testing.T) {
 	explicit := false
-	c := newClinic(t, &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
+	c := newFixture(t, &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 		return healthdata.TeamSettings{ExplicitConnect: explicit}, nil
 	}})
 	body := func(second int) string {

@@ -24,7 +24,7 @@ func compendiumPairs() []contract.Pair {
 }
 
 func TestCompendium(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var found catalogue.CompendiumResult
 	c.post("/v3/compendium/search", object{"mode": "crosswalk", "query": "a1c"}, 200).JSON(t, &found)
 	require.Equal(t, "Hemoglobin A1c", found.SelectedCanonical.DisplayName)
@@ -46,14 +46,14 @@ func TestCompendium(t *testing.T) {
 }
 
 func TestPhysicians(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	require.JSONEq(t, `[{"first_name":"Cy","last_name":"Vale","npi":"1"}]`, string(c.get("/v2/team/"+team.String()+"/physicians", 200).Body))
 	c.refused("GET", "/v2/team/"+otherTeam.String()+"/physicians", nil, 404, orders.TeamNotFound)
 	c.get("/v2/team/x/physicians", 422)
 }
 
 func TestCommunicationSettings(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v3/order/" + c.placed().ID.String() + "/communication_settings"
 	var got orders.CommunicationSettings
 	c.get(path, 200).JSON(t, &got)
@@ -67,7 +67,7 @@ func TestCommunicationSettings(t *testing.T) {
 }
 
 func TestSimulateWithADelay(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v3/order/" + c.placed().ID.String()
 	c.post(path+"/test?delay=60", nil, 200)
 	var got orders.Order

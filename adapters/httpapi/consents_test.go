@@ -9,7 +9,7 @@ import (
 )
 
 func TestConsents(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/consent"
 	var list struct {
 		Consents []struct {
@@ -44,7 +44,7 @@ func TestConsents(t *testing.T) {
 }
 
 func TestConsentsOfAnApp(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/consent"
 	app := c.app().With("Authorization", "Bearer "+c.signedIn().AccessToken)
 	app.Send(t, http.MethodPost, path, object{"provider": "acme_band", "means": "written"}).Want(t, http.StatusUnprocessableEntity)

@@ -52,7 +52,7 @@ func TestContractHasEveryEvent(t *testing.T) {
 		ids[w.Post.OperationID] = true
 	}
 
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	for _, tc := range []struct {
 		name string
@@ -61,7 +61,7 @@ func TestContractHasEveryEvent(t *testing.T) {
 	}{
 		{orders.EventOrderCreated, o, c.user},
 		{healthdata.EventConnectionDeleted, healthdata.ConnectionDeleted{UserID: c.user}, c.user},
-		{"endpoint.disabled", webhook.EndpointDisabled{EndpointID: "ep_1", URL: "https://receiver.example.com", Reason: "gone", At: healthlab.At(clinicNow)}, healthlab.UserID{}},
+		{"endpoint.disabled", webhook.EndpointDisabled{EndpointID: "ep_1", URL: "https://receiver.example.com", Reason: "gone", At: healthlab.At(fixtureNow)}, healthlab.UserID{}},
 	} {
 		data, err := json.Marshal(tc.data)
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func pairs() []contract.Pair {
 // has connected two providers. Whoever adds a service adds it here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
@@ -253,9 +253,9 @@ func TestFuzzContract(t *testing.T) {
 		c, user := full(t)
 		c.Log = logs.Logger()
 		h := httpapi.Handler(c)
-		clinic := &clinic{t: t, config: c, user: user}
-		clinic.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
-		o := clinic.placed()
+		fixture := &fixture{t: t, config: c, user: user}
+		fixture.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+		o := fixture.placed()
 		bad, err := contract.Fuzz(t.Context(), h, contract.Probes{
 			Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {goodKey}},
 			Path: map[string]string{

@@ -11,7 +11,7 @@ import (
 )
 
 func TestBirthDatesBegin1900(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String()
 	require.Contains(t, string(c.Send(t, "PATCH", path, object{"fallback_birth_date": "1899-12-31"}).Want(t, 422).Body), "1900-01-01")
 	c.Send(t, "PATCH", path, object{"fallback_birth_date": "1900-01-01"}).Want(t, 204)
@@ -21,8 +21,8 @@ func TestBirthDatesBegin1900(t *testing.T) {
 
 // A sample without an offset that is sent again keeps the one that it was stored with.
 func TestResendAfterTheZoneMoved(t *testing.T) {
-	now := clinicNow
-	c := newClinic(t, &healthdata.Options{Now: func() time.Time { return now }})
+	now := fixtureNow
+	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
 	zone := func(id string) {
 		now = now.Add(time.Minute)
 		c.Send(t, "PATCH", "/v2/user/"+c.user.String(), object{"fallback_time_zone": id}).Want(t, 204)
@@ -41,7 +41,7 @@ func TestResendAfterTheZoneMoved(t *testing.T) {
 
 // The user's birth date gives a workout its zones where the source knows none.
 func TestZonesByFallbackBirthDate(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.Send(t, "PATCH", "/v2/user/"+c.user.String(), object{"fallback_birth_date": "1926-03-01"}).Want(t, 204)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)
 	var all struct{ Workouts []healthdata.Workout }
@@ -54,7 +54,7 @@ func TestZonesByFallbackBirthDate(t *testing.T) {
 
 // Texts of refusals name the allowed values.
 func TestRefusalsListAllowedValues(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := string(c.post(c.timeseries("heartrate"), strings.Replace(upload(), `"provider"`, `"stage":"weekly","provider"`, 1), 422).Body)
 	require.Contains(t, body, "must be one of: daily, historical")
 }

@@ -15,9 +15,9 @@ import (
 // markers are planted in what is kept of a person: names, a street, a member id.
 var markers = []string{"Quillon", "Brackwater", "Wexmere", "MEMBER-7731"}
 
-// deletable is a clinic with a user who has something of every kind.
+// deletable is a fixture with a user who has something of every kind.
 type deletable struct {
-	*clinic
+	*fixture
 	done, open orders.Order
 	// paths answer with something of the user, by operation.
 	paths map[string]string
@@ -26,7 +26,7 @@ type deletable struct {
 func newDeletable(t *testing.T) *deletable {
 	t.Helper()
 	d := &deletable{}
-	d.clinic = newClinic(t, &healthdata.Options{BeforeDelete: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+	d.fixture = newFixture(t, &healthdata.Options{BeforeDelete: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
 		func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return d.config.Orders.CancelForDeletion(ctx, team, user)
 		},

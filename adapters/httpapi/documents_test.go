@@ -25,7 +25,7 @@ func (titles) Print(_ context.Context, d documents.Document) ([]byte, error) {
 }
 
 // document reads a PDF file, which must be there.
-func (c *clinic) document(path, kind string) string {
+func (c *fixture) document(path, kind string) string {
 	c.t.Helper()
 	r := c.get(path, 200)
 	require.Equal(c.t, "application/pdf", r.Header.Get("Content-Type"))
@@ -35,7 +35,7 @@ func (c *clinic) document(path, kind string) string {
 }
 
 func TestDocuments(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	path := "/v3/order/" + o.ID.String()
 	journey := "/v3/order_transaction/" + o.OrderTransaction.ID.String() + "/result/pdf"
@@ -77,7 +77,7 @@ func TestDocuments(t *testing.T) {
 }
 
 func TestRequisitionFormURL(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	path := "/v3/order/" + o.ID.String()
 	require.Nil(t, o.RequisitionFormURL)

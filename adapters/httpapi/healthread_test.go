@@ -80,7 +80,7 @@ const year = "?start_date=2026-01-01&end_date=2026-12-31"
 func TestEverySummaryGoesInAndComesOut(t *testing.T) {
 	for _, r := range healthdata.Summaries() {
 		t.Run(r.Slug, func(t *testing.T) {
-			c := newClinic(t, nil)
+			c := newFixture(t, nil)
 			path, query := c.summary(r.Path), year
 			if r.Slug == "profile" {
 				query = ""
@@ -156,7 +156,7 @@ func agree(t *testing.T, sent, got map[string]any) {
 }
 
 func TestNothingThatIsPublishedIsNil(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, r := range healthdata.Summaries() {
 		c.post(c.summary(r.Path), upload(whole[r.Slug]), 200)
 		c.post(c.summary(r.Path), upload(least[r.Slug]), 200)
@@ -178,7 +178,7 @@ func TestNothingThatIsPublishedIsNil(t *testing.T) {
 }
 
 func TestDaysOfReads(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, at := range []string{"2023-02-12T23:59:59.999Z", "2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z", "2023-02-13T23:59:59.999999Z", "2023-02-14T00:00:00Z"} {
 		c.post(c.timeseries("heartrate"), upload(`{"timestamp":"`+at+`","unit":"bpm","value":60}`), 200)
 		c.post(c.summary("body"), upload(`{"measured_at":"`+at+`","weight":70}`), 200)
@@ -231,10 +231,10 @@ func (p *page) samples() (out []healthdata.Sample) {
 }
 
 func TestGroupedPages(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var samples []string
 	for i := range 12_000 {
-		at := clinicNow.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
+		at := fixtureNow.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
 		samples = append(samples, `{"timestamp":"`+at+`","unit":"bpm","value":`+fmt.Sprint(50+i%90)+`}`)
 	}
 	c.post(c.timeseries("heartrate"), upload(samples...), 200)
@@ -276,7 +276,7 @@ func TestGroupedPages(t *testing.T) {
 
 // Texts that need care in JSON come out as they went in, as keys and in cursors too.
 func TestGroupedPagesQuoteWhatTheyWrite(t *testing.T) {
-	c := newClinic(t, &healthdata.Options{PageSize: 1})
+	c := newFixture(t, &healthdata.Options{PageSize: 1})
 	long := strings.Repeat("<", 256)
 	kind, err := json.Marshal(long)
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestGroupedPagesQuoteWhatTheyWrite(t *testing.T) {
 }
 
 func TestEveryTimeseriesGoesInAndComesOut(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, r := range healthdata.Timeseries() {
 		item := map[string]any{"timestamp": "2026-03-01T07:00:00+00:00", "unit": r.Unit, "value": 12.5, "timezone_offset": 3600, "type": nil}
 		if r.Kind != healthdata.Discrete {
@@ -357,7 +357,7 @@ func TestEveryTimeseriesGoesInAndComesOut(t *testing.T) {
 }
 
 func TestCholesterolByKind(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var data []string
 	for i, kind := range []string{"ldl", "hdl", "total", "triglycerides"} {
 		data = append(data, fmt.Sprintf(`{"timestamp":"2026-03-01T07:00:00Z","unit":"mmol/L","value":%d,"type":"cholesterol/%s"}`, i, kind))
@@ -377,7 +377,7 @@ func TestCholesterolByKind(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(whole["workouts"]), 200)
 	c.post(c.summary("sleep"), upload(whole["sleep"]), 200)
 	c.post(c.summary("sleep_cycle"), upload(whole["sleep_cycle"]), 200)
@@ -410,7 +410,7 @@ func TestStreams(t *testing.T) {
 func TestRawReads(t *testing.T) {
 	for keep, opts := range map[bool]*healthdata.Options{true: keepRaw(), false: nil} {
 		t.Run(fmt.Sprint("kept ", keep), func(t *testing.T) {
-			c := newClinic(t, opts)
+			c := newFixture(t, opts)
 			for _, r := range healthdata.Summaries() {
 				path, query := c.summary(r.Path)+"/raw", year
 				if !r.Raw {
@@ -492,7 +492,7 @@ func healthPaths(user healthlab.UserID) (out []string) {
 }
 
 func TestReadsKnowWhoAsks(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, path := range healthPaths(c.user) {
 		require.Equal(t, 401, c.With("x-service-api-key", "nobody").Send(t, "GET", path, nil).Status, path)
 		require.Equal(t, 404, c.With("x-service-api-key", "other").Send(t, "GET", path, nil).Status, path)
@@ -514,7 +514,7 @@ func TestReadsKnowWhoAsks(t *testing.T) {
 }
 
 func TestReadsRefuse(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, path := range []string{c.summary("activity"), c.summary("activity") + "/raw", c.timeseries("heartrate"), c.timeseries("heartrate/grouped"), c.timeseries("cholesterol/ldl")} {
 		for query, want := range map[string][]string{
 			"":                                 {"query.start_date"},
@@ -550,7 +550,7 @@ func TestReadsRefuse(t *testing.T) {
 
 // A date in a read is a local day of each item. time_zone makes it a day of that zone.
 func TestReadsByLocalDay(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	zoned := func(items string) string {
 		return `{"provider":"acme_band","source":{"type":"watch"},"time_zone":"America/New_York","data":[` + items + `]}`
 	}

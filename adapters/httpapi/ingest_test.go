@@ -23,13 +23,13 @@ import (
 func beats(n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = `{"timestamp":"` + clinicNow.Add(-time.Duration(n-i)*time.Minute).Format(time.RFC3339) + `","unit":"bpm","value":60}`
+		out[i] = `{"timestamp":"` + fixtureNow.Add(-time.Duration(n-i)*time.Minute).Format(time.RFC3339) + `","unit":"bpm","value":60}`
 	}
 	return out
 }
 
 // stored is how many samples of heart rate there are.
-func (c *clinic) stored() int {
+func (c *fixture) stored() int {
 	c.t.Helper()
 	list, err := c.health.AllSamples(c.t.Context(), team, c.user, healthdata.SampleQuery{Resource: "heartrate"})
 	require.NoError(c.t, err)
@@ -37,7 +37,7 @@ func (c *clinic) stored() int {
 }
 
 func TestUploadsAreCounted(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
 	require.JSONEq(t, `{"new":3,"changed":0,"same":0,"dropped":0}`, string(c.post(path, upload(beats(3)...), 200).Body))
 	again := beats(3)
@@ -53,7 +53,7 @@ func TestUploadsAreCounted(t *testing.T) {
 }
 
 // ingestPaths are all operations that take data, with a body that each would take.
-func (c *clinic) ingestPaths() map[string]string {
+func (c *fixture) ingestPaths() map[string]string {
 	out := map[string]string{c.timeseries("heartrate"): upload(beats(1)...)}
 	for _, r := range healthdata.Summaries() {
 		out[c.summary(r.Path)] = upload(whole[r.Slug])
@@ -62,7 +62,7 @@ func (c *clinic) ingestPaths() map[string]string {
 }
 
 func TestUploadsKnowWhoSends(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for path, body := range c.ingestPaths() {
 		require.Equal(t, 401, c.With("x-service-api-key", "nobody").Send(t, "POST", path, body).Status, path)
 		require.Equal(t, 404, c.With("x-service-api-key", "other").Send(t, "POST", path, body).Status, path)
@@ -115,7 +115,7 @@ func (forever) Read(b []byte) (int, error) {
 }
 
 func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const limit = 64 << 10
 	small := c.config
 	small.MaxIngestBody = limit
@@ -161,7 +161,7 @@ func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
 }
 
 func TestBodiesOfAnotherType(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, kind := range []string{"text/plain", "application/xml", "application/json; charset=latin1", "json", ""} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(upload(beats(1)...)))
 		if kind != "" {
@@ -212,10 +212,10 @@ func TestOneBadSampleAmongAHundred(t *testing.T) {
 			[]string{"timezone_offset", "tags", "unit"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clinic := newClinic(t, nil)
+			fixture := newFixture(t, nil)
 			data := beats(100)
 			data[41] = c.bad
-			reply := clinic.post(clinic.timeseries("heartrate"), upload(data...), 422)
+			reply := fixture.post(fixture.timeseries("heartrate"), upload(data...), 422)
 			var want []string
 			for _, field := range c.want {
 				want = append(want, strings.TrimSuffix("body.data.41."+field, "."))
@@ -226,14 +226,14 @@ func TestOneBadSampleAmongAHundred(t *testing.T) {
 			}
 			require.NotContains(t, string(reply.Body), marker)
 			require.NotContains(t, string(reply.Body), "64801")
-			require.Zero(t, clinic.stored(), "nothing is stored")
-			require.Empty(t, clinic.logs.Take())
+			require.Zero(t, fixture.stored(), "nothing is stored")
+			require.Empty(t, fixture.logs.Take())
 		})
 	}
 }
 
 func TestEveryBadSampleIsNamed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	data := beats(30)
 	var want []string
 	for i := 0; i < len(data); i += 7 {
@@ -245,7 +245,7 @@ func TestEveryBadSampleIsNamed(t *testing.T) {
 }
 
 func TestBodiesThatAreNoUpload(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for name, tt := range map[string]struct {
 		body string
 		want []string
@@ -286,7 +286,7 @@ func TestBodiesThatAreNoUpload(t *testing.T) {
 }
 
 func TestBadSummaries(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	session := `"time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T08:00:00Z"`
 	for name, tt := range map[string]struct {
 		resource, bad string
@@ -328,7 +328,7 @@ func TestBadSummaries(t *testing.T) {
 // What is stored is said to nobody but its readers: not to the log, though odd values
 // are noted there, and not to who is refused.
 func TestUploadsAreSecret(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const text, number = "Qz7Marker9xW", "864209.75"
 	secret := func(s string) {
 		t.Helper()
@@ -369,11 +369,11 @@ func TestUploadsAreSecret(t *testing.T) {
 
 // What a person deletes on the phone is gone here, too, and once is enough.
 func TestRemovals(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
 	c.post(path, upload(beats(5)...), 200)
 	at := func(minutes int) string {
-		return `"` + clinicNow.Add(-time.Duration(minutes)*time.Minute).Format(time.RFC3339) + `"`
+		return `"` + fixtureNow.Add(-time.Duration(minutes)*time.Minute).Format(time.RFC3339) + `"`
 	}
 	body := `{"provider":"acme_band","source":{"type":"watch"},"timestamps":[` + at(2) + `,` + at(4) + `,` + at(2) + `,` + at(900) + `]}`
 	require.JSONEq(t, `{"removed":2}`, string(c.post(path+"/remove", body, 200).Body))
@@ -402,7 +402,7 @@ func TestRemovals(t *testing.T) {
 
 // A device that an upload names is there to be read, by its id in the data.
 func TestDevices(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := strings.Replace(upload(beats(2)...), `"type":"watch"`, `"type":"watch","device":{"id":"serial-1","manufacturer":"Acme","model":"Band 4"}`, 1)
 	c.post(c.timeseries("heartrate"), body, 200)
 	var list []healthdata.Device
@@ -422,7 +422,7 @@ func TestDevices(t *testing.T) {
 
 // A time without an offset is local time in the time_zone of the body, or refused.
 func TestTimesWithoutOffset(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := func(zone, at string) string {
 		return `{"provider":"acme_band","source":{"type":"watch"}` + zone + `,"data":[{"timestamp":"` + at + `","unit":"bpm","value":60}]}`
 	}
@@ -442,7 +442,7 @@ func TestTimesWithoutOffset(t *testing.T) {
 
 // An item that cannot be is refused alone, over HTTP as well.
 func TestItemsRefusedAlone(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	data := beats(3)
 	data[1] = `{"timestamp":"2026-03-01T06:00:00Z","unit":"bpm","value":5000}`
 	require.JSONEq(t, `{"new":2,"changed":0,"same":0,"dropped":0,"refused":[

@@ -21,7 +21,7 @@ func own(name string, edits object) object {
 }
 
 func TestLabTestOfOnesOwn(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var made, got catalogue.LabTest
 	c.post("/v3/lab_tests", own("Iron & more", nil), 200).JSON(t, &made)
 	require.Equal(t, catalogue.LabTestActive, made.Status)
@@ -65,7 +65,7 @@ func TestLabTestOfOnesOwn(t *testing.T) {
 }
 
 func TestLabTestOfOnesOwnIsRefused(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, row := range []struct {
 		name  string
 		edits object
@@ -89,7 +89,7 @@ func TestLabTestOfOnesOwnIsRefused(t *testing.T) {
 }
 
 // tests are the slugs of a list of lab tests, page by page.
-func (c *clinic) tests(query string) []string {
+func (c *fixture) tests(query string) []string {
 	c.t.Helper()
 	names := []string{}
 	for cursor := ""; ; {
@@ -109,7 +109,7 @@ func (c *clinic) tests(query string) []string {
 }
 
 func TestOwnLabTestsAreListedWithTheOthers(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	book := c.tests("")
 	c.post("/v3/lab_tests", own("Own 1", nil), 200)
 	c.post("/v3/lab_tests", own("Own 2", object{"method": "testkit"}), 200)

@@ -42,7 +42,7 @@ func (p markersPage) ids() []int {
 	return ids
 }
 
-func (c *clinic) markers(path string) markersPage {
+func (c *fixture) markers(path string) markersPage {
 	c.t.Helper()
 	var p markersPage
 	c.get(path, 200).JSON(c.t, &p)
@@ -50,7 +50,7 @@ func (c *clinic) markers(path string) markersPage {
 }
 
 func TestLabsAreListed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var labs []catalogue.Lab
 	c.get("/v3/lab_tests/labs", 200).JSON(t, &labs)
 	require.Len(t, labs, 2)
@@ -59,7 +59,7 @@ func TestLabsAreListed(t *testing.T) {
 }
 
 func TestMarkersAreListed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const path = "/v3/lab_tests/markers"
 	p := c.markers(path + "?size=7&page=3")
 	require.Equal(t, 3, p.Page)
@@ -103,7 +103,7 @@ func TestMarkersAreListed(t *testing.T) {
 }
 
 func TestMarkersOfAnOrderSet(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const path = "/v3/lab_tests/list_order_set_markers"
 	var p markersPage
 	c.post(path+"?size=3", object{"lab_test_ids": []string{walkInTest}, "add_on": object{"marker_ids": []int{1001, 1010}}}, 200).JSON(t, &p)
@@ -124,7 +124,7 @@ func TestMarkersOfAnOrderSet(t *testing.T) {
 }
 
 func TestLabTestsAreListed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	type page struct {
 		Data       []catalogue.LabTest
 		NextCursor *string `json:"next_cursor"`
@@ -172,7 +172,7 @@ func TestLabTestsAreListed(t *testing.T) {
 }
 
 func TestLabTestIsRead(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var test catalogue.LabTest
 	c.get("/v3/lab_tests/"+walkInTest, 200).JSON(t, &test)
 	require.Equal(t, "metabolic-basics", test.Slug)
@@ -194,7 +194,7 @@ func TestLabTestIsRead(t *testing.T) {
 }
 
 func TestLabAccountsAreListed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	other := c.With("x-service-api-key", "other")
 	list := func(c *contract.Client, query string) []catalogue.LabAccount {
 		var out struct{ Data []catalogue.LabAccount }

@@ -17,7 +17,7 @@ import (
 
 // A team, and an address without a key, have a rate. Others are not touched by it.
 func TestRateLimits(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{TeamRate: 0.001, TeamBurst: 3, AddressRate: 0.001, AddressBurst: 2}
 	h := httpapi.Handler(c.config)
 	send := func(path, key, address string) *httptest.ResponseRecorder {
@@ -45,7 +45,7 @@ func TestRateLimits(t *testing.T) {
 
 // Large bodies share the memory; one that finds no room is told to come again.
 func TestLargeBodiesShareMemory(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
 	server := httptest.NewServer(httpapi.Handler(c.config))
 	defer server.Close()
@@ -87,7 +87,7 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 
 // Slow bodies without a key are answered at once, and hold nothing.
 func TestSlowBodiesWithoutKey(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	server := httptest.NewServer(httpapi.Handler(c.config))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
@@ -105,7 +105,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 
 // A store that does not answer leaves no caller hanging.
 func TestDeadlineOfRequests(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Timeout: 20 * time.Millisecond}
 	c.config.Authenticate = func(r *http.Request) (httpapi.Caller, error) {
 		<-r.Context().Done()

@@ -51,12 +51,12 @@ func seen(tab *browse.Tab, name string) {
 }
 
 // clean says that the pages asked nobody else for anything, and broke no policy.
-func (w *linkTown) clean(t *testing.T, tab *browse.Tab) {
+func (w *linkFixture) clean(t *testing.T, tab *browse.Tab) {
 	t.Helper()
 	for _, asked := range tab.Asked() {
 		u, err := url.Parse(asked)
 		require.NoError(t, err)
-		require.Contains(t, []string{w.ours.URL, w.provider.URL, w.clinic.URL}, u.Scheme+"://"+u.Host, "a third party was asked")
+		require.Contains(t, []string{w.ours.URL, w.provider.URL, w.customer.URL}, u.Scheme+"://"+u.Host, "a third party was asked")
 		if u.Path != "/favicon.ico" && !strings.HasPrefix(asked, w.ours.URL) {
 			require.NotContains(t, u.Path, ".", "a page of ours loads a file of somebody else's")
 		}
@@ -69,9 +69,9 @@ func (w *linkTown) clean(t *testing.T, tab *browse.Tab) {
 }
 
 func walkOAuth(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/done?visit=7#top"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done?visit=7#top"})
 	tab.Go(offer.WebURL)
 	tab.See("Northside Clinic", "Connect a source", "Acme Ring", "A ring for sleep and recovery.")
 	tab.Miss("Willow Clinic")
@@ -83,7 +83,7 @@ func walkOAuth(t *testing.T, b *browse.Browser) {
 	tab.See("Sign in at the provider")
 	tab.Press("Answer right")
 	tab.See("Back at the clinic")
-	require.Equal(t, w.clinic.URL+"/done?visit=7&state=success&provider=acme_band#top", tab.At())
+	require.Equal(t, w.customer.URL+"/done?visit=7&state=success&provider=acme_band#top", tab.At())
 	require.Equal(t, []string{"acme_band"}, w.connected(offer))
 	w.clean(t, tab)
 
@@ -110,9 +110,9 @@ func walkOAuth(t *testing.T, b *browse.Browser) {
 }
 
 func walkPassword(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{Desktop: true})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/done"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
 	tab.Go(offer.WebURL)
 	tab.Press("Birch Pump")
 	tab.See("Glucose and insulin", "Your account at Birch Pump", "Northside Clinic never sees the password", "Country of your account")
@@ -166,17 +166,17 @@ func walkPassword(t *testing.T, b *browse.Browser) {
 	tab.Enter("Code", "123456")
 	tab.Press("Confirm")
 	tab.See("Back at the clinic")
-	require.Equal(t, w.clinic.URL+"/done?state=success&provider=birch_pump", tab.At())
+	require.Equal(t, w.customer.URL+"/done?state=success&provider=birch_pump", tab.At())
 	require.Equal(t, []string{"birch_pump"}, w.connected(offer))
 	w.clean(t, tab)
 }
 
 // A provider that people run themselves: they enter its address and a token.
 func walkOwnSite(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/done"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
 	tab.Go(offer.WebURL)
 	tab.Press("Cedar Sleep")
 	tab.See("Your own Cedar Sleep site", "a token of it that may read", "Northside Clinic never sees the token")
@@ -194,13 +194,13 @@ func walkOwnSite(t *testing.T, b *browse.Browser) {
 	tab.Enter("Token or API secret", "secret")
 	tab.Press("Sign in and connect")
 	tab.See("Back at the clinic")
-	require.Equal(t, w.clinic.URL+"/done?state=success&provider=cedar_sleep", tab.At())
+	require.Equal(t, w.customer.URL+"/done?state=success&provider=cedar_sleep", tab.At())
 	require.Equal(t, []string{"cedar_sleep"}, w.connected(offer))
 	w.clean(t, tab)
 }
 
 func walkEmail(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
 	offer := w.invite(linking.NewToken{})
 	tab.Go(offer.WebURL)
@@ -223,9 +223,9 @@ func walkEmail(t *testing.T, b *browse.Browser) {
 
 // The companion app redeems a code and connects the store, as its backend would.
 func walkDevice(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/done"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
 	tab.Go(offer.WebURL)
 	tab.See("Health Connect", "On this phone")
 	tab.Press("Health Connect")
@@ -245,13 +245,13 @@ func walkDevice(t *testing.T, b *browse.Browser) {
 	_, err = w.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
 	tab.Wait("Back at the clinic") // the page goes on by itself
-	require.Equal(t, w.clinic.URL+"/done?state=success&provider=health_connect", tab.At())
+	require.Equal(t, w.customer.URL+"/done?state=success&provider=health_connect", tab.At())
 	require.Equal(t, []string{"health_connect"}, w.connected(offer))
 	w.clean(t, tab)
 }
 
 func walkAccept(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
 	offer := w.invite(linking.NewToken{})
 	tab.Go(offer.WebURL)
@@ -282,7 +282,7 @@ func walkAccept(t *testing.T, b *browse.Browser) {
 }
 
 func walkFixed(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
 	tab.Go(w.invite(linking.NewToken{Provider: "acme_band"}).WebURL)
 	tab.See("Sign in at the provider")
@@ -315,9 +315,9 @@ func walkFixed(t *testing.T, b *browse.Browser) {
 }
 
 func walkClose(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x?keep=1"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x?keep=1"})
 	tab.Go(offer.WebURL)
 	tab.Press("Close")
 	tab.See("You can close this page", "Nothing was connected.")
@@ -328,18 +328,18 @@ func walkClose(t *testing.T, b *browse.Browser) {
 	tab.Press("Go on connecting a source")
 	tab.See("Connect a source")
 
-	tab.Go(w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x?keep=1", OnClose: "redirect"}).WebURL)
+	tab.Go(w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x?keep=1", OnClose: "redirect"}).WebURL)
 	tab.Press("Cedar Sleep")
 	tab.Press("Close")
 	tab.See("Back at the clinic")
-	require.Equal(t, w.clinic.URL+"/x?keep=1&state=error&error_type=user_cancelled&error=user_cancelled&error_description=the%20person%20closed%20the%20link%20pages", tab.At())
+	require.Equal(t, w.customer.URL+"/x?keep=1&state=error&error_type=user_cancelled&error=user_cancelled&error_description=the%20person%20closed%20the%20link%20pages", tab.At())
 	w.clean(t, tab)
 }
 
 func walkOnError(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x", OnError: "redirect"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x", OnError: "redirect"})
 	for entered, kind := range map[string]linking.ErrorType{
 		"wrong": linking.ProviderCredentialError, "old": linking.ProviderPasswordExpired, "down": linking.ProviderAPIError,
 		"slow": linking.ProviderAPIError, "nonsense": linking.ProviderAPIError, "elsewhere": linking.UnsupportedRegion,
@@ -350,7 +350,7 @@ func walkOnError(t *testing.T, b *browse.Browser) {
 		tab.Enter("Password", "secret")
 		tab.Press("Sign in and connect")
 		tab.See("Back at the clinic")
-		require.Equal(t, linking.Outcome{Error: kind}.Redirect(w.clinic.URL+"/x"), tab.At())
+		require.Equal(t, linking.Outcome{Error: kind}.Redirect(w.customer.URL+"/x"), tab.At())
 	}
 	tab.Go(offer.WebURL)
 	tab.Press("Cedar Sleep")
@@ -359,17 +359,17 @@ func walkOnError(t *testing.T, b *browse.Browser) {
 	tab.Press("Sign in and connect")
 	tab.Enter("Code", "1")
 	tab.Press("Confirm")
-	require.Equal(t, linking.Outcome{Error: linking.IncorrectMFACode}.Redirect(w.clinic.URL+"/x"), tab.At())
+	require.Equal(t, linking.Outcome{Error: linking.IncorrectMFACode}.Redirect(w.customer.URL+"/x"), tab.At())
 	require.Empty(t, w.connected(offer))
 	w.clean(t, tab)
 }
 
 // Tokens that do not work: what the person sees, where the customer gets them.
 func walkDeadLinks(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
 	offer := w.invite(linking.NewToken{})
-	foreign := newTown(t, nil, nil).invite(linking.NewToken{}) // of another service with the same key
+	foreign := newLinkFixture(t, nil, nil).invite(linking.NewToken{}) // of another service with the same key
 	gone := w.invite(linking.NewToken{})
 	x, err := w.links.Open(t.Context(), gone.Token)
 	require.NoError(t, err)
@@ -397,16 +397,16 @@ func walkDeadLinks(t *testing.T, b *browse.Browser) {
 		tab.Miss("Try again", "Close")
 	}
 	seen(tab, "problem-consumed")
-	back := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x"})
+	back := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
 	tab.Go(back.WebURL)
 	tab.Press("Your own notes")
 	tab.Press("Turn on")
 	tab.Go(back.WebURL)
 	tab.See("Back at the clinic")
-	require.Equal(t, linking.Outcome{Error: linking.TokenConsumed}.Redirect(w.clinic.URL+"/x"), tab.At())
+	require.Equal(t, linking.Outcome{Error: linking.TokenConsumed}.Redirect(w.customer.URL+"/x"), tab.At())
 
 	// A person who comes back too late, in the middle of a form.
-	late, lateBack := w.invite(linking.NewToken{}), w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x"})
+	late, lateBack := w.invite(linking.NewToken{}), w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
 	tab.Go(late.WebURL)
 	tab.Press("Cedar Sleep")
 	tab.Enter("User name or e-mail", "right")
@@ -416,14 +416,14 @@ func walkDeadLinks(t *testing.T, b *browse.Browser) {
 	tab.See("This link has expired", "for one hour only")
 	seen(tab, "problem-expired")
 	tab.Go(lateBack.WebURL)
-	require.Equal(t, linking.Outcome{Error: linking.TokenExpired}.Redirect(w.clinic.URL+"/x"), tab.At())
+	require.Equal(t, linking.Outcome{Error: linking.TokenExpired}.Redirect(w.customer.URL+"/x"), tab.At())
 	require.Empty(t, w.connected(late))
 	w.clean(t, tab)
 }
 
 // Sign-ins at the provider's page that fail, with a customer's page and without one.
 func walkFailures(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	w.set(func() {
 		w.settings.RejectDuplicates = true
 		w.settings.Scopes = map[string]linking.ScopeRequirement{"acme_band": {MustGrant: []string{"sleep"}, MayGrant: []string{"move"}}}
@@ -434,7 +434,7 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 	tab.Press("Answer shared")
 	tab.See("Acme Band is connected")
 	pictured := map[linking.ErrorType]bool{}
-	home, away := w.invite(linking.NewToken{}), w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x"})
+	home, away := w.invite(linking.NewToken{}), w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
 	for answer, want := range map[string]struct {
 		kind linking.ErrorType
 		seen string
@@ -468,7 +468,7 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 		tab.Press("Acme Band")
 		tab.Press("Continue to Acme Band")
 		tab.Press(answer)
-		require.Equal(t, linking.Outcome{Error: want.kind}.Redirect(w.clinic.URL+"/x"), tab.At())
+		require.Equal(t, linking.Outcome{Error: want.kind}.Redirect(w.customer.URL+"/x"), tab.At())
 	}
 	require.Empty(t, w.connected(home))
 	require.Empty(t, w.connected(away))
@@ -482,7 +482,7 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 	tab.Go(away.WebURL)
 	tab.Press("Acme Band")
 	tab.Press("Continue to Acme Band")
-	require.Equal(t, linking.Outcome{Error: linking.ProviderAPIError}.Redirect(w.clinic.URL+"/x"), tab.At())
+	require.Equal(t, linking.Outcome{Error: linking.ProviderAPIError}.Redirect(w.customer.URL+"/x"), tab.At())
 
 	// Too many tries.
 	guessing := w.invite(linking.NewToken{})
@@ -503,7 +503,7 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 
 // Somebody begins a sign-in and makes another person finish it.
 func walkAnotherBrowser(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	begins, victim := b.Open(t, browse.Person{}), b.Open(t, browse.Person{})
 	offer := w.invite(linking.NewToken{})
 	begins.Go(offer.WebURL)
@@ -524,7 +524,7 @@ func walkAnotherBrowser(t *testing.T, b *browse.Browser) {
 }
 
 func walkSearch(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{Desktop: true})
 	offer := w.invite(linking.NewToken{})
 	tab.Go(offer.WebURL)
@@ -562,7 +562,7 @@ func walkSearch(t *testing.T, b *browse.Browser) {
 
 // Tab, Enter and typing are enough.
 func walkKeyboard(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{Desktop: true, Dark: true})
 	tab.Go(w.invite(linking.NewToken{Provider: "cedar_sleep"}).WebURL)
 	focus := func() string {
@@ -582,9 +582,9 @@ func walkKeyboard(t *testing.T, b *browse.Browser) {
 
 // A browser that runs no script, German, in the dark.
 func walkWithoutScript(t *testing.T, b *browse.Browser) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{NoScript: true, Dark: true, Language: "de-AT,de;q=0.9,en;q=0.5"})
-	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/x"})
+	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
 	tab.Go(offer.WebURL)
 	tab.See("Quelle verbinden")
 	tab.Enter("Quellen suchen", "cedar")
@@ -602,7 +602,7 @@ func walkWithoutScript(t *testing.T, b *browse.Browser) {
 	tab.See("Geben Sie den Code von Cedar Sleep ein")
 	tab.Enter("Code", "123456")
 	tab.Press("Bestätigen")
-	require.Equal(t, w.clinic.URL+"/x?state=success&provider=cedar_sleep", tab.At())
+	require.Equal(t, w.customer.URL+"/x?state=success&provider=cedar_sleep", tab.At())
 
 	tab.Go(w.invite(linking.NewToken{}).WebURL)
 	tab.Press("Health Connect")
@@ -634,8 +634,8 @@ func walkWithoutScript(t *testing.T, b *browse.Browser) {
 // A page of the customer's that has ours in it is told how it ended.
 func walkEmbedded(t *testing.T, b *browse.Browser) {
 	var host string
-	w := newTown(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{"https://app.example"} }, nil)
-	host = w.clinic.URL
+	w := newLinkFixture(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{"https://app.example"} }, nil)
+	host = w.customer.URL
 	tab := b.Open(t, browse.Person{})
 	frame := func(offer linking.TokenOffer) {
 		tab.Go(host + "/")
@@ -645,7 +645,7 @@ func walkEmbedded(t *testing.T, b *browse.Browser) {
 	frame(w.invite(linking.NewToken{}))
 	require.Eventually(t, func() bool { return len(tab.Refusals()) > 0 }, 20*time.Second, 20*time.Millisecond, "this origin may not embed us")
 
-	w = newTown(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{host} }, nil)
+	w = newLinkFixture(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{host} }, nil)
 	offer := w.invite(linking.NewToken{})
 	x, err := w.links.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "manual"})
 	require.NoError(t, err)

@@ -21,12 +21,12 @@ import (
 // visitor asks for pages without a browser, and follows no redirect.
 type visitor struct {
 	t      *testing.T
-	w      *linkTown
+	w      *linkFixture
 	client *http.Client
 	header http.Header
 }
 
-func (w *linkTown) visitor() *visitor {
+func (w *linkFixture) visitor() *visitor {
 	return &visitor{t: w.t, w: w, header: http.Header{}, client: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -67,7 +67,7 @@ func tokenQuery(o linking.TokenOffer) string { return "?token=" + url.QueryEscap
 
 // What every page says to the browser beside itself.
 func TestLinkPageHeaders(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{RedirectURL: "https://app.example/x"})
 	for _, path := range []string{"/link", "/link/source/acme_band", "/link/source/cedar_sleep", "/link/close", "/link/source/nobody", "/link/done"} {
@@ -101,7 +101,7 @@ func TestLinkPageHeaders(t *testing.T) {
 }
 
 func TestLinkPagesMayBeEmbedded(t *testing.T) {
-	w := newTown(t, func(p *httpapi.LinkPages) {
+	w := newLinkFixture(t, func(p *httpapi.LinkPages) {
 		p.FrameAncestors = []string{"https://app.example", "https://b.example:8443"}
 	}, nil)
 	v := w.visitor()
@@ -118,7 +118,7 @@ func TestLinkPagesMayBeEmbedded(t *testing.T) {
 }
 
 func TestLinkPageCookie(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{})
 	require.Empty(t, v.get("/link"+tokenQuery(offer)).Cookies(), "nobody needs it yet")
@@ -155,7 +155,7 @@ func TestLinkPageCookie(t *testing.T) {
 // A widget of a customer's own shows us no browser before the callback; a team that has
 // none can refuse what does not begin on the pages.
 func TestCallbacksOfACustomWidget(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{})
 	v.header.Set("x-service-link-token", offer.Token)
@@ -175,7 +175,7 @@ func TestCallbacksOfACustomWidget(t *testing.T) {
 
 // Where a person ends is what the team allows today, and a form is never sent on.
 func TestLinkPageRedirects(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	form := func(o linking.TokenOffer) url.Values {
 		return url.Values{"token": {o.Token}, "username": {"right"}, "password": {"secret"}}
@@ -205,7 +205,7 @@ func TestLinkPageRedirects(t *testing.T) {
 // Nothing that a person fills in comes back in a page or is logged, but for the name in
 // its own field, and no page says what a fault of ours was.
 func TestLinkPagesKeepSecrets(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	const mark = "Zq7Marker"
 	offer := w.invite(linking.NewToken{})
@@ -242,7 +242,7 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 
 // A store that is down: the person is told, the customer's log is, and nobody sees why.
 func TestLinkPagesWithoutSettings(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	offer := w.invite(linking.NewToken{})
 	w.set(func() { w.broken = healthlab.Unavailable })
 	p := w.visitor().get("/link" + tokenQuery(offer))
@@ -252,7 +252,7 @@ func TestLinkPagesWithoutSettings(t *testing.T) {
 }
 
 func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	whose := func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }
 	handler := func(c httpapi.Config) func() {
 		c.Authenticate = whose
@@ -263,7 +263,7 @@ func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
 		require.Panics(t, handler(httpapi.Config{LinkPages: &httpapi.LinkPages{FrameAncestors: []string{origin}}, Linking: w.links, Health: w.health}), origin)
 	}
 	require.Panics(t, func() {
-		newTown(t, nil, func(o *linking.Options) { o.WebURL = "https://elsewhere.example/link" })
+		newLinkFixture(t, nil, func(o *linking.Options) { o.WebURL = "https://elsewhere.example/link" })
 	})
 	require.NotPanics(t, handler(httpapi.Config{LinkPages: &httpapi.LinkPages{}, Linking: w.links, Health: w.health}))
 	for _, r := range httpapi.Routes(httpapi.Config{Authenticate: whose, Linking: w.links, Health: w.health}) {
@@ -274,7 +274,7 @@ func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
 // Pages of a host that mounts the service below a path, with logos of its own.
 func TestLinkPagesBelowAPath(t *testing.T) {
 	logo := "data:image/svg+xml;base64,PHN2Zy8+"
-	w := newTown(t, func(p *httpapi.LinkPages) {
+	w := newLinkFixture(t, func(p *httpapi.LinkPages) {
 		p.Logos = fstest.MapFS{"acme_ring.svg": {Data: []byte("<svg/>")}}
 		p.OnDevice, p.Manual, p.Demo = false, false, false
 	}, func(o *linking.Options) { o.WebURL = o.BaseURL + "/api/link" })
@@ -307,7 +307,7 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 // Of a provider that people run themselves, the form and the list for custom widgets ask
 // for an address and a token, in every language.
 func TestFormOfAnOwnSite(t *testing.T) {
-	w := newTown(t, nil, nil)
+	w := newLinkFixture(t, nil, nil)
 	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{})

@@ -8,7 +8,7 @@ import (
 
 // The team's counts come from two services: people and sources, and orders.
 func TestTeamMetricsCountOrders(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.placed()
 	var m struct {
 		Users   int `json:"number_of_users"`

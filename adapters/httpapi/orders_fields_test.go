@@ -22,7 +22,7 @@ func with(o object, edits object) object {
 
 // What cannot be right is refused by field, and the message says what would be right.
 func TestRefusalsByField(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	physician := object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}
 	order := func(edits object) func() (string, string, object) {
 		return func() (string, string, object) { return "POST", "/v3/order", c.request(kitTest, edits) }
@@ -83,7 +83,7 @@ func TestRefusalsByField(t *testing.T) {
 
 // Insurance needs demographics; the error says which call comes first.
 func TestInsuranceNeedsDemographics(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	reply := c.post(c.about("insurance"), anInsurance(nil), 400)
 	require.Equal(t, people.DemographicsMissing, reply.ErrorType(t))
 	require.Contains(t, string(reply.Body), "PATCH /v2/user/{user_id}/info")
@@ -126,7 +126,7 @@ func TestVisitsAreNearThePatient(t *testing.T) {
 
 // Text of a center that has none is empty, not null.
 func TestCentersHaveStrings(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	reply := c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200)
 	for _, field := range []string{"second_line", "phone_number", "fax_number"} {
 		require.Contains(t, string(reply.Body), `"`+field+`":""`)
@@ -136,7 +136,7 @@ func TestCentersHaveStrings(t *testing.T) {
 // Simulated results have the unit and the reference interval of their marker, and lie where
 // the story says.
 func TestSimulatedValues(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	want := map[string][2]string{"Glucose": {"mg/dL", "70-99"}, "Hemoglobin A1c": {"%", "4.0-5.6"}, "Creatinine": {"mg/dL", "0.60-1.30"}, "Alanine aminotransferase": {"U/L", "7-56"}}
 	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical} {
 		o := c.placed()

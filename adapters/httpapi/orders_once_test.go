@@ -17,7 +17,7 @@ import (
 )
 
 // count is how many orders the team has.
-func (c *clinic) count() int {
+func (c *fixture) count() int {
 	c.t.Helper()
 	var page struct{ Total int }
 	c.get("/v3/orders", 200).JSON(c.t, &page)
@@ -26,7 +26,7 @@ func (c *clinic) count() int {
 
 func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 	for _, path := range []string{"/v3/order", "/v3/order/create"} {
-		c := newClinic(t, nil)
+		c := newFixture(t, nil)
 		keyed := c.With("x-idempotency-key", "k-1")
 		first := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
 		again := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
@@ -49,7 +49,7 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 // Every operation that creates takes a key: the same body gets the first answer, another
 // body is refused, and both create nothing.
 func TestOperationsThatTakeAKey(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	slots := c.keys("phlebotomy")
 	booking := "/v3/order/" + c.accepted(atHomeTest, nil).ID.String() + "/phlebotomy/appointment/book"
@@ -75,7 +75,7 @@ func TestOperationsThatTakeAKey(t *testing.T) {
 
 // A caller that sends a key counts on it, so an operation that takes none refuses it.
 func TestKeyWhereNoneIsTaken(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, header := range []string{"x-idempotency-key", "x-idempotency-error"} {
 		keyed := c.With(header, "k")
 		require.Equal(t, []string{"header." + header}, keyed.Send(t, "GET", "/v3/orders", nil).Want(t, 422).Locs(t))
@@ -84,7 +84,7 @@ func TestKeyWhereNoneIsTaken(t *testing.T) {
 }
 
 func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
 	keyed.Send(t, "POST", "/v3/order/create", c.request(walkInTest, nil)).Want(t, 200)
@@ -95,7 +95,7 @@ func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
 }
 
 func TestRefusalsAreKeptForTheirKey(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	minor := aPatient()
 	minor["dob"] = "2015-01-01"
@@ -117,7 +117,7 @@ func TestRefusalsAreKeptForTheirKey(t *testing.T) {
 }
 
 func TestWhatIsNotValidIsNotKept(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"billing_type": "barter"})).Want(t, 422)
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
@@ -152,7 +152,7 @@ func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until ti
 }
 
 func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	slow := slowKeys{c.config.OrderKeys, make(chan struct{}), make(chan struct{})}
 	config := c.config
 	config.OrderKeys = slow
@@ -181,7 +181,7 @@ func (failingKeys) StartKey(context.Context, orders.KeyScope, string, orders.Ord
 }
 
 func TestKeysThatCannotBeKept(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	config := c.config
 	for want, keys := range map[int]orders.Keys{501: nil, 503: failingKeys{}} {
 		config.OrderKeys = keys

@@ -28,17 +28,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// remade is a clinic with other orders: none yet, and what edit makes of the shop.
-func remade(t *testing.T, edit func(*shop)) *clinic {
+// remade is a fixture with other orders: none yet, and what edit makes of the shop.
+func remade(t *testing.T, edit func(*shop)) *fixture {
 	t.Helper()
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	store := memory.New(nil)
 	c.makeOrders(store, edit)
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }
 
-// linked gives the clinic's team an account at the first lab.
+// linked gives the fixture's team an account at the first lab.
 func linked(x *shop, id string, status catalogue.LabAccountStatus, edits ...func(*catalogue.LabAccount)) {
 	a := x.book.Accounts[0]
 	a.ID, a.Status, a.TeamIDAllowlist = catalogue.LabAccountID{UUID: uuid.MustParse(id)}, status, []healthlab.TeamID{team}
@@ -86,35 +86,35 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 	proxy := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+15550102", "address": anAddress()}
 	// place sends an order, edited, for a test.
-	place := func(test string, edits object) func(*clinic) *contract.Reply {
-		return func(c *clinic) *contract.Reply { return c.Send(c.t, "POST", "/v3/order", c.request(test, edits)) }
+	place := func(test string, edits object) func(*fixture) *contract.Reply {
+		return func(c *fixture) *contract.Reply { return c.Send(c.t, "POST", "/v3/order", c.request(test, edits)) }
 	}
-	send := func(method, path string, body any) func(*clinic) *contract.Reply {
-		return func(c *clinic) *contract.Reply { return c.Send(c.t, method, path, body) }
+	send := func(method, path string, body any) func(*fixture) *contract.Reply {
+		return func(c *fixture) *contract.Reply { return c.Send(c.t, method, path, body) }
 	}
 	// of sends something about an order for a test.
-	of := func(test string, edits object, method, rest string, body any) func(*clinic) *contract.Reply {
-		return func(c *clinic) *contract.Reply {
+	of := func(test string, edits object, method, rest string, body any) func(*fixture) *contract.Reply {
+		return func(c *fixture) *contract.Reply {
 			o := c.order("POST", "/v3/order", c.request(test, edits))
 			return c.Send(c.t, method, "/v3/order/"+o.ID.String()+rest, body)
 		}
 	}
-	homeKey := func(c *clinic) string {
+	homeKey := func(c *fixture) string {
 		return slotKeys(c.t, c.post("/v3/order/phlebotomy/appointment/availability", homeAddress(nil), 200))[0]
 	}
-	centerKey := func(c *clinic) string {
+	centerKey := func(c *fixture) string {
 		return slotKeys(c.t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))[0]
 	}
-	book := func(test, kind string, edits object, key func(*clinic) string) func(*clinic) *contract.Reply {
-		return func(c *clinic) *contract.Reply {
+	book := func(test, kind string, edits object, key func(*fixture) string) func(*fixture) *contract.Reply {
+		return func(c *fixture) *contract.Reply {
 			return of(test, edits, "POST", "/"+kind+"/appointment/book", object{"booking_key": key(c)})(c)
 		}
 	}
 	const centers = "/v3/order/psc/appointment/availability?lab=northlab"
 	const home = "/v3/order/phlebotomy/appointment/availability"
 	// unmatched accepts a result that came for nobody for certain.
-	unmatched := func(body func(*clinic, orders.Order) object) func(*clinic) *contract.Reply {
-		return func(c *clinic) *contract.Reply {
+	unmatched := func(body func(*fixture, orders.Order) object) func(*fixture) *contract.Reply {
+		return func(c *fixture) *contract.Reply {
 			o := c.placed()
 			c.unmatched(o, "1")
 			choice := object{}
@@ -128,7 +128,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		shop   func(*shop)
-		send   func(*clinic) *contract.Reply
+		send   func(*fixture) *contract.Reply
 		status int
 		rule   string
 	}{
@@ -143,7 +143,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		}, place(kitTest, object{"lab_account_id": ownAccount}), 400, catalogue.LabAccountWrongLab},
 		{"a marker of another lab than the account's", func(x *shop) {
 			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
-		}, func(c *clinic) *contract.Reply {
+		}, func(c *fixture) *contract.Reply {
 			return c.Send(c.t, "POST", "/v3/order/create", c.request(kitTest, object{"lab_account_id": ownAccount}))
 		}, 400, catalogue.MarkerNotInLab},
 		{"an account that is suspended", func(x *shop) { linked(x, ownAccount, catalogue.LabAccountSuspended) },
@@ -162,7 +162,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"a diagnosis that there is not", nil, place(kitTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"X"}}), 400, orders.ICDCodeInvalid},
 		{"a marker that no insurer pays", func(x *shop) {
 			x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
-		}, func(c *clinic) *contract.Reply {
+		}, func(c *fixture) *contract.Reply {
 			c.Send(c.t, "PATCH", c.about("info"), anInfo(nil)).Want(c.t, 200)
 			c.post(c.about("insurance"), anInsurance(nil), 200)
 			return place(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}})(c)
@@ -177,7 +177,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"a minor without a proxy", minors, place(kitTest, object{"patient_details": aMinor(nil)}), 400, orders.MedicalProxyRequired},
 		{"a simulation in production", func(x *shop) { x.options.Environment = healthlab.Production }, of(walkInTest, nil, "POST", "/test", nil), 404, orders.SandboxOnly},
 		{"a trial in production", func(x *shop) { x.options.Environment = healthlab.Production }, send("GET", "/v3/unmatched_result_test/case", nil), 404, orders.SandboxOnly},
-		{"an import without the switch", func(x *shop) { x.settings.OrderImport = false }, func(c *clinic) *contract.Reply {
+		{"an import without the switch", func(x *shop) { x.settings.OrderImport = false }, func(c *fixture) *contract.Reply {
 			return c.Send(c.t, "POST", "/v3/order/import", object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
 				"order_set": object{"lab_test_ids": []string{walkInTest}}, "patient_details": aPatient(), "patient_address": object{
 					"receiver_name": "Ana", "first_line": "1 Elm", "city": "D", "state": "MN", "zip": "55802", "country": "US"}, "sample_id": "S1"})
@@ -185,7 +185,7 @@ func TestRulesOverHTTP(t *testing.T) {
 
 		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, catalogue.LabNotFound},
 		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, appointment.PSCNotAvailable},
-		{"a patient without an address", nil, func(c *clinic) *contract.Reply {
+		{"a patient without an address", nil, func(c *fixture) *contract.Reply {
 			o := c.order("POST", "/v3/order/testkit", object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 				"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}})
 			return c.Send(c.t, "GET", "/v3/order/"+o.ID.String()+"/psc/info", nil)
@@ -207,25 +207,25 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"a provider that refuses", func(x *shop) { x.lab = unhappyLab{newBusyLab()} }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, orders.BookingRefused},
 		{"a slot at another lab's center", nil, book(walkInTest, "psc", object{"order_set": object{"add_on": object{"marker_ids": []int{2001}}},
 			"collection_method": "walk_in_test", "aoe_answers": nil}, centerKey), 400, orders.SlotOfOtherPlace},
-		{"a reason that there is not", nil, func(c *clinic) *contract.Reply {
+		{"a reason that there is not", nil, func(c *fixture) *contract.Reply {
 			o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
 			path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
 			c.post(path+"/book", object{"booking_key": homeKey(c)}, 200)
 			return c.Send(c.t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent})
 		}, 400, orders.ReasonUnknown},
-		{"a lab that no longer takes appointments", nil, func(c *clinic) *contract.Reply {
+		{"a lab that no longer takes appointments", nil, func(c *fixture) *contract.Reply {
 			key := centerKey(c)
 			closed := remade(c.t, func(x *shop) { x.options.Providers = nil })
-			return book(walkInTest, "psc", nil, func(*clinic) string { return key })(closed)
+			return book(walkInTest, "psc", nil, func(*fixture) string { return key })(closed)
 		}, 400, appointment.SchedulingNotSupported},
 
 		{"a result that points to nobody alone", nil, unmatched(nil), 422, strings.ToLower(orders.ReviewNeedsChoice)},
-		{"a result for somebody else's order", nil, unmatched(func(c *clinic, o orders.Order) object {
+		{"a result for somebody else's order", nil, unmatched(func(c *fixture, o orders.Order) object {
 			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 			require.NoError(c.t, err)
 			return object{"order_id": o.ID.String(), "user_id": u.ID.String()}
 		}), 422, strings.ToLower(orders.ReviewInconsistent)},
-		{"a result for somebody of whom nothing is known", nil, unmatched(func(c *clinic, _ orders.Order) object {
+		{"a result for somebody of whom nothing is known", nil, unmatched(func(c *fixture, _ orders.Order) object {
 			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 			require.NoError(c.t, err)
 			return object{"user_id": u.ID.String()}
@@ -235,7 +235,7 @@ func TestRulesOverHTTP(t *testing.T) {
 			i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 			x.book.Markers[i].IsOrderable = new(bool)
 		}, send("POST", "/v3/lab_tests", own("Mine", object{"provider_ids": []string{"N011"}})), 400, catalogue.MarkerNotOrderable},
-		{"a lab test that waits for approval", func(x *shop) { x.options.HoldLabTests = true }, func(c *clinic) *contract.Reply {
+		{"a lab test that waits for approval", func(x *shop) { x.options.HoldLabTests = true }, func(c *fixture) *contract.Reply {
 			var made catalogue.LabTest
 			c.post("/v3/lab_tests", own("Mine", nil), 200).JSON(c.t, &made)
 			return c.Send(c.t, "PATCH", "/v3/lab_tests/"+made.ID.String(), object{"active": true})
@@ -340,7 +340,7 @@ func TestContractHasTheLifecycles(t *testing.T) {
 	require.Equal(t, methods, enum("get", "/v3/orders", "order_type"))
 	require.Equal(t, full, enum("post", "/v3/order/{order_id}/test", "final_status"))
 	// The server takes all of them, and nothing else.
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.get("/v3/orders?status="+strings.Join(slices.Collect(maps.Keys(lows)), "&status=")+"&order_type="+strings.Join(methods, "&order_type="), 200)
 	require.Equal(t, []string{"query.status.0", "query.order_type.0"}, c.get("/v3/orders?status=shipped&order_type=by_post", 422).Locs(t))
 	path := "/v3/order/" + c.placed().ID.String() + "/test?final_status="

@@ -15,12 +15,12 @@ import (
 )
 
 // report lets the lab report results of an order.
-func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ...labresult.Result) orders.OrderResults {
+func (c *fixture) report(o orders.Order, on orders.Trigger, id string, results ...labresult.Result) orders.OrderResults {
 	c.t.Helper()
 	path := "/v3/order/" + o.ID.String()
 	c.get(path, 200).JSON(c.t, &o)
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
-		At: clinicNow, Results: &labresult.Report{Results: results}}))
+		At: fixtureNow, Results: &labresult.Report{Results: results}}))
 	var out orders.OrderResults
 	c.get(path+"/result", 200).JSON(c.t, &out)
 	return out
@@ -29,7 +29,7 @@ func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ..
 // What a lab says in its own way is published in ours: bounds, flags, the marker that a
 // result came from, and what should be there and is not.
 func TestResultsAreMadeWhole(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed() // 1001, 1002, 1011, 1012
 	c.Send(t, "POST", "/v3/order/"+o.ID.String()+"/test?final_status=received.walk_in_test.requisition_created", nil).Want(t, 200)
 	partial := c.report(o, orders.PartialResult, "1",
@@ -71,7 +71,7 @@ func TestResultsAreMadeWhole(t *testing.T) {
 // A kit has no status for partial results; they can be read all the same. What the lab
 // corrects replaces what it reported.
 func TestResultsComeAndAreCorrected(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(kitTest, nil))
 	path := "/v3/order/" + o.ID.String()
 	c.Send(t, "POST", path+"/test?final_status=sample_with_lab.testkit.delivered_to_lab", nil).Want(t, 200)
@@ -177,7 +177,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 
 // A redraw is an order of its own, and the journey is over when it is.
 func TestRedrawOverHTTP(t *testing.T) {
-	walk := func(t *testing.T, c *clinic, delay string) {
+	walk := func(t *testing.T, c *fixture, delay string) {
 		o := c.placed()
 		path, journey := "/v3/order/"+o.ID.String(), "/v3/order_transaction/"+o.OrderTransaction.ID.String()
 		c.Send(t, "POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available"+delay, nil).Want(t, 200)
@@ -223,7 +223,7 @@ func TestRedrawOverHTTP(t *testing.T) {
 
 // A registrable kit stops with its patient, and goes on once it is registered.
 func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
 	path := "/v3/order/" + o.ID.String()
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
@@ -246,7 +246,7 @@ func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 // Every case of the test runs ends with an item of the queue that says so, and that can be
 // decided in every way which it allows.
 func TestEveryCaseOfUnmatchedResults(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var cases struct{ Data []matchtest.Rule }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	for i, rule := range cases.Data {
@@ -311,7 +311,7 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 }
 
 // at walks a new order to a status.
-func (c *clinic) at(test string, s orders.Status) orders.Order {
+func (c *fixture) at(test string, s orders.Status) orders.Order {
 	c.t.Helper()
 	o := c.order("POST", "/v3/order", c.request(test, nil))
 	if s.LowLevel() != orders.Ordered {
@@ -379,15 +379,15 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 }
 
 // hears is what a carrier or a lab says of an order's sample.
-func (c *clinic) hears(o orders.Order, on orders.Trigger) {
+func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 	c.t.Helper()
-	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: clinicNow}))
+	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: fixtureNow}))
 }
 
 // A kit is registered until it is with the patient, and never twice; without a patient it
 // gets no results.
 func TestWhereKitsAreRegistered(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for low, want := range map[orders.LowLevel]bool{
 		orders.TransitCustomer: true, orders.OutForDelivery: true, orders.ProblemInTransitCustomer: true, orders.WithCustomer: true,
 		orders.TransitLab: false, orders.DeliveredToLab: false, orders.FailureToDeliverToCustomer: false, orders.Lost: false, orders.Cancelled: false,
@@ -423,7 +423,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 	require.Equal(t, orders.WithCustomer, o.LowLevel())
 	c.hears(o, orders.SampleReceived)
 	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
-		At: clinicNow, Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}}))
+		At: fixtureNow, Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}}))
 	c.refused("GET", path+"/result", nil, 404, orders.ResultNotFound)
 	c.refused("GET", path+"/result/metadata", nil, 404, orders.ResultNotFound)
 	c.refused("GET", "/v3/order_transaction/"+o.OrderTransaction.ID.String()+"/result", nil, 404, orders.ResultNotFound)
@@ -431,7 +431,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 
 // A simulated lab reads its results as it is told to, and reports the types that are asked for.
 func TestFlagsOfASimulation(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation} {
 		for _, kinds := range [][]labresult.Type{nil, {labresult.Numeric}, {labresult.Range}, {labresult.Comment}, {labresult.CodedValue}} {
 			o := c.placed()

@@ -17,7 +17,7 @@ import (
 
 // A key counts for a day, whatever comes with it; then it is another request's.
 func TestKeysAreKeptForADay(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
 	place := func(edits object, status int) string {
 		return string(c.With("x-idempotency-key", "k").Send(t, "POST", "/v3/order", c.request(kitTest, edits)).Want(t, status).Body)
@@ -35,7 +35,7 @@ func TestKeysAreKeptForADay(t *testing.T) {
 
 // What was deprecated still works.
 func TestDeprecatedWaysToOrder(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(kitTest, object{"order_set": nil, "lab_test_id": kitTest, "health_insurance": object{
 		"payor_code": "ASPEN", "insurance_id": "M-1", "responsible_relationship": "Self", "diagnosis_codes": []string{"E11.9"},
 		"front_image": object{"content": "aGk=", "content_type": "image/png"}}}))
@@ -102,7 +102,7 @@ func TestQuestionsOverHTTP(t *testing.T) {
 
 // Whoever registers a kit is its patient from then on.
 func TestKitGoesToItsPatient(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
 	path := "/v3/order/" + o.ID.String()
 	c.post(path+"/test", nil, 200)
@@ -125,7 +125,7 @@ func TestKitGoesToItsPatient(t *testing.T) {
 
 // The rules about patient, payer and physician hold when a kit is registered.
 func TestRulesOfRegistration(t *testing.T) {
-	register := func(c *clinic, edits object) object {
+	register := func(c *fixture, edits object) object {
 		o := c.order("POST", "/v3/order/testkit", c.aKit())
 		c.post("/v3/order/"+o.ID.String()+"/test", nil, 200)
 		c.get("/v3/order/"+o.ID.String(), 200).JSON(c.t, &o)
@@ -168,7 +168,7 @@ func TestRulesOfRegistration(t *testing.T) {
 // An appointment of an order without a requisition does not wait for ever: not longer than
 // eight hours, and not until the visit.
 func TestAppointmentsWithoutARequisition(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
 	soon := c.keys("phlebotomy")[0] // in a day
 	o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
@@ -185,13 +185,13 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 		c.get(visit(o), 200).JSON(t, &a)
 		return a.Status
 	}
-	now = clinicNow.Add(8 * time.Hour)
+	now = fixtureNow.Add(8 * time.Hour)
 	require.Equal(t, appointment.VisitReserved, status(o), "not more than eight hours")
 	now = now.Add(time.Second)
 	require.Equal(t, appointment.VisitCancelled, status(o))
 	require.Equal(t, []orders.LowLevel{orders.Ordered}, c.lows(o), "its order stays where it is")
 	require.Equal(t, appointment.VisitReserved, status(scheduled), "it was to wait")
-	now = clinicNow.Add(46 * time.Hour) // the visit is two hours away
+	now = fixtureNow.Add(46 * time.Hour) // the visit is two hours away
 	require.Equal(t, appointment.VisitReserved, status(scheduled))
 	now = now.Add(time.Second)
 	require.Equal(t, appointment.VisitCancelled, status(scheduled))
@@ -199,11 +199,11 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 
 // Candidates say why they may be the ones, and which one the specimen points to.
 func TestCandidatesSayWhy(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	one, two := c.accepted(walkInTest, nil), c.accepted(walkInTest, nil)
 	c.get("/v3/order/"+one.ID.String(), 200).JSON(t, &one)
 	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: one.TeamID, Order: one.ID, SampleID: "another", On: orders.FinalResult,
-		At: clinicNow, Lab: "northlab", Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Ray", DOB: one.PatientDetails.DOB},
+		At: fixtureNow, Lab: "northlab", Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Ray", DOB: one.PatientDetails.DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "Glucose", Result: "5", ProviderID: ptr("N001")}}}}))
 	item := c.unmatchedPage("").Data[0]
 	require.Equal(t, orders.MatchSampleMismatch, item.DecisionCode)

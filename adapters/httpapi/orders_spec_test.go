@@ -16,7 +16,7 @@ import (
 )
 
 // anImport is the body of an order that was placed elsewhere.
-func (c *clinic) anImport(test, sample string) object {
+func (c *fixture) anImport(test, sample string) object {
 	address := anAddress()
 	address["receiver_name"] = "Ana"
 	return object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
@@ -24,14 +24,14 @@ func (c *clinic) anImport(test, sample string) object {
 }
 
 // aKit is the body of an order for a kit without a patient.
-func (c *clinic) aKit() object {
+func (c *fixture) aKit() object {
 	return object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 		"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}}
 }
 
 // What may be left out may be null as well, lists included.
 func TestWhatIsOptionalMayBeNull(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	insurance := object{"front_image": nil, "back_image": nil, "patient_signature_image": nil, "subjective": nil, "assessment_plan": nil,
 		"payor_code": nil, "insurance_id": nil, "responsible_relationship": nil, "responsible_details": nil, "diagnosis_codes": nil}
 	order := object{"lab_test_id": nil, "collection_method": nil, "physician": nil, "health_insurance": insurance, "icd_codes": nil, "activate_by": nil,
@@ -64,7 +64,7 @@ func TestWhatIsOptionalMayBeNull(t *testing.T) {
 
 // An import names its receiver, and answers no questions: whoever placed the order did.
 func TestImportOfAnOrderWithQuestions(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := c.anImport(walkInTest, "REQ-1")
 	body["order_set"] = object{"add_on": object{"marker_ids": []int{1009}}} // asks something that must be answered
 	o := c.order("POST", "/v3/order/import", body)
@@ -92,7 +92,7 @@ func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 
 // A physician who registers a kit signs nothing.
 func TestRegistrationTakesNoSignature(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := object{"sample_id": "S", "patient_details": aPatient(), "patient_address": anAddress(), "physician": object{
 		"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "signature_image": object{"content": "aGk=", "content_type": "image/png"}}}
 	require.Equal(t, []string{"body.physician.signature_image"}, c.post("/v3/order/testkit/register", body, 422).Locs(t))
@@ -105,7 +105,7 @@ func TestDrawNeedsTheSwitch(t *testing.T) {
 
 // From the day on which the sample was taken, the order says when to expect results.
 func TestResultsAreExpectedAfterTheDraw(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	require.Nil(t, o.ExpectedResultByDate)
 	path := "/v3/order/" + o.ID.String()
@@ -162,7 +162,7 @@ func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 // A state of the US is one of its codes, in every address but that of an import; a state
 // elsewhere is a text.
 func TestStatesOfAddresses(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	in := func(address object, state string) object {
 		out := object{}
 		for k, v := range address {
@@ -283,7 +283,7 @@ func TestCodesOfSeveralLabs(t *testing.T) {
 // An order for somebody else is not part of the journey of the one that it replaces:
 // nobody reads one person's results with another's.
 func TestReplacementForAnotherPatient(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	parent := c.placed()
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 	require.NoError(t, err)
@@ -300,7 +300,7 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 
 // Half of what names a payor at a clearing house is no search.
 func TestPayorSearchNeedsBothHalves(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, query := range []string{"provider=house_a", "provider_payor_id=1", "insurance_name=a&provider=house_a", "insurance_name=a&provider_payor_id=1"} {
 		require.Equal(t, people.PayorSearchMissing, c.get("/v3/insurance/search/payor?"+query, 400).ErrorType(t), query)
 	}
@@ -308,7 +308,7 @@ func TestPayorSearchNeedsBothHalves(t *testing.T) {
 
 // Old names of statuses are understood.
 func TestOldNamesOfStatuses(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String()
 	c.Send(t, "POST", path+"/test?final_status=collecting_sample.on_site_collection.draw_completed", nil).Want(t, 200)
@@ -429,7 +429,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 
 // Every address may say how to get in.
 func TestAccessNotes(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	note, long := strings.Repeat("é", 1000), strings.Repeat("x", 1001)
 	patient := func(note string) object {
 		p, address := aPatient(), anAddress()
@@ -454,7 +454,7 @@ func TestAccessNotes(t *testing.T) {
 
 // Lists end where they end, whatever page is asked for.
 func TestFarPages(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.placed()
 	var page struct {
 		Orders      []orders.Order
@@ -474,7 +474,7 @@ func TestFarPages(t *testing.T) {
 // Who a kit is sent to is found by the name on the parcel; orders without a patient's name
 // come last, whichever way the names are sorted.
 func TestRecipientsAndNamesAreFound(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	c := remade(t, func(x *shop) {
 		x.options.Now = func() time.Time { now = now.Add(time.Second); return now }
 	})
@@ -520,7 +520,7 @@ func TestRecipientsAndNamesAreFound(t *testing.T) {
 // A test that the service built for an order can be read and listed, and ordered again;
 // the same selection is the same test.
 func TestBuiltLabTests(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	pick := object{"order_set": object{"lab_test_ids": []string{kitTest}, "add_on": object{"provider_ids": []string{"N011"}}}, "collection_method": "walk_in_test"}
 	o := c.order("POST", "/v3/order", c.request(kitTest, pick))
 	again := c.order("POST", "/v3/order/create", c.request(kitTest, pick))
@@ -549,7 +549,7 @@ func TestBuiltLabTests(t *testing.T) {
 
 // What cannot be read and what may not be are told together.
 func TestEveryProblemAtOnce(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()
 	patient["first_name"], patient["dob"], patient["email"] = " Ana", "soon", 7
 	delete(patient, "gender")
@@ -574,7 +574,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 }
 
 func TestOrderCountsByStatus(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.placed()
 	o := c.placed()
 	c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil)
@@ -591,6 +591,6 @@ func TestOrderLifecycles(t *testing.T) {
 	var out struct {
 		Lifecycles []orders.Lifecycle `json:"lifecycles"`
 	}
-	newClinic(t, nil).get("/v3/orders/lifecycle", 200).JSON(t, &out)
+	newFixture(t, nil).get("/v3/orders/lifecycle", 200).JSON(t, &out)
 	require.Equal(t, orders.Lifecycles(), out.Lifecycles)
 }

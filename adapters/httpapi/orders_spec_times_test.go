@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// timed is a clinic whose clock stands at now.
-func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *clinic {
+// timed is a fixture whose clock stands at now.
+func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *fixture {
 	t.Helper()
 	return remade(t, func(x *shop) {
 		x.options.Now = func() time.Time { return *now }
@@ -25,7 +25,7 @@ func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *clinic {
 // What was paid for a visit at home comes back until 24 hours before it, if the reason is
 // one of which it does; for a center, the reason alone counts.
 func TestRefundsOverHTTP(t *testing.T) {
-	reason := func(c *clinic, kind string, refundable bool) string {
+	reason := func(c *fixture, kind string, refundable bool) string {
 		var reasons []appointment.CancellationReason
 		c.get("/v3/order/"+kind+"/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 		for _, r := range reasons {
@@ -47,7 +47,7 @@ func TestRefundsOverHTTP(t *testing.T) {
 		{"phlebotomy", atHomeTest, false, 40 * time.Hour, "false"},
 		{"psc", walkInTest, true, time.Minute, "true"},
 	} {
-		now := clinicNow
+		now := fixtureNow
 		c := timed(t, &now)
 		keys, o := c.keys(row.kind), c.accepted(row.test, nil)
 		visit := "/v3/order/" + o.ID.String() + "/" + row.kind + "/appointment"
@@ -63,7 +63,7 @@ func TestRefundsOverHTTP(t *testing.T) {
 // A cached answer is taken until it is 15 minutes old, by those who ask for one, and only
 // where every place that is asked for has one.
 func TestAgeOfCachedSlots(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	lab := newBusyLab()
 	c := timed(t, &now, func(x *shop) { x.lab = lab })
 	free := func(query string) int {
@@ -84,7 +84,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 		{15*time.Minute - time.Second, "&allow_stale=true", before},
 		{15 * time.Minute, "&allow_stale=true", before - 1},
 	} {
-		now = clinicNow.Add(row.age)
+		now = fixtureNow.Add(row.age)
 		require.Equal(t, row.want, free(row.query), "%+v", row)
 	}
 	// Refreshed, it is what there is.
@@ -112,7 +112,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 		"two days":           {object{milli: 172_800_000}, 48 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := clinicNow
+			now := fixtureNow
 			c := timed(t, &now)
 			keys, o := c.keys("psc"), c.accepted(walkInTest, nil)
 			visit := "/v3/order/" + o.ID.String() + "/psc/appointment"
@@ -121,7 +121,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 			c.post(visit+"/book", row.body, 200).JSON(t, &a)
 			require.Equal(t, appointment.VisitPending, a.Status)
 			pass := func(to time.Duration) {
-				now = clinicNow.Add(to)
+				now = fixtureNow.Add(to)
 				_, err := c.config.Orders.Bookings().Due(t.Context())
 				require.NoError(t, err)
 				c.get(visit, 200).JSON(t, &a)
@@ -135,7 +135,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 			c.post(visit+"/book", object{"booking_key": keys[6]}, 200)
 		})
 	}
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.accepted(walkInTest, nil)
 	for field, bad := range map[string][]int{milli: {59_999, 172_800_001}, "sync_confirmation_timeout_millisecond": {999, 10_001}} {
 		for _, n := range bad {
@@ -150,7 +150,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 // An order keeps the insurance that it was placed with, and so does the day of its draw,
 // whatever the patient's newest is. No operation asks for a day: embedders do.
 func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	c := timed(t, &now)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	insured := object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}}

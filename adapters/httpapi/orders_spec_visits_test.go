@@ -15,7 +15,7 @@ import (
 )
 
 // accepted is an order whose lab has accepted it.
-func (c *clinic) accepted(test string, edits object) orders.Order {
+func (c *fixture) accepted(test string, edits object) orders.Order {
 	c.t.Helper()
 	o := c.order("POST", "/v3/order", c.request(test, edits))
 	c.post("/v3/order/"+o.ID.String()+"/test?final_status=received."+string(o.Method())+".requisition_created", nil, 200)
@@ -23,7 +23,7 @@ func (c *clinic) accepted(test string, edits object) orders.Order {
 }
 
 // lows are the steps of an order's life.
-func (c *clinic) lows(o orders.Order) (out []orders.LowLevel) {
+func (c *fixture) lows(o orders.Order) (out []orders.LowLevel) {
 	c.t.Helper()
 	c.get("/v3/order/"+o.ID.String(), 200).JSON(c.t, &o)
 	for _, e := range o.Events {
@@ -33,7 +33,7 @@ func (c *clinic) lows(o orders.Order) (out []orders.LowLevel) {
 }
 
 // keys are the booking keys of a provider's next days.
-func (c *clinic) keys(kind string) []string {
+func (c *fixture) keys(kind string) []string {
 	c.t.Helper()
 	if kind == "psc" {
 		return slotKeys(c.t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
@@ -43,7 +43,7 @@ func (c *clinic) keys(kind string) []string {
 
 // What happens to an appointment happens to its order: step by step, as documented.
 func TestOrdersFollowTheirAppointments(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for _, row := range []struct {
 		kind, test string
 		moved      []orders.LowLevel
@@ -85,7 +85,7 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 	}
 }
 
-func (c *clinic) reason(kind string) string {
+func (c *fixture) reason(kind string) string {
 	c.t.Helper()
 	var reasons []appointment.CancellationReason
 	c.get("/v3/order/"+kind+"/appointment/cancellation-reasons", 200).JSON(c.t, &reasons)
@@ -94,7 +94,7 @@ func (c *clinic) reason(kind string) string {
 
 // An appointment that is cancelled leaves an order that can be booked again.
 func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
 		keys, o := c.keys(kind), c.accepted(test, nil)
 		visit := "/v3/order/" + o.ID.String() + "/" + kind + "/appointment"
@@ -116,7 +116,7 @@ func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
 }
 
 func TestOnePhlebotomistAtATime(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keys := c.keys("phlebotomy")
 	one, two := c.accepted(atHomeTest, nil), c.accepted(atHomeTest, nil)
 	book := func(o orders.Order) string { return "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/book" }
@@ -132,7 +132,7 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 // A slot that is gone is one error, wherever it was; a key can be used until it expires.
 func TestSlotsThatAreGone(t *testing.T) {
 	for _, env := range []healthlab.Environment{healthlab.Production, healthlab.Sandbox} {
-		now := clinicNow
+		now := fixtureNow
 		c := remade(t, func(x *shop) {
 			x.options.Environment = env
 			x.options.Now = func() time.Time { return now }
@@ -150,7 +150,7 @@ func TestSlotsThatAreGone(t *testing.T) {
 			c.refused("POST", path(two), object{"booking_key": keys[0]}, 409, appointment.SlotNotAvailable)
 			now = now.Add(20 * 24 * time.Hour)
 			c.refused("POST", path(two), object{"booking_key": keys[3]}, 409, appointment.SlotNotAvailable)
-			now = clinicNow
+			now = fixtureNow
 		}
 	}
 }
@@ -160,18 +160,18 @@ func TestSwitchesOfAppointments(t *testing.T) {
 	managed := func(x *shop) { x.options.Providers[0].PatientManaged = true }
 	for name, row := range map[string]struct {
 		shop func(*shop)
-		send func(c *clinic, book string) int
+		send func(c *fixture, book string) int
 	}{
-		"a patient-managed provider": {managed, func(c *clinic, _ string) int {
+		"a patient-managed provider": {managed, func(c *fixture, _ string) int {
 			return c.Send(c.t, "POST", "/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil).Status
 		}},
-		"cached slots": {func(x *shop) { x.settings.CachedAvailability = false }, func(c *clinic, _ string) int {
+		"cached slots": {func(x *shop) { x.settings.CachedAvailability = false }, func(c *fixture, _ string) int {
 			return c.Send(c.t, "POST", "/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201&allow_stale=true", nil).Status
 		}},
-		"asynchronous confirmation": {func(x *shop) { x.settings.AsyncConfirmation = false }, func(c *clinic, book string) int {
+		"asynchronous confirmation": {func(x *shop) { x.settings.AsyncConfirmation = false }, func(c *fixture, book string) int {
 			return c.Send(c.t, "POST", book, object{"booking_key": c.keys("psc")[0], "async_confirmation": true}).Status
 		}},
-		"idempotency keys": {func(x *shop) { x.settings.BookingIdempotency = false }, func(c *clinic, book string) int {
+		"idempotency keys": {func(x *shop) { x.settings.BookingIdempotency = false }, func(c *fixture, book string) int {
 			return c.With("x-idempotency-key", "k").Send(c.t, "POST", book, object{"booking_key": c.keys("psc")[0]}).Status
 		}},
 	} {
@@ -246,7 +246,7 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 
 // An address for a visit may name its country, which nobody asks for.
 func TestCountryOfAVisit(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.accepted(atHomeTest, nil)
 	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/request"
 	for _, country := range []any{"US", "USA", nil} {

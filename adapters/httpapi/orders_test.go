@@ -94,7 +94,7 @@ type shop struct {
 
 // makeOrders serves orders over a store, with the catalogue of the sandbox lab. The other team
 // has an account that is pending. Edits change what the service is made of.
-func (c *clinic) makeOrders(store *memory.Store, edits ...func(*shop)) {
+func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 	t := c.t
 	t.Helper()
 	x := shop{lab: newBusyLab(), store: store.Orders(), printer: titles{}}
@@ -119,7 +119,7 @@ func (c *clinic) makeOrders(store *memory.Store, edits ...func(*shop)) {
 	x.options = orders.Options{
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
-		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: c.logs.Logger(), LabTests: store.LabTests(),
+		Environment: healthlab.Sandbox, Now: func() time.Time { return fixtureNow }, Log: c.logs.Logger(), LabTests: store.LabTests(),
 		Files: store.Blobs(), RequisitionURL: links.URL,
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
@@ -164,9 +164,9 @@ func anAddress() object {
 	return object{"first_line": "1 Elm Street", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US"}
 }
 
-// request is the body of an order for the clinic's user; edits are top-level keys, nil
+// request is the body of an order for the fixture's user; edits are top-level keys, nil
 // takes one away.
-func (c *clinic) request(test string, edits object) object {
+func (c *fixture) request(test string, edits object) object {
 	body := object{"user_id": c.user.String(), "order_set": object{"lab_test_ids": []string{test}},
 		"patient_details": aPatient(), "patient_address": anAddress()}
 	if test == walkInTest {
@@ -188,7 +188,7 @@ type orderAnswer struct {
 }
 
 // order sends a body that makes or changes an order.
-func (c *clinic) order(method, path string, body any) orders.Order {
+func (c *fixture) order(method, path string, body any) orders.Order {
 	c.t.Helper()
 	var out orderAnswer
 	c.Send(c.t, method, path, body).Want(c.t, 200).JSON(c.t, &out)
@@ -198,19 +198,19 @@ func (c *clinic) order(method, path string, body any) orders.Order {
 }
 
 // placed is an order for a walk-in test.
-func (c *clinic) placed() orders.Order {
+func (c *fixture) placed() orders.Order {
 	c.t.Helper()
 	return c.order("POST", "/v3/order", c.request(walkInTest, nil))
 }
 
 // refused sends a body that a rule of the business refuses.
-func (c *clinic) refused(method, path string, body any, status int, rule string) {
+func (c *fixture) refused(method, path string, body any, status int, rule string) {
 	c.t.Helper()
 	require.Equal(c.t, rule, c.Send(c.t, method, path, body).Want(c.t, status).ErrorType(c.t))
 }
 
 func TestOrderFromPlacementToResult(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	require.Equal(t, orders.Ordered, o.LowLevel())
 	require.Equal(t, c.user, o.UserID)
@@ -243,7 +243,7 @@ func TestOrderFromPlacementToResult(t *testing.T) {
 }
 
 func TestOrderOfATestkit(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	kit := object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 		"receiver_name": "Front Desk", "first_line": "2 Elm Street", "city": "Duluth", "state": "MN",
 		"zip_code": "55802-1234", "country": "US", "phone_number": "+15550101"}}
@@ -270,7 +270,7 @@ func TestOrderOfATestkit(t *testing.T) {
 }
 
 func TestOrdersOfOthersAreNotThere(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	other := c.With("x-service-api-key", "other")
 	path := "/v3/order/" + o.ID.String()
@@ -308,7 +308,7 @@ func TestOrdersOfOthersAreNotThere(t *testing.T) {
 }
 
 func TestOrderIsRefused(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	minor := aPatient()
 	minor["dob"] = "2015-01-01"
 	add := func(method string, markers ...int) object {
@@ -353,7 +353,7 @@ func TestOrderIsRefused(t *testing.T) {
 }
 
 func TestOrderThatIsNotValid(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()
 	patient["first_name"], patient["email"], patient["dob"] = " Ana", "nobody", "2030-01-01"
 	address["zip"], address["zip_code"] = "5580", "55802"
@@ -381,7 +381,7 @@ func TestOrderThatIsNotValid(t *testing.T) {
 }
 
 func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	address := anAddress()
 	delete(address, "zip")
 	address["zip_code"] = "55802-0001"
@@ -400,7 +400,7 @@ func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
 }
 
 func TestOrderIsCancelled(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	got := c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil)
 	require.Equal(t, orders.Cancelled, got.LowLevel())
@@ -409,7 +409,7 @@ func TestOrderIsCancelled(t *testing.T) {
 }
 
 func TestDrawIsCompleted(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String() + "/draw_completed"
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)
@@ -421,7 +421,7 @@ func TestDrawIsCompleted(t *testing.T) {
 }
 
 func TestOrderIsScheduled(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(walkInTest, object{"activate_by": "2026-04-01"}))
 	path := "/v3/order/" + o.ID.String()
 	require.Equal(t, "2026-05-01", c.order("PATCH", path, object{"activate_by": "2026-05-01"}).ActivateBy.String())
@@ -435,7 +435,7 @@ func TestOrderIsScheduled(t *testing.T) {
 }
 
 func TestOrderIsReplaced(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	parent := c.placed()
 	child := c.order("POST", "/v3/order/create", c.request(kitTest, object{"parent_id": parent.ID.String(), "update_reason": "INCORRECT_LAB"}))
 	require.Equal(t, orders.OriginRecreation, child.Origin)
@@ -451,7 +451,7 @@ func TestOrderIsReplaced(t *testing.T) {
 }
 
 func TestOrderIsImported(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	body := object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
 		"order_set":       object{"add_on": object{"provider_ids": []string{"N011"}}},
 		"patient_details": aPatient(), "sample_id": "REQ-1",
@@ -477,7 +477,7 @@ func TestOrderIsImported(t *testing.T) {
 }
 
 func TestEventsAreResent(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	one, two := c.placed(), c.placed()
 	ids := func(body object) []string {
 		var out struct {
@@ -497,7 +497,7 @@ func TestEventsAreResent(t *testing.T) {
 }
 
 func TestSimulationIsRefused(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	path := "/v3/order/" + c.placed().ID.String() + "/test"
 	c.refused("POST", path+"?final_status=received.testkit.ordered", nil, 400, orders.StatusOfOtherMethod)
 	require.Equal(t, []string{"body.interpretation"}, c.post(path, object{"interpretation": "fine"}, 422).Locs(t))
@@ -506,7 +506,7 @@ func TestSimulationIsRefused(t *testing.T) {
 }
 
 func TestOrdersAreListed(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	patient := aPatient()
 	patient["first_name"], patient["last_name"] = "Zoe", "Abel"
 	first := c.placed()
@@ -568,7 +568,7 @@ func TestOrdersAreListed(t *testing.T) {
 
 // Whatever is refused says nothing of the patient, and neither does the log.
 func TestOrderRefusalsNameNoPatient(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const mark = "Qzmarker"
 	patient := aPatient()
 	patient["first_name"], patient["last_name"], patient["email"] = mark, mark, mark+"1@example.com"

@@ -49,10 +49,10 @@ func anInsurance(edits object) object {
 	return body
 }
 
-func (c *clinic) about(rest string) string { return "/v2/user/" + c.user.String() + "/" + rest }
+func (c *fixture) about(rest string) string { return "/v2/user/" + c.user.String() + "/" + rest }
 
 func TestUserInfo(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.refused("GET", c.about("info/latest"), nil, 404, people.UserInfoNotFound)
 	var kept, got people.UserInfo
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200).JSON(t, &kept)
@@ -81,7 +81,7 @@ func TestUserInfo(t *testing.T) {
 }
 
 func TestInsurance(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.refused("POST", c.about("insurance"), anInsurance(nil), 400, people.DemographicsMissing)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	c.refused("GET", c.about("insurance/latest"), nil, 404, people.InsuranceNotFound)
@@ -132,7 +132,7 @@ func TestInsurance(t *testing.T) {
 }
 
 func TestPayors(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	codes := func(query string) []string {
 		var found []people.Payor
 		c.get("/v3/insurance/search/payor?"+query, 200).JSON(t, &found)
@@ -174,7 +174,7 @@ func TestPayors(t *testing.T) {
 }
 
 func TestDiagnoses(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	codes := func(query string) []string {
 		var found []people.Diagnosis
 		c.get("/v3/insurance/search/diagnosis?diagnosis_query="+query, 200).JSON(t, &found)
@@ -210,7 +210,7 @@ func TestDiagnoses(t *testing.T) {
 }
 
 func TestPortalURL(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.post(c.about("create_portal_url"), object{"context": "launch"}, 422)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	o := c.placed()
@@ -224,7 +224,7 @@ func TestPortalURL(t *testing.T) {
 	require.Equal(t, 600, launch.ExpiresIn)
 	require.Equal(t, 28*24*3600, short.ExpiresIn)
 	require.Less(t, len(short.URL), 90)
-	token, err := orders.ReadPortalToken(portalKey, short.URL[len("https://portal.example.com/l/"):], clinicNow)
+	token, err := orders.ReadPortalToken(portalKey, short.URL[len("https://portal.example.com/l/"):], fixtureNow)
 	require.NoError(t, err)
 	require.Equal(t, c.user, token.User)
 	c.refused("POST", c.about("create_portal_url"), object{"context": "launch", "order_id": absent}, 404, orders.OrderNotFound)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPriorities(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	const path = "/v2/team/source/priorities"
 	patch := func(body string, status int) string {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestPriorities(t *testing.T) {
 
 // Between two sources of equal type the team's preference decides what a query answers.
 func TestPrioritiesDecideQueries(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	_, err := c.health.Connect(t.Context(), team, c.user, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	steps := func(provider string, value string) {

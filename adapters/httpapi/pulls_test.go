@@ -210,7 +210,7 @@ func (hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error)
 }
 
 func TestPushFromProvider(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	account := "ann at acme"
 	u, err := d.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
@@ -257,7 +257,7 @@ func TestPushFromProvider(t *testing.T) {
 
 // The devices of a user are answered for data that is fetched as for data that is uploaded.
 func TestDevicesOfFetchedData(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	ann := d.person("ann", "acme_band")
 	model, serial := "Band 4", "serial-1"
@@ -284,7 +284,7 @@ func TestDevicesOfFetchedData(t *testing.T) {
 }
 
 func TestIntrospection(t *testing.T) {
-	now := clinicNow
+	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	ann, bob := d.person("ann", "acme_band"), d.person("bob", "manual")
 	fault := errors.New("502")

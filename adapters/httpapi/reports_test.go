@@ -112,22 +112,22 @@ func newReports(t *testing.T, store *memory.Store, users labreport.Users, opts *
 	if opts != nil {
 		o = *opts
 	}
-	o.Now, o.Log = func() time.Time { return clinicNow }, logs.Logger()
+	o.Now, o.Log = func() time.Time { return fixtureNow }, logs.Logger()
 	o.Environment = cmp.Or(o.Environment, healthlab.Production)
 	s, err := labreport.New(store.ParsingJobs(), store.Blobs(), users, scripted{}, nil, &o)
 	require.NoError(t, err)
 	return s
 }
 
-// lab is a clinic with reports.
+// lab is a fixture with reports.
 type lab struct {
-	*clinic
+	*fixture
 	store *memory.Store
 }
 
 func newLab(t *testing.T, opts *labreport.Options) *lab {
 	t.Helper()
-	l := &lab{clinic: newClinic(t, nil), store: memory.New(nil)}
+	l := &lab{fixture: newFixture(t, nil), store: memory.New(nil)}
 	l.config.Reports = newReports(t, l.store, l.health, opts, l.logs)
 	l.Client = contract.NewClient(t, l.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return l
@@ -181,7 +181,7 @@ func (l *lab) sendForm(kind string, body []byte) *contract.Reply {
 func (l *lab) work() {
 	l.t.Helper()
 	for {
-		jobs, err := l.store.ParsingJobs().Claim(l.t.Context(), clinicNow, clinicNow.Add(time.Minute), 10)
+		jobs, err := l.store.ParsingJobs().Claim(l.t.Context(), fixtureNow, fixtureNow.Add(time.Minute), 10)
 		require.NoError(l.t, err)
 		if len(jobs) == 0 {
 			return

@@ -13,7 +13,7 @@ import (
 
 // A stream is uploaded whole, or in parts that come in any order and at the same time.
 func TestUploadWorkoutStream(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)
 	read := func() (w healthdata.Workout) {
 		var all struct{ Workouts []healthdata.Workout }

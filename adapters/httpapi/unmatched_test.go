@@ -40,17 +40,17 @@ func trialCases() []string {
 }
 
 // unmatched is a result of an order's patient that names no order.
-func (c *clinic) unmatched(o orders.Order, id string) {
+func (c *fixture) unmatched(o orders.Order, id string) {
 	c.t.Helper()
 	name := "Iron"
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{
-		ID: id, Team: o.TeamID, On: orders.FinalResult, At: clinicNow, Lab: o.LabTest.Lab.Slug,
+		ID: id, Team: o.TeamID, On: orders.FinalResult, At: fixtureNow, Lab: o.LabTest.Lab.Slug,
 		Patient: &orders.ReportedPatient{FirstName: *o.PatientDetails.FirstName, LastName: *o.PatientDetails.LastName, DOB: o.PatientDetails.DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: name, Result: "1", Type: labresult.Numeric, Interpretation: labresult.Normal}}},
 	}))
 }
 
-func (c *clinic) unmatchedPage(query string) (out struct {
+func (c *fixture) unmatchedPage(query string) (out struct {
 	Data       []orders.UnmatchedResult
 	NextCursor *string `json:"next_cursor"`
 	Total      int
@@ -61,7 +61,7 @@ func (c *clinic) unmatchedPage(query string) (out struct {
 }
 
 func TestUnmatchedResults(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	o := c.placed()
 	for _, id := range []string{"1", "2", "3"} {
 		c.unmatched(o, id)
@@ -109,7 +109,7 @@ func TestUnmatchedResults(t *testing.T) {
 }
 
 func TestUnmatchedResultMatchTestRuns(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var cases struct{ Data []matchtest.Rule }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	require.Len(t, cases.Data, 8)

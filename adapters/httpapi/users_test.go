@@ -341,7 +341,7 @@ func TestListProviders(t *testing.T) {
 
 // Every provider has a logo: its own, or one that the service draws without a key.
 func TestProviderLogos(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	providers := c.health.Providers().WithLogos(func(slug string) string { return httpapi.LogoURL("https://api.example/", slug) })
 	require.Equal(t, "https://api.example/v2/providers/manual/logo.svg", *providers.Get("manual").Logo)
 	require.Equal(t, "https://cdn.example/band.png", *providers.Get("acme_band").Logo)

@@ -69,7 +69,7 @@ func (l *busyLab) FreeSlots(_ context.Context, q appointment.SlotQuery) ([]appoi
 	}
 	var out []appointment.Slot
 	for _, site := range sites {
-		for at := clinicNow.Add(24 * time.Hour); at.Before(q.To); at = at.Add(24 * time.Hour) {
+		for at := fixtureNow.Add(24 * time.Hour); at.Before(q.To); at = at.Add(24 * time.Hour) {
 			slot := appointment.Slot{Provider: "phleb", Zone: "America/Phoenix", Start: at, End: at.Add(time.Hour), Places: 1, Price: 1500}
 			if site != "" {
 				slot = appointment.Slot{Provider: q.Lab, SiteCode: site, Start: at, End: at.Add(time.Hour), Places: 1}
@@ -110,7 +110,7 @@ func (l *busyLab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booke
 func (*busyLab) CancelVisit(context.Context, orders.VisitCancellation) error { return nil }
 
 func TestPlacesOverHTTP(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	var info appointment.PSCInfo
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200).JSON(t, &info)
 	require.Equal(t, "northlab", info.Slug)
@@ -150,7 +150,7 @@ func slotKeys(t testing.TB, r *contract.Reply) []string {
 }
 
 func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	address := object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip_code": "85201"}
 	keys := slotKeys(t, c.post("/v3/order/phlebotomy/appointment/availability", address, 200))
 	require.Len(t, keys, 13)
@@ -187,7 +187,7 @@ func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
 }
 
 func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
 	require.Len(t, keys, 13)
 	keys = slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&site_codes=MESA-1&allow_stale=true", nil, 200))
@@ -213,7 +213,7 @@ func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
 // A key repeats the answer of a booking byte for byte, whatever became of the appointment.
 // An answer of 5xx is not stored.
 func TestBookingOnceOverHTTP(t *testing.T) {
-	c := newClinic(t, nil)
+	c := newFixture(t, nil)
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
 	o := c.placed()
 	path := "/v3/order/" + o.ID.String() + "/psc/appointment"

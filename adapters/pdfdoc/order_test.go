@@ -35,17 +35,17 @@ var (
 	ana  = healthlab.UserID{UUID: named("ana")}
 )
 
-// desk is a service that prints.
-type desk struct {
+// fixture is a service that prints.
+type fixture struct {
 	*documents.Service
 	orders *orders.Service
 	store  *memory.Store
 	people people.Store
 }
 
-func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
+func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	t.Helper()
-	d := desk{store: memory.New(nil)}
+	d := fixture{store: memory.New(nil)}
 	d.people = d.store.Persons()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func signature(t testing.TB) *people.ImageBlob {
 }
 
 // keep puts an order into the store that has gone through the triggers.
-func (d desk) keep(t testing.TB, r orders.Record, through ...orders.Trigger) orders.OrderID {
+func (d fixture) keep(t testing.TB, r orders.Record, through ...orders.Trigger) orders.OrderID {
 	r.TeamID, r.UserID, r.Origin = team, ana, orders.OriginInitial
 	r.OrderTransaction = orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}}
 	_, err := d.store.Orders().Insert(context.Background(), r, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -137,7 +137,7 @@ func record(t testing.TB) (orders.Record, []string) {
 func TestRequisitionHasEverything(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	for _, paper := range []orders.Paper{orders.Letter, orders.A4} {
-		d := newDesk(t, p, paper)
+		d := newFixture(t, p, paper)
 		o, values := record(t)
 		o.HealthInsuranceID = ptr(named("coverage"))
 		c := people.Coverage{ID: named("coverage"), Team: team, User: ana, ValidFrom: noon, Record: people.InsuranceRecord{MemberID: "MEM-9", PayorCode: "PAY-3", Relationship: "Spouse", GroupID: ptr("GRP-4"), IsPrimary: true,
@@ -160,7 +160,7 @@ func TestRequisitionHasEverything(t *testing.T) {
 }
 
 func TestReportHasEverything(t *testing.T) {
-	r, d := newReader(t), newDesk(t, printer(t), orders.Letter)
+	r, d := newReader(t), newFixture(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	at := healthlab.At(noon)
 	number := func(s string) *catalogue.Number {
@@ -196,7 +196,7 @@ func TestReportHasEverything(t *testing.T) {
 }
 
 func TestOtherForms(t *testing.T) {
-	r, d := newReader(t), newDesk(t, printer(t), orders.Letter)
+	r, d := newReader(t), newFixture(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	o.HasABN = true
 	o.Notice = &orders.CoverageNotice{Note: "Ask us about plans.", Items: []orders.CoverageItem{{Name: "Glucose", Reason: "Only with certain diagnoses.", CostMinor: 2905}, {Name: "Insulin", Reason: "Too often.", CostMinor: 12000}}}
@@ -232,7 +232,7 @@ func TestRequisitionToBeSigned(t *testing.T) {
 		"without a signature": func(o *orders.Record) { o.PhysicianInput.SignatureImage = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, printer(t), orders.Letter)
+			d := newFixture(t, printer(t), orders.Letter)
 			d.Service = documents.New(d.orders, printer(t), &documents.Options{
 				TimeZone: func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) { return phoenix, nil },
 			})
@@ -250,7 +250,7 @@ func TestRequisitionToBeSigned(t *testing.T) {
 // the form is made, has all of it, and is the same the next time.
 func TestAnyText(t *testing.T) {
 	r, p := newReader(t), printer(t)
-	d := newDesk(t, p, orders.Letter)
+	d := newFixture(t, p, orders.Letter)
 	word := rapid.OneOf(
 		rapid.StringMatching(`[A-Za-z0-9.,'-]{1,40}`),
 		rapid.StringMatching(`[A-ZÀ-ÖØ-öø-žА-яЁёΑ-ΡΣ-ωა-ჰԱ-Ֆա-ֆ]{1,30}`),

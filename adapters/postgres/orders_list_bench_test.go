@@ -43,7 +43,7 @@ func roomy(b *testing.B) *pgxpool.Pool {
 // the 95th percentile of the time for the page, of that for the exact total, of the
 // latter where at most 10,000 orders match, and of the whole list, which is both.
 func BenchmarkOrderLists(all *testing.B) {
-	c := newClinic(1_000_000)
+	c := newLargeTeam(1_000_000)
 	var v ordersStore
 	for _, kind := range c.lists() {
 		for _, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus} {
@@ -93,7 +93,7 @@ func BenchmarkOrderLists(all *testing.B) {
 // warm has the server write what loading left it, reads the names, and lists each kind a
 // few times, so that what is measured is a connection at work and not its first look at
 // the memory that it shares with the others.
-func (v ordersStore) warm(b *testing.B, pool *pgxpool.Pool, c *clinic) {
+func (v ordersStore) warm(b *testing.B, pool *pgxpool.Pool, c *largeTeam) {
 	b.Helper()
 	for _, sql := range []string{`checkpoint`, `select count(tokens) from healthlab.order_search`} {
 		_, err := pool.Exec(b.Context(), sql)

@@ -23,8 +23,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// A clinic is a team with many orders of two years, which are the same in every run.
-type clinic struct {
+// A largeTeam is a team with many orders of two years, which are the same in every run.
+type largeTeam struct {
 	team  healthlab.TeamID
 	today time.Time
 	first []string
@@ -32,8 +32,8 @@ type clinic struct {
 	rows  int
 }
 
-func newClinic(rows int) *clinic {
-	c := &clinic{team: healthlab.TeamID{UUID: idOf(1, 0)}, today: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), rows: rows}
+func newLargeTeam(rows int) *largeTeam {
+	c := &largeTeam{team: healthlab.TeamID{UUID: idOf(1, 0)}, today: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), rows: rows}
 	r := rand.New(rand.NewPCG(1, 1))
 	syllables := strings.Fields("an ba be bo cal da del do el en fer ga go gra ha hel is jo ka ki la lan len li lo mar me mi mo na ne nor o per qui ra re ri ro sa sen si so sta ta te ti to tor va ve vi wen xa ya zu")
 	word := func(least, most int) string {
@@ -66,7 +66,7 @@ func often(r *rand.Rand, list []string) string {
 }
 
 // order is the nth order; the last one is the newest.
-func (c *clinic) order(n int) orders.Record {
+func (c *largeTeam) order(n int) orders.Record {
 	const years2 = 2 * 365 * 24 * time.Hour
 	r := rand.New(rand.NewPCG(2, uint64(n)))
 	created := c.today.Add(-years2 + time.Duration(float64(years2)*float64(n)/float64(c.rows))).Truncate(time.Second)
@@ -150,7 +150,7 @@ func (c *clinic) order(n int) orders.Record {
 
 // load fills an empty database with the orders of a clinic, as fast as it goes: the
 // indexes are made afterwards.
-func (c *clinic) load(b testing.TB, pool *pgxpool.Pool, s *Store) {
+func (c *largeTeam) load(b testing.TB, pool *pgxpool.Pool, s *Store) {
 	b.Helper()
 	ctx := context.Background()
 	rows, err := pool.Query(ctx, `select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index
@@ -225,7 +225,7 @@ func (c *clinic) load(b testing.TB, pool *pgxpool.Pool, s *Store) {
 }
 
 // lists are queries with each filter, and some with more than one; the nth of a kind.
-func (c *clinic) lists() []listKind {
+func (c *largeTeam) lists() []listKind {
 	day := func(n, days int) (from, before time.Time) {
 		from = c.today.AddDate(0, 0, -1-n*37%700-days)
 		return from, from.AddDate(0, 0, days)

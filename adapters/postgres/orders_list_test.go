@@ -19,7 +19,7 @@ import (
 func TestOrderListsInEveryWay(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	c := newClinic(600)
+	c := newLargeTeam(600)
 	v := ordersStore{New(pool, &Options{Keys: personKeys()})}
 	c.load(t, pool, v.s)
 	all := make([]orders.Order, c.rows)
@@ -75,7 +75,7 @@ func listInEveryWay(t *testing.T, v ordersStore, q *orders.Query, all []orders.O
 func TestOrderListsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // plans depend on how full the pages are
-	c := newClinic(20_000)
+	c := newLargeTeam(20_000)
 	v := ordersStore{New(pool, &Options{Keys: personKeys()})}
 	c.load(t, pool, v.s)
 	for kind, index := range map[string]string{

@@ -19,8 +19,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// desk links the accounts of people at three providers of the sandbox.
-type desk struct {
+// fixture links the accounts of people at three providers of the sandbox.
+type fixture struct {
 	*linking.Service
 	t          *testing.T
 	health     *healthdata.Service
@@ -30,9 +30,9 @@ type desk struct {
 	now        time.Time
 }
 
-func newDesk(t *testing.T, edit ...func(*linking.ProviderConnector)) *desk {
+func newFixture(t *testing.T, edit ...func(*linking.ProviderConnector)) *fixture {
 	t.Helper()
-	d := &desk{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Now(), connectors: map[string]*sandbox.Connector{}}
+	d := &fixture{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Now(), connectors: map[string]*sandbox.Connector{}}
 	res := []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
@@ -74,14 +74,14 @@ func newDesk(t *testing.T, edit ...func(*linking.ProviderConnector)) *desk {
 }
 
 // user adds a person and returns a token for them.
-func (d *desk) user(name string) (healthlab.UserID, string) {
+func (d *fixture) user(name string) (healthlab.UserID, string) {
 	d.t.Helper()
 	u, err := d.health.CreateUser(d.t.Context(), d.team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(d.t, err)
 	return u.ID, d.token(u.ID)
 }
 
-func (d *desk) token(user healthlab.UserID) string {
+func (d *fixture) token(user healthlab.UserID) string {
 	d.t.Helper()
 	offer, err := d.CreateToken(d.t.Context(), d.team, linking.NewToken{User: user, RedirectURL: "https://app.example/done"})
 	require.NoError(d.t, err)
@@ -89,7 +89,7 @@ func (d *desk) token(user healthlab.UserID) string {
 }
 
 // page is where a person is sent to sign in.
-func (d *desk) page(token, provider string) string {
+func (d *fixture) page(token, provider string) string {
 	d.t.Helper()
 	a, err := d.Authorize(d.t.Context(), token, linking.Departure{Provider: provider})
 	require.NoError(d.t, err)
@@ -97,7 +97,7 @@ func (d *desk) page(token, provider string) string {
 }
 
 // returns follows the browser back from the provider's page.
-func (d *desk) returns(to string, err error) linking.Result {
+func (d *fixture) returns(to string, err error) linking.Result {
 	d.t.Helper()
 	require.NoError(d.t, err)
 	u, err := url.Parse(to)
@@ -110,7 +110,7 @@ func (d *desk) returns(to string, err error) linking.Result {
 	return r
 }
 
-func (d *desk) connection(user healthlab.UserID) *healthdata.ConnectionView {
+func (d *fixture) connection(user healthlab.UserID) *healthdata.ConnectionView {
 	d.t.Helper()
 	all, err := d.health.Connections(d.t.Context(), d.team, user)
 	require.NoError(d.t, err)
@@ -122,7 +122,7 @@ func (d *desk) connection(user healthlab.UserID) *healthdata.ConnectionView {
 }
 
 func TestOAuth(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	band := d.connectors["acme_band"]
 	page := d.page(token, "acme_band")
@@ -180,7 +180,7 @@ func TestOAuthFailures(t *testing.T) {
 		}, linking.InvalidToken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.settings.Scopes = map[string]linking.ScopeRequirement{"acme_band": {MustGrant: []string{"sleep"}, MayGrant: []string{"spo2"}}}
 			user, token := d.user("ann")
 			page := d.page(token, "acme_band")
@@ -201,7 +201,7 @@ func TestOAuthFailures(t *testing.T) {
 }
 
 func TestOAuthCallbackWorksOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	_, token := d.user("ann")
 	back, err := d.connectors["acme_band"].Approve(d.page(token, "acme_band"), "ann+down")
 	require.Equal(t, linking.ProviderAPIError, d.returns(back, err).Error)
@@ -209,7 +209,7 @@ func TestOAuthCallbackWorksOnce(t *testing.T) {
 }
 
 func TestAllScopesRequired(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	back, err := d.connectors["acme_strict"].Approve(d.page(token, "acme_strict"), "ann", "sleep")
 	require.Equal(t, linking.RequiredScopesNotGranted, d.returns(back, err).Error, "any refusal blocks")
@@ -217,7 +217,7 @@ func TestAllScopesRequired(t *testing.T) {
 }
 
 func TestTeamOAuth(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	_, err := d.Authorize(t.Context(), token, linking.Departure{Provider: "acme_own"})
 	var rule *healthlab.RuleError
@@ -243,7 +243,7 @@ func TestPassword(t *testing.T) {
 		{"nonsense", "ann+nonsense", linking.ProviderAPIError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			user, token := d.user("ann")
 			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: c.user, Password: "x"})
 			require.NoError(t, err)
@@ -259,7 +259,7 @@ func TestPassword(t *testing.T) {
 
 func TestSlowProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		user, token := d.user("ann")
 		began := time.Now()
 		r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+slow", Password: "x"})
@@ -272,7 +272,7 @@ func TestSlowProvider(t *testing.T) {
 
 func TestMFA(t *testing.T) {
 	for _, c := range []struct{ fate, method string }{{sandbox.FateMFA, "sms"}, {sandbox.FateMFAEmail, "email"}} {
-		d := newDesk(t)
+		d := newFixture(t)
 		user, token := d.user("ann")
 		_, other := d.user("bob")
 		code := func(token, provider, code string) linking.Result {
@@ -304,7 +304,7 @@ func TestMFA(t *testing.T) {
 }
 
 func TestEmail(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	for _, c := range []struct {
 		email, region string
@@ -340,7 +340,7 @@ func TestPracticeBinding(t *testing.T) {
 		"it does not look":   func(c *linking.ProviderConnector) { c.Email = careless{c.Email} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, edit)
+			d := newFixture(t, edit)
 			link := func(token, email string) linking.Result {
 				r, err := d.SignInByEmail(t.Context(), token, linking.EmailSignIn{Provider: "acme_cgm", Email: email})
 				require.NoError(t, err)
@@ -363,7 +363,7 @@ func TestPracticeBinding(t *testing.T) {
 }
 
 func TestDuplicates(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.settings.RejectDuplicates = true
 	ann, first := d.user("ann")
 	bob, second := d.user("bob")
@@ -382,7 +382,7 @@ func TestDuplicates(t *testing.T) {
 }
 
 func TestDisconnectRevokes(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	_, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
 	require.NoError(t, err)
@@ -399,7 +399,7 @@ func TestDisconnectRevokes(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	user, token := d.user("ann")
 	require.NoError(t, d.ConnectDemo(t.Context(), d.team, user, "acme_band"))
 	require.NotNil(t, d.connection(user))
@@ -413,7 +413,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestTooManyTries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	_, token := d.user("ann")
 	in := linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+refused", Password: "x"}
 	tries := 0

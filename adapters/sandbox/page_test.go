@@ -16,7 +16,7 @@ import (
 
 // A person at the provider's page, as a browser sees it.
 func TestSignInPage(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	page := sandbox.SignInPage("http://localhost:8080/v2/link/connect")
 	ask := func(method, query string, form url.Values) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/sign-in?"+query, strings.NewReader(form.Encode()))

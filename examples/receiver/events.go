@@ -14,7 +14,7 @@ import (
 
 // receiver makes the kit: one function for each type of payload that this program
 // wants. A program that matters would store it, by the id of the thing.
-func (d *desk) receiver(secrets []webhook.Secret) (*receiver.Receiver, error) {
+func (d *reporter) receiver(secrets []webhook.Secret) (*receiver.Receiver, error) {
 	r, err := receiver.New(secrets, memory.NewSeen(nil), &receiver.Options{Observe: d.observe})
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (d *desk) receiver(secrets []webhook.Secret) (*receiver.Receiver, error) {
 }
 
 // tell prints one event.
-func (d *desk) tell(e receiver.Event, format string, args ...any) error {
+func (d *reporter) tell(e receiver.Event, format string, args ...any) error {
 	who := e.ClientUserID
 	if who == "" {
 		who = "nobody"

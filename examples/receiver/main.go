@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &desk{out: stdout, counts: map[receiver.Outcome]int{}}
+	d := &reporter{out: stdout, counts: map[receiver.Outcome]int{}}
 	r, err := d.receiver(c.secrets)
 	if err != nil {
 		return err
@@ -106,8 +106,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// desk prints events and counts what became of them.
-type desk struct {
+// reporter prints events and counts what became of them.
+type reporter struct {
 	out io.Writer
 
 	mu      sync.Mutex // guards the counts, and lines from mixing
@@ -115,13 +115,13 @@ type desk struct {
 	refused int
 }
 
-func (d *desk) print(format string, args ...any) {
+func (d *reporter) print(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-func (d *desk) total() string {
+func (d *reporter) total() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return fmt.Sprintf("%d events; %d came again, %d came too late, %d were tests, %d refused",
@@ -130,7 +130,7 @@ func (d *desk) total() string {
 }
 
 // observe counts.
-func (d *desk) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
+func (d *reporter) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

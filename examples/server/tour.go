@@ -125,7 +125,7 @@ func days() (list []healthlab.Date, loc *time.Location) {
 // bringData uploads a week of a person who does not exist.
 func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	t.step("A week of data comes in")
-	var world sandbox.Provider
+	var device sandbox.Provider
 	list, loc := days()
 	type upload struct {
 		kind, resource string
@@ -141,14 +141,14 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 		up := &uploads[i]
 		for _, day := range list {
 			if up.kind == "timeseries" {
-				src, samples := world.Samples(user, up.resource, day, loc)
+				src, samples := device.Samples(user, up.resource, day, loc)
 				up.source = string(src.Type)
 				for _, s := range samples {
 					up.data = append(up.data, s)
 				}
 				continue
 			}
-			src, items := world.Summaries(user, up.resource, day, loc)
+			src, items := device.Summaries(user, up.resource, day, loc)
 			up.source = string(src.Type)
 			for _, item := range items {
 				plain, err := withoutHead(item)

@@ -54,13 +54,13 @@ func (m model) samples(r series.Range) []series.Sample {
 
 var always = series.Range{From: series.MinTime, To: series.MaxTime + 1}
 
-// shelf is the store that the package documentation asks an adapter to be.
-type shelf struct {
+// chunkStore is the store that the package documentation asks an adapter to be.
+type chunkStore struct {
 	body []series.Chunk
 	log  []series.Segment
 }
 
-func (s *shelf) load(ranges []series.Range) (out []series.Chunk) {
+func (s *chunkStore) load(ranges []series.Range) (out []series.Chunk) {
 	for _, c := range s.body {
 		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.Overlaps(r.From, r.To) }) {
 			out = append(out, c)
@@ -69,7 +69,7 @@ func (s *shelf) load(ranges []series.Range) (out []series.Chunk) {
 	return out
 }
 
-func (s *shelf) change(t require.TestingT, want []series.Range, span series.Span,
+func (s *chunkStore) change(t require.TestingT, want []series.Range, span series.Span,
 	how func(old []series.Chunk, pending []series.Segment) (series.Change, error)) series.Change {
 	take, ranges := series.Reach(span, want, s.log)
 	var pending, rest []series.Segment
@@ -99,7 +99,7 @@ func (s *shelf) change(t require.TestingT, want []series.Range, span series.Span
 	return c
 }
 
-func (s *shelf) apply(t require.TestingT, in *series.Block, span series.Span) series.Change {
+func (s *chunkStore) apply(t require.TestingT, in *series.Block, span series.Span) series.Change {
 	return s.change(t, span.Cells(in), span, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {
 		return series.Apply(old, pending, in, span)
 	})
@@ -109,7 +109,7 @@ func (s *shelf) apply(t require.TestingT, in *series.Block, span series.Span) se
 // whatever happens in which order, and reports the same outcomes.
 func TestStoredSeriesIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s shelf
+		var s chunkStore
 		m := model{}
 		spans := []series.Span{series.PerSecond, series.PerMinute, 0, series.Sparse}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
@@ -237,7 +237,7 @@ func TestOutcomeDiffKeepsWhatIsWorthTelling(t *testing.T) {
 }
 
 func TestApplyCutsAFullCellIntoEqualParts(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, second, 40_000), 0)
 	total := 0
 	for _, c := range s.body {
@@ -250,7 +250,7 @@ func TestApplyCutsAFullCellIntoEqualParts(t *testing.T) {
 
 // A sample that falls into one chunk leaves its neighbours alone.
 func TestApplyWritesOnlyWhatIsTouched(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
 	require.Greater(t, len(s.body), 3)
 	late := blockOf(series.Sample{Time: s.body[1].Start + 7*second, Value: 70})
@@ -276,7 +276,7 @@ func TestApplyRefusesWhatWouldHarmTheSeries(t *testing.T) {
 }
 
 func TestDeleteOfAllTimeLeavesNothing(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
 	s.log = append(s.log, chunkOf(t, heartRate(newYear+30*day, minute, 10)))
 	r := series.Range{From: math.MinInt64, To: math.MaxInt64}

@@ -103,7 +103,7 @@ func drawEdges(t *rapid.T) []int64 {
 
 func TestReducingIsCountingOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s shelf
+		var s chunkStore
 		m := model{}
 		for range rapid.IntRange(1, 5).Draw(t, "batches") {
 			in := blockOf(drawSamples(40).Draw(t, "batch")...)
@@ -152,7 +152,7 @@ func TestReducingIsCountingOneByOne(t *testing.T) {
 
 // What a header answers needs no data, and a chunk that says so is believed.
 func TestReducerAsksForDataOnlyWhereItMust(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 30_000), series.PerMinute)
 	var edges []int64
 	for at := newYear - newYear%(4*day) + hour; len(edges) < 9; at += 4 * day {
@@ -270,7 +270,7 @@ func TestSumIsExactWhereFloat64IsNot(t *testing.T) {
 }
 
 func TestWalkShowsEachValueInItsBucket(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 9000), series.PerMinute)
 	s.log = append(s.log, chunkOf(t, stepCounts(100)))
 	for _, filter := range []bool{false, true} {

@@ -87,7 +87,7 @@ func TestChunksAreSmall(t *testing.T) {
 
 // Reading and adding up chunk after chunk makes no garbage.
 func TestAllocations(t *testing.T) {
-	var s shelf
+	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 30_000), series.PerMinute)
 	steps := chunkOf(t, stepCounts(3000))
 

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
-// shelf is a BlobStore to break: a map of what lies under which name.
-type shelf struct {
+// breakableStore is a BlobStore to break: a map of what lies under which name.
+type breakableStore struct {
 	mu    sync.Mutex
 	files map[string][]byte
 
@@ -32,7 +32,7 @@ type shelf struct {
 	gone   func() (io.ReadCloser, error) // Get of what is not there
 }
 
-func (s *shelf) Put(ctx context.Context, key string, content io.Reader) error {
+func (s *breakableStore) Put(ctx context.Context, key string, content io.Reader) error {
 	if !s.valid(key) {
 		return healthlab.Invalid
 	}
@@ -57,7 +57,7 @@ func (s *shelf) Put(ctx context.Context, key string, content io.Reader) error {
 	return err
 }
 
-func (s *shelf) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (s *breakableStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	if !s.valid(key) {
 		return nil, healthlab.Invalid
 	}
@@ -73,7 +73,7 @@ func (s *shelf) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
-func (s *shelf) Delete(ctx context.Context, key string) error {
+func (s *breakableStore) Delete(ctx context.Context, key string) error {
 	if !s.valid(key) {
 		return healthlab.Invalid
 	}
@@ -85,9 +85,9 @@ func (s *shelf) Delete(ctx context.Context, key string) error {
 	return s.remove(s.files, s.name(key))
 }
 
-// sound is a shelf that keeps every promise.
-func sound() *shelf {
-	return &shelf{
+// sound is a breakableStore that keeps every promise.
+func sound() *breakableStore {
+	return &breakableStore{
 		files: map[string][]byte{},
 		name:  func(key string) string { return key },
 		valid: func(key string) bool {
@@ -101,7 +101,7 @@ func sound() *shelf {
 }
 
 // blobs returns the suite over shelves that were broken in one way.
-func blobs(how func(*shelf)) func(*testing.T) {
+func blobs(how func(*breakableStore)) func(*testing.T) {
 	return func(t *testing.T) {
 		labreporttest.RunBlobStore(t, func(*testing.T) labreport.BlobStore {
 			s := sound()
@@ -112,17 +112,17 @@ func blobs(how func(*shelf)) func(*testing.T) {
 }
 
 // What the mutants are made of is sound itself.
-func TestBlobsOfASoundShelf(t *testing.T) { blobs(func(*shelf) {})(t) }
+func TestBlobsOfASoundShelf(t *testing.T) { blobs(func(*breakableStore) {})(t) }
 
 var brokenBlobStores = []conformance.Broken{
-	{Name: "forgets the last byte", Suite: blobs(func(s *shelf) {
+	{Name: "forgets the last byte", Suite: blobs(func(s *breakableStore) {
 		s.keep = func(_, b []byte) []byte { return b[:max(0, len(b)-1)] }
 	}), Subtest: "RoundTrip"},
-	{Name: "one name for all", Suite: blobs(func(s *shelf) { s.name = func(string) string { return "k" } }), Subtest: "RoundTrip"},
-	{Name: "keeps 16 MiB of a file", Suite: blobs(func(s *shelf) {
+	{Name: "one name for all", Suite: blobs(func(s *breakableStore) { s.name = func(string) string { return "k" } }), Subtest: "RoundTrip"},
+	{Name: "keeps 16 MiB of a file", Suite: blobs(func(s *breakableStore) {
 		s.keep = func(_, b []byte) []byte { return b[:min(len(b), 16<<20)] }
 	}), Subtest: "Large"},
-	{Name: "keeps the first content", Suite: blobs(func(s *shelf) {
+	{Name: "keeps the first content", Suite: blobs(func(s *breakableStore) {
 		s.keep = func(old, b []byte) []byte {
 			if old != nil {
 				return old
@@ -130,20 +130,20 @@ var brokenBlobStores = []conformance.Broken{
 			return b
 		}
 	}), Subtest: "Put/Replaces"},
-	{Name: "writes over the old content without cutting it", Suite: blobs(func(s *shelf) {
+	{Name: "writes over the old content without cutting it", Suite: blobs(func(s *breakableStore) {
 		s.keep = func(old, b []byte) []byte { return append(b, old[min(len(old), len(b)):]...) }
 	}), Subtest: "Put/Replaces"},
-	{Name: "keeps half a file", Suite: blobs(func(s *shelf) { s.torn = true }), Subtest: "Put/ReaderFails"},
-	{Name: "does not see its context end", Suite: blobs(func(s *shelf) { s.deaf = true }), Subtest: "Put/ContextEnds"},
-	{Name: "shows half a file for a moment", Suite: blobs(func(s *shelf) { s.half = true }), Subtest: "Put/NeverAPart"},
-	{Name: "has something for every key", Suite: blobs(func(s *shelf) {
+	{Name: "keeps half a file", Suite: blobs(func(s *breakableStore) { s.torn = true }), Subtest: "Put/ReaderFails"},
+	{Name: "does not see its context end", Suite: blobs(func(s *breakableStore) { s.deaf = true }), Subtest: "Put/ContextEnds"},
+	{Name: "shows half a file for a moment", Suite: blobs(func(s *breakableStore) { s.half = true }), Subtest: "Put/NeverAPart"},
+	{Name: "has something for every key", Suite: blobs(func(s *breakableStore) {
 		s.gone = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
 	}), Subtest: "Get/Missing"},
-	{Name: "has no word for what is not there", Suite: blobs(func(s *shelf) {
+	{Name: "has no word for what is not there", Suite: blobs(func(s *breakableStore) {
 		s.gone = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	}), Subtest: "Get/Missing"},
-	{Name: "keeps what was deleted", Suite: blobs(func(s *shelf) { s.remove = func(map[string][]byte, string) error { return nil } }), Subtest: "Delete"},
-	{Name: "misses what was deleted before", Suite: blobs(func(s *shelf) {
+	{Name: "keeps what was deleted", Suite: blobs(func(s *breakableStore) { s.remove = func(map[string][]byte, string) error { return nil } }), Subtest: "Delete"},
+	{Name: "misses what was deleted before", Suite: blobs(func(s *breakableStore) {
 		s.remove = func(files map[string][]byte, name string) error {
 			if files[name] == nil {
 				return healthlab.NotFound
@@ -152,15 +152,15 @@ var brokenBlobStores = []conformance.Broken{
 			return nil
 		}
 	}), Subtest: "Delete"},
-	{Name: "deletes what is below", Suite: blobs(func(s *shelf) {
+	{Name: "deletes what is below", Suite: blobs(func(s *breakableStore) {
 		s.remove = func(files map[string][]byte, name string) error {
 			maps.DeleteFunc(files, func(n string, _ []byte) bool { return n == name || strings.HasPrefix(n, name+"/") })
 			return nil
 		}
 	}), Subtest: "Keys/OneBelowAnother"},
-	{Name: "folds its keys", Suite: blobs(func(s *shelf) { s.name = strings.ToLower }), Subtest: "Keys/Case"},
-	{Name: "takes every key", Suite: blobs(func(s *shelf) { s.valid = func(string) bool { return true } }), Subtest: "Keys/Refused"},
-	{Name: "takes no long key", Suite: blobs(func(s *shelf) {
+	{Name: "folds its keys", Suite: blobs(func(s *breakableStore) { s.name = strings.ToLower }), Subtest: "Keys/Case"},
+	{Name: "takes every key", Suite: blobs(func(s *breakableStore) { s.valid = func(string) bool { return true } }), Subtest: "Keys/Refused"},
+	{Name: "takes no long key", Suite: blobs(func(s *breakableStore) {
 		valid := s.valid
 		s.valid = func(key string) bool { return len(key) < 256 && valid(key) }
 	}), Subtest: "Keys/Refused"},

@@ -14,7 +14,7 @@ import (
 )
 
 // by is a person who has linked by a client of the team.
-func (w *world) by(name, client string) healthlab.UserID {
+func (w *fixture) by(name, client string) healthlab.UserID {
 	w.t.Helper()
 	u, err := w.health.CreateUser(w.t.Context(), team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(w.t, err)
@@ -26,7 +26,7 @@ func (w *world) by(name, client string) healthlab.UserID {
 // neither for the deployment's limit nor for another client's, and uses up neither.
 func TestBudgetsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}}
 			p.Backfill.DefaultDays = 1
 			p.RateLimits.App = []healthdata.RateLimit{{Requests: 1, Seconds: 24 * 3600}}
@@ -55,7 +55,7 @@ func TestBudgetsOfClients(t *testing.T) {
 // What a provider says of the limit of one application holds for that one.
 func TestATooManyOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}}
 		})
 		one := w.by("one", "client 1")

@@ -41,7 +41,7 @@ func (c *catalogue) Pull(_ context.Context, r linking.PullRequest) (linking.Pull
 // is. Nobody asks for the list every quarter of an hour, but a refresh does.
 func TestDevicesThatAreListed(t *testing.T) {
 	text := func(s string) *string { return &s }
-	w := newWorld(t, nil, func(p *healthdata.Provider) {
+	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}, {Resource: "device"}}
 	})
 	somebody := "somebody else"

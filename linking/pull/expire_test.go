@@ -13,14 +13,14 @@ import (
 
 // Whose data is made up is deleted a week after it was, connected still or not.
 func TestMadeUpUsersExpire(t *testing.T) {
-	for name, then := range map[string]func(*testing.T, *world, healthlab.UserID){
-		"connected": func(*testing.T, *world, healthlab.UserID) {},
-		"disconnected": func(t *testing.T, w *world, user healthlab.UserID) {
+	for name, then := range map[string]func(*testing.T, *fixture, healthlab.UserID){
+		"connected": func(*testing.T, *fixture, healthlab.UserID) {},
+		"disconnected": func(t *testing.T, w *fixture, user healthlab.UserID) {
 			require.NoError(t, w.health.Disconnect(t.Context(), team, user, band))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil, nil)
+			w := newFixture(t, nil, nil)
 			providers, err := healthdata.NewProviders([]healthdata.Provider{bandOf(nil)})
 			require.NoError(t, err)
 			w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: w.now, Environment: healthlab.Sandbox})

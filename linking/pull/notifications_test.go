@@ -20,7 +20,7 @@ type hears func(m linking.Message) (linking.Heard, error)
 func (f hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error) { return f(m) }
 
 // listening is a service that fetches from the cloud, and is told.
-func (w *world) listening(heard func(m linking.Message) (linking.Heard, error)) *pull.Service {
+func (w *fixture) listening(heard func(m linking.Message) (linking.Heard, error)) *pull.Service {
 	w.t.Helper()
 	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{
 		band: {Puller: w.cloud, Listener: hears(heard)},
@@ -30,14 +30,14 @@ func (w *world) listening(heard func(m linking.Message) (linking.Heard, error)) 
 }
 
 // announce sends a message: its body is the id.
-func (w *world) announce(s *pull.Service, id string) {
+func (w *fixture) announce(s *pull.Service, id string) {
 	w.t.Helper()
 	_, err := s.Listen(w.t.Context(), band, linking.Message{Method: "POST", Body: []byte(id)})
 	require.NoError(w.t, err)
 }
 
 func TestANoticeIsFetchedAtOnce(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var since time.Time
 	s := w.listening(func(m linking.Message) (linking.Heard, error) {
@@ -82,7 +82,7 @@ func TestANoticeIsFetchedAtOnce(t *testing.T) {
 
 // What is announced while news are being fetched is fetched after that.
 func TestANoticeThatComesDuringARun(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	n := 0
 	s := w.listening(func(linking.Message) (linking.Heard, error) {
@@ -110,7 +110,7 @@ func TestANoticeThatComesDuringARun(t *testing.T) {
 // Before the history is over, news come when they are announced, and none of the history
 // is taken for news.
 func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	ann := w.person("ann")
 	s := w.listening(func(linking.Message) (linking.Heard, error) {
@@ -143,7 +143,7 @@ func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
 }
 
 func TestMessagesThatAreNotTaken(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var fault error
 	var heard linking.Heard
@@ -190,7 +190,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 
 // A person who took the consent back is news; the provider's own answer decides.
 func TestANoticeOfARevocation(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	s := w.listening(func(linking.Message) (linking.Heard, error) {
 		return linking.Heard{News: []linking.Announced{{ID: "gone", ExternalUserID: "account of " + ann.String()}}}, nil
@@ -209,7 +209,7 @@ func TestANoticeOfARevocation(t *testing.T) {
 // What comes late is found: a day or two by every look, two weeks by the daily one, and
 // what fell into an outage whenever that ends.
 func TestLateDataIsFound(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
 	pass := func(d time.Duration) {
@@ -245,7 +245,7 @@ func TestLateDataIsFound(t *testing.T) {
 
 // A message may bring data, deletions and the end of a grant itself.
 func TestMessageWithData(t *testing.T) {
-	w := newWorld(t, nil, func(p *healthdata.Provider) {
+	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "workouts"})
 	})
 	ann := w.person("ann")

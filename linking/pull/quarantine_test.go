@@ -23,7 +23,7 @@ func (a answers) Pull(context.Context, linking.PullRequest) (linking.PullPage, e
 }
 
 // kept is what of an answer was stored, and why the rest was not, as introspection tells it.
-func (w *world) kept(resource string, answer answers) (items int, why map[string]int) {
+func (w *fixture) kept(resource string, answer answers) (items int, why map[string]int) {
 	w.t.Helper()
 	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(w.t, err)
@@ -49,9 +49,9 @@ func (w *world) kept(resource string, answer answers) (items int, why map[string
 	return len(all), why
 }
 
-func worldOf(t *testing.T, resource string) *world {
+func fixtureOf(t *testing.T, resource string) *fixture {
 	t.Helper()
-	return newWorld(t, nil, func(p *healthdata.Provider) { p.Resources = []healthdata.ProviderResource{{Resource: resource}} })
+	return newFixture(t, nil, func(p *healthdata.Provider) { p.Resources = []healthdata.ProviderResource{{Resource: resource}} })
 }
 
 // Every sample that nobody may keep is refused by itself, for a reason, and what stands
@@ -111,7 +111,7 @@ func TestEveryBadSampleIsQuarantined(t *testing.T) {
 		}, 1, map[string]int{"source.sport missing": 1, "source.type nul": 1, " other_user": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			items, why := worldOf(t, c.resource).kept(c.resource, c.answer)
+			items, why := fixtureOf(t, c.resource).kept(c.resource, c.answer)
 			require.Equal(t, c.why, why)
 			require.Equal(t, c.items, items)
 		})
@@ -181,7 +181,7 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 		}, 1, map[string]int{" type": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			items, why := worldOf(t, c.resource).kept(c.resource, c.answer)
+			items, why := fixtureOf(t, c.resource).kept(c.resource, c.answer)
 			require.Equal(t, c.why, why)
 			require.Equal(t, c.items, items)
 		})
@@ -191,7 +191,7 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 // A recording comes with its workout; one that cannot be kept leaves the workout, and what
 // comes without one is refused.
 func TestStreamsOfWorkouts(t *testing.T) {
-	w := newWorld(t, nil, func(p *healthdata.Provider) {
+	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "workout_stream"}, {Resource: "workouts"}}
 	})
 	workout := func(id string, from time.Duration) []healthdata.Summary {

@@ -23,7 +23,7 @@ import (
 const historyDone = "historical.data.heartrate.created"
 
 func TestHistoryAndNews(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	w.cloud.page = 500
 	s := w.service(nil)
@@ -58,7 +58,7 @@ func TestHistoryAndNews(t *testing.T) {
 }
 
 func TestNothingIsFoundIsASuccess(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
 	w.idle(s)
@@ -75,7 +75,7 @@ func TestModesOfBackfill(t *testing.T) {
 		"none":             {0, 1, noon.Add(-24 * time.Hour)},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			w := newWorld(t, nil, func(p *healthdata.Provider) { p.Backfill.Mode = mode })
+			w := newFixture(t, nil, func(p *healthdata.Provider) { p.Backfill.Mode = mode })
 			w.cloud.hourly = true
 			s := w.service(nil)
 			ann := w.person("ann")
@@ -103,7 +103,7 @@ func TestLinkingAgain(t *testing.T) {
 		{name: "as news", mode: "push_incremental", relinked: 1, anew: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, nil, func(p *healthdata.Provider) {
+			w := newFixture(t, nil, func(p *healthdata.Provider) {
 				p.Backfill.Mode, p.RelinkRerunsBackfill = c.mode, c.reruns
 				p.Backfill.DefaultDays = 20 // one request
 			})
@@ -136,7 +136,7 @@ func TestLinkingAgain(t *testing.T) {
 // A history that was interrupted goes on when its source is linked again, also where linking
 // again does not begin it anew.
 func TestAnInterruptedHistoryGoesOn(t *testing.T) {
-	w := newWorld(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
+	w := newFixture(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
 	w.cloud.hourly = true
 	s := w.service(nil)
 	asked := 0
@@ -160,7 +160,7 @@ func TestAnInterruptedHistoryGoesOn(t *testing.T) {
 }
 
 func TestIngestionBounds(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{
@@ -199,7 +199,7 @@ func TestIngestionBounds(t *testing.T) {
 
 // What people send by themselves ends with the window, too; and the window moves.
 func TestIngestionBoundsOfUploads(t *testing.T) {
-	w := newWorld(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
+	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
 	require.NoError(t, err)
 	s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Pause: links.Pause})
@@ -225,7 +225,7 @@ func TestIngestionBoundsOfUploads(t *testing.T) {
 }
 
 func TestAnEmptyRangeIsASuccess(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionStart: &healthlab.Date{Year: 2026, Month: 4, Day: 1}})
 	require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestAnEmptyRangeIsASuccess(t *testing.T) {
 }
 
 func TestBadDataIsQuarantined(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
 	w.cloud.held[ann] = []reading{
@@ -279,7 +279,7 @@ func TestBadDataIsQuarantined(t *testing.T) {
 // What the connector could not read is refused like what healthdata refuses, whether
 // anything came with it or not.
 func TestUnreadIsQuarantined(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.unread = []linking.Unread{
 		{Item: []byte(`{"bpm":"many"}`), Problems: []healthlab.Problem{{Path: []any{"value"}, Code: "number", Msg: "not a number"}}},
 		{Item: []byte("\xff"), Problems: []healthlab.Problem{{Path: []any{"timestamp"}, Code: "instant", Msg: "not an instant"}}},
@@ -298,7 +298,7 @@ func TestUnreadIsQuarantined(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
 	fault := errors.New("502")
@@ -349,7 +349,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestAHistoryIsGivenUp(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	w.cloud.answer = func(linking.PullRequest) error { return errors.New("502") }
 	ann := w.person("ann")
@@ -368,7 +368,7 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 func TestBudgetOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users, limit := prove.Count(50, 500), prove.Count(10, 100)
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
 			p.RateLimits.App = []healthdata.RateLimit{{Requests: limit, Seconds: 60}}
 		})
@@ -404,7 +404,7 @@ func TestBudgetOfAProvider(t *testing.T) {
 }
 
 // run starts processes; stop ends them.
-func (w *world) run(t *testing.T, n int, edit func(*pull.Options)) (stop func()) {
+func (w *fixture) run(t *testing.T, n int, edit func(*pull.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := contextWithCancel(t)
 	done := make(chan error, n)
@@ -422,7 +422,7 @@ func (w *world) run(t *testing.T, n int, edit func(*pull.Options)) (stop func())
 
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
 		})
 		w.cloud.hourly = true
@@ -500,7 +500,7 @@ func TestRefresh(t *testing.T) {
 // A source whose grant has ended is among those that failed, also where it is the only one.
 func TestRefreshOfEndedGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}}
 		})
 		w.cloud.answer = func(linking.PullRequest) error { return &linking.GrantError{} }
@@ -525,7 +525,7 @@ func TestRefreshOfEndedGrant(t *testing.T) {
 // of a team, that hang.
 func TestRefreshBesideHangingProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
 		})
 		hanging := false
@@ -579,7 +579,7 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, users, window = 60, 40, time.Minute
-		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
 		})
 		begin := time.Now()

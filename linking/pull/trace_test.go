@@ -40,7 +40,7 @@ func (h *heard) take() map[string]int {
 // has what is logged; a history that is fetched again has another one, and each look for news
 // its own.
 func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	var log bytes.Buffer
 	logged := func(o *pull.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) }
 	one, two := w.service(logged), w.service(logged)
@@ -99,7 +99,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 
 // What an app walked nobody asked for, so nothing of it is in our traces.
 func TestNoTraceOfWhatAppsWalk(t *testing.T) {
-	w := newWorld(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
+	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 // What comes by itself is counted beside what is fetched, and survives a new plan.
 func TestUploadsAreCounted(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
 	health, err := healthdata.New(w.store.Users(), w.store.Data(), w.health.Providers(), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.now, Uploaded: s.Uploaded})

@@ -45,8 +45,8 @@ type StaticCatalog struct {
 	sheets   []InstructionSheet
 
 	// What the search looks at, by id, and the words of it.
-	shelf []shelved
-	words *textsearch.Index
+	searchable []searchableMarker
+	words      *textsearch.Index
 }
 
 // ReadStaticCatalog reads a catalogue from JSON: an object with labs, markers, lab_tests,

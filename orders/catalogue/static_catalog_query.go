@@ -26,10 +26,10 @@ func (b *StaticCatalog) arrange() {
 	for _, id := range slices.Sorted(maps.Keys(b.markers)) {
 		m := b.markers[id]
 		names = append(names, m.Name)
-		b.shelf = append(b.shelf, shelved{MarkerComplete: m, lab: slugs[*m.LabID], name: strings.ToLower(m.Name)})
+		b.searchable = append(b.searchable, searchableMarker{MarkerComplete: m, lab: slugs[*m.LabID], name: strings.ToLower(m.Name)})
 	}
 	b.words = textsearch.New(names, func(i int) []string {
-		m := &b.shelf[i]
+		m := &b.searchable[i]
 		codes := []string{m.Slug}
 		if m.ProviderID != nil {
 			codes = append(codes, *m.ProviderID)
@@ -43,8 +43,8 @@ func (b *StaticCatalog) arrange() {
 	})
 }
 
-// shelved is a marker as the search looks at it.
-type shelved struct {
+// searchableMarker is a marker as the search looks at it.
+type searchableMarker struct {
 	MarkerComplete
 	lab  string // the slug
 	name string // in lower case
@@ -60,7 +60,7 @@ func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPag
 	for _, id := range q.IDs {
 		only[id] = true
 	}
-	var found []*shelved
+	var found []*searchableMarker
 	for _, m := range b.called(q.Name) {
 		switch {
 		case q.IDs != nil && !only[m.ID],
@@ -82,31 +82,31 @@ func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPag
 // called returns the markers that a text may mean: all for none; those that have its
 // words, then those that have it as a part of their name; where there are neither, those
 // that come close.
-func (b *StaticCatalog) called(text string) []*shelved {
-	var out []*shelved
+func (b *StaticCatalog) called(text string) []*searchableMarker {
+	var out []*searchableMarker
 	if text == "" {
-		for i := range b.shelf {
-			out = append(out, &b.shelf[i])
+		for i := range b.searchable {
+			out = append(out, &b.searchable[i])
 		}
 		return out
 	}
 	hits := b.words.Find(text)
-	exact := make([]bool, len(b.shelf))
+	exact := make([]bool, len(b.searchable))
 	for _, h := range hits {
 		if h.Cost == 0 {
 			exact[h.Text] = true
-			out = append(out, &b.shelf[h.Text])
+			out = append(out, &b.searchable[h.Text])
 		}
 	}
 	text = strings.ToLower(text)
-	for i := range b.shelf {
-		if !exact[i] && strings.Contains(b.shelf[i].name, text) {
-			out = append(out, &b.shelf[i])
+	for i := range b.searchable {
+		if !exact[i] && strings.Contains(b.searchable[i].name, text) {
+			out = append(out, &b.searchable[i])
 		}
 	}
 	if len(out) == 0 {
 		for _, h := range hits {
-			out = append(out, &b.shelf[h.Text])
+			out = append(out, &b.searchable[h.Text])
 		}
 	}
 	return out

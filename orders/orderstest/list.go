@@ -27,8 +27,8 @@ func onPaper(t testing.TB, r orders.Record) string {
 	return string(b)
 }
 
-// shelf stores a small, varied stock of orders for lists. Names are those of the ids.
-func shelf(t *testing.T, s *ordersT) {
+// storeVariedOrders stores a small, varied stock of orders for lists. Names are those of the ids.
+func storeVariedOrders(t *testing.T, s *ordersT) {
 	t.Helper()
 	hour := func(n int) healthlab.Time { return healthlab.At(noon.Add(time.Duration(n) * time.Hour)) }
 	patient := func(first, last, dob string) *people.PatientDetails {
@@ -104,7 +104,7 @@ func onShelf(p orders.Page) string {
 
 var orderListCases = map[string]func(*testing.T, *ordersT){
 	"Filters": func(t *testing.T, s *ordersT) {
-		shelf(t, s)
+		storeVariedOrders(t, s)
 		at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 		for _, tc := range []struct {
 			name string
@@ -201,7 +201,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 		sameRecord(t, r, r2)
 	},
 	"TeamOnly": func(t *testing.T, s *ordersT) {
-		shelf(t, s)
+		storeVariedOrders(t, s)
 		page, err := s.List(t.Context(), orders.Query{Team: conformance.Team("b")})
 		require.NoError(t, err)
 		require.Equal(t, 1, page.Total)
@@ -212,7 +212,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 		require.Empty(t, page.Orders)
 	},
 	"CountByStatus": func(t *testing.T, s *ordersT) {
-		shelf(t, s)
+		storeVariedOrders(t, s)
 		counts, err := s.CountByStatus(t.Context(), conformance.Team("a"))
 		require.NoError(t, err)
 		require.Equal(t, map[orders.LowLevel]int{

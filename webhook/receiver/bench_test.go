@@ -28,7 +28,7 @@ func BenchmarkReceive(b *testing.B) {
 		"samples=1000": render(b, "daily.data.heartrate.created", batch, 0),
 	} {
 		b.Run(name, func(b *testing.B) {
-			d := newDesk(b, receiver.Options{})
+			d := newFixture(b, receiver.Options{})
 			receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 			receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Batch) error { return nil })
 			b.ReportAllocs()

@@ -21,7 +21,7 @@ import (
 )
 
 // post signs a body and sends it, changed as asked.
-func (d *desk) post(id string, body io.Reader, change func(*http.Request)) *httptest.ResponseRecorder {
+func (d *fixture) post(id string, body io.Reader, change func(*http.Request)) *httptest.ResponseRecorder {
 	d.t.Helper()
 	sent, err := io.ReadAll(body)
 	require.NoError(d.t, err)
@@ -44,7 +44,7 @@ func (brief) RetryAfter() time.Duration { return 1500 * time.Millisecond }
 
 func TestAnswers(t *testing.T) {
 	var answer error
-	d := newDesk(t, receiver.Options{MaxBody: 10_000})
+	d := newFixture(t, receiver.Options{MaxBody: 10_000})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return answer })
 	good := string(render(t, sleepCreated, sleepAt(1), 0))
 	for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestAnswersOfTheMemory(t *testing.T) {
 		{"busy", busy{}, 409},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := newDesk(t, receiver.Options{})
+			d := newFixture(t, receiver.Options{})
 			var err error
 			d.Receiver, err = receiver.New([]webhook.Secret{d.secret}, tt.seen, &receiver.Options{Wait: 1})
 			require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestAnswersOfTheMemory(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	var got []string
-	d := newDesk(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
+	d := newFixture(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 		got = append(got, strings.Join([]string{e.ID, string(o), healthlab.KindOf(err).Error()}, "|"))
 	}})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })

@@ -40,17 +40,17 @@ func (r repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// desk is a receiver with a clock of its own, and words for what tests do with it.
-type desk struct {
+// fixture is a receiver with a clock of its own, and words for what tests do with it.
+type fixture struct {
 	*receiver.Receiver
 	t      testing.TB
 	secret webhook.Secret
 	now    time.Time
 }
 
-func newDesk(t testing.TB, opts receiver.Options) *desk {
+func newFixture(t testing.TB, opts receiver.Options) *fixture {
 	t.Helper()
-	d := &desk{t: t, secret: secret(t, 1), now: time.Now()}
+	d := &fixture{t: t, secret: secret(t, 1), now: time.Now()}
 	if opts.Now == nil {
 		opts.Now = func() time.Time { return d.now }
 	}
@@ -61,14 +61,14 @@ func newDesk(t testing.TB, opts receiver.Options) *desk {
 }
 
 // send signs a body and hands it in.
-func (d *desk) send(id string, body []byte) (receiver.Outcome, error) {
+func (d *fixture) send(id string, body []byte) (receiver.Outcome, error) {
 	h := http.Header{}
 	webhook.SetSignature(h, id, d.now, body, d.secret)
 	return d.Receive(d.t.Context(), body, h)
 }
 
 // gets sends and expects an outcome.
-func (d *desk) gets(want receiver.Outcome, id string, body []byte) {
+func (d *fixture) gets(want receiver.Outcome, id string, body []byte) {
 	d.t.Helper()
 	got, err := d.send(id, body)
 	require.NoError(d.t, err)
@@ -99,7 +99,7 @@ const (
 )
 
 func TestAppliesOnce(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	var got []receiver.Event
 	receiver.On(d.Receiver, func(_ context.Context, e receiver.Event, s *healthdata.Sleep) error {
 		require.Same(t, e.Value, s)
@@ -118,7 +118,7 @@ func TestAppliesOnce(t *testing.T) {
 }
 
 func TestSummariesNeverGoBack(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	var totals []int64
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, s *healthdata.Sleep) error {
 		totals = append(totals, s.Total)
@@ -137,7 +137,7 @@ func TestSummariesNeverGoBack(t *testing.T) {
 
 // A receiver for several teams keeps what they have apart.
 func TestTeamsAreApart(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 	other := []byte(strings.Replace(string(render(t, sleepCreated, sleepAt(1), 0)), team.String(), uuid.NewString(), 1))
 	d.gets(receiver.Applied, "msg_2", render(t, sleepCreated, sleepAt(2), 0))
@@ -146,7 +146,7 @@ func TestTeamsAreApart(t *testing.T) {
 
 // The sender's clock went back between two versions, and the sequence says so.
 func TestTheSequenceKnowsBetterThanTheClock(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 	d.gets(receiver.Applied, "msg_1", render(t, sleepCreated, sleepAt(30), 1))
 	d.gets(receiver.Applied, "msg_2", render(t, sleepCreated, sleepAt(20), 2))
@@ -154,7 +154,7 @@ func TestTheSequenceKnowsBetterThanTheClock(t *testing.T) {
 }
 
 func TestOrdersNeverGoBack(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	var events []int64
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, o *orders.Order) error {
 		events = append(events, o.LastEvent.ID)
@@ -169,7 +169,7 @@ func TestOrdersNeverGoBack(t *testing.T) {
 }
 
 func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.Appointment) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.MatchReviewNotice) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionCreated) error { return nil })
@@ -212,7 +212,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 
 // A parsing job does not go back from where it was, whatever comes late.
 func TestParsingJobsNeverGoBack(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	var got []labreport.Status
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, j *labreport.PublishedJob) error {
 		got = append(got, j.Status)
@@ -232,7 +232,7 @@ func TestParsingJobsNeverGoBack(t *testing.T) {
 }
 
 func TestBatchesAreAlwaysApplied(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(_ context.Context, e receiver.Event, _ *healthdata.Batch) error {
 		require.Equal(t, "steps", e.Name.Resource)
@@ -247,7 +247,7 @@ func TestBatchesAreAlwaysApplied(t *testing.T) {
 }
 
 func TestWhatNobodyAskedFor(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	unknown := render(t, "garden.rose.opened", object{"petals": 12}, 0)
 	d.gets(receiver.Ignored, "msg_1", unknown)
 	d.gets(receiver.Ignored, "msg_2", render(t, sleepCreated, sleepAt(1), 0))
@@ -271,7 +271,7 @@ func TestOwnTypes(t *testing.T) {
 	type rose struct {
 		Petals int `json:"petals"`
 	}
-	d := newDesk(t, receiver.Options{Types: []healthlab.EventType{{Name: "garden.rose.opened", Data: rose{}}}})
+	d := newFixture(t, receiver.Options{Types: []healthlab.EventType{{Name: "garden.rose.opened", Data: rose{}}}})
 	petals := 0
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, r *rose) error {
 		petals = r.Petals
@@ -282,7 +282,7 @@ func TestOwnTypes(t *testing.T) {
 }
 
 func TestTestMessages(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 		require.Fail(t, "a made-up sleep was applied")
 		return nil
@@ -305,7 +305,7 @@ func TestTestMessages(t *testing.T) {
 }
 
 func TestAFailureIsTriedAgain(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	full, n := errors.New("the disk is full"), 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 		n++
@@ -327,7 +327,7 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 }
 
 func TestAPanicIsTriedAgain(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 		if n++; n == 1 {
@@ -350,11 +350,11 @@ func TestACrashBeforeTheMarkAppliesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := memory.NewSeen(nil)
 		key, n := secret(t, 1), 0
-		open := func(s receiver.Seen) *desk {
+		open := func(s receiver.Seen) *fixture {
 			r, err := receiver.New([]webhook.Secret{key}, s, nil)
 			require.NoError(t, err)
 			receiver.On(r, func(context.Context, receiver.Event, *healthdata.Sleep) error { n++; return nil })
-			return &desk{Receiver: r, t: t, secret: key, now: time.Now()}
+			return &fixture{Receiver: r, t: t, secret: key, now: time.Now()}
 		}
 		body := render(t, sleepCreated, sleepAt(1), 0)
 		_, err := open(crashing{seen}).send("msg_1", body)
@@ -369,7 +369,7 @@ func TestACrashBeforeTheMarkAppliesAgain(t *testing.T) {
 
 func TestTheSameMessageTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, receiver.Options{})
+		d := newFixture(t, receiver.Options{})
 		var running, n atomic.Int32
 		receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 			require.EqualValues(t, 1, running.Add(1))
@@ -403,7 +403,7 @@ func TestTheSameMessageTwiceAtOnce(t *testing.T) {
 // newest is the last.
 func TestVersionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, receiver.Options{Wait: time.Minute})
+		d := newFixture(t, receiver.Options{Wait: time.Minute})
 		var last atomic.Int64
 		var running atomic.Int32
 		receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, s *healthdata.Sleep) error {
@@ -428,7 +428,7 @@ func TestVersionsAtOnce(t *testing.T) {
 
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, receiver.Options{})
+		d := newFixture(t, receiver.Options{})
 		receiver.On(d.Receiver, func(ctx context.Context, _ receiver.Event, _ *healthdata.Sleep) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -459,7 +459,7 @@ func TestWaitingEnds(t *testing.T) {
 
 // What was applied is marked although the sender has hung up.
 func TestTheSenderHangsUp(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	ctx, hangUp := context.WithCancel(t.Context())
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 		hangUp()
@@ -476,7 +476,7 @@ func TestTheSenderHangsUp(t *testing.T) {
 
 func TestNothingIsReadBeforeTheSignature(t *testing.T) {
 	var faults []error
-	d := newDesk(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
+	d := newFixture(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 		require.Zero(t, e)
 		require.Empty(t, o)
 		faults = append(faults, err)
@@ -527,7 +527,7 @@ func TestRotation(t *testing.T) {
 
 // Messages from a queue are believed already, and have an id of the queue's.
 func TestApply(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { n++; return nil })
 	e, err := receiver.Decode(render(t, sleepCreated, sleepAt(1), 0))
@@ -564,7 +564,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestOnRefuses(t *testing.T) {
-	d := newDesk(t, receiver.Options{})
+	d := newFixture(t, receiver.Options{})
 	require.Panics(t, func() { receiver.On(d.Receiver, func(context.Context, receiver.Event, *string) error { return nil }) })
 	sleep := func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil }
 	receiver.On(d.Receiver, sleep)

@@ -27,8 +27,8 @@ func RunDispatcher(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// desk is a bench with dispatchers and a receiver.
-type desk struct {
+// dispatchBench is a bench with dispatchers and a receiver.
+type dispatchBench struct {
 	*bench
 	types   *webhook.Catalogue
 	seal    healthlab.Sealer
@@ -46,8 +46,8 @@ type delivery struct {
 	from int
 }
 
-func newDesk(t *testing.T, s Harness) *desk {
-	d := &desk{new: make(chan struct{}, 1)}
+func newDispatchBench(t *testing.T, s Harness) *dispatchBench {
+	d := &dispatchBench{new: make(chan struct{}, 1)}
 	var err error
 	d.types, err = webhook.NewCatalogue([]healthlab.EventType{
 		{Name: typeLatest, Mode: healthlab.Latest}, {Name: typeOrdered, Mode: healthlab.Ordered},
@@ -72,7 +72,7 @@ func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Re
 }
 
 // notifier returns the receiver as one of the dispatchers reaches it.
-func (d *desk) notifier(from int) webhook.Notifier {
+func (d *dispatchBench) notifier(from int) webhook.Notifier {
 	return notifier(func(_ context.Context, n webhook.Notification) webhook.Result {
 		d.mu.Lock()
 		d.got = append(d.got, delivery{n, from})
@@ -89,21 +89,21 @@ func (d *desk) notifier(from int) webhook.Notifier {
 }
 
 // all returns what the receiver has got.
-func (d *desk) all() []delivery {
+func (d *dispatchBench) all() []delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.got)
 }
 
 // await waits until the receiver has got so many.
-func (d *desk) await(n int) []delivery {
+func (d *dispatchBench) await(n int) []delivery {
 	d.t.Helper()
 	d.until(func() bool { return len(d.all()) >= n })
 	return d.all()
 }
 
 // until waits until something holds that may hold when something came.
-func (d *desk) until(holds func() bool) {
+func (d *dispatchBench) until(holds func() bool) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
@@ -118,29 +118,29 @@ func (d *desk) until(holds func() bool) {
 }
 
 // settled waits until nothing is claimed or waits of an event.
-func (d *desk) settled(event uuid.UUID, want string) {
+func (d *dispatchBench) settled(event uuid.UUID, want string) {
 	d.t.Helper()
 	d.until(func() bool { return d.ended(event) == want })
 }
 
 // succeeded reports whether the log says that an event was accepted. A later line may
 // be about an attempt that came too late.
-func (d *desk) succeeded(event uuid.UUID) bool {
+func (d *dispatchBench) succeeded(event uuid.UUID) bool {
 	d.t.Helper()
 	page, err := d.s.Log.Attempts(d.t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
 	require.NoError(d.t, err)
 	return slices.ContainsFunc(page.Attempts, func(a webhook.Attempt) bool { return a.State == webhook.Succeeded })
 }
 
-const deskLease = time.Minute
+const dispatchLease = time.Minute
 
 // run runs a dispatcher until the returned function stops it.
-func (d *desk) run(from int, change func(*webhook.Options, *Harness)) (stop func()) {
+func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (stop func()) {
 	d.t.Helper()
 	s := d.s
 	o := &webhook.Options{
 		Schedule:    webhook.Delays(slices.Repeat([]time.Duration{20 * time.Millisecond}, 100)...),
-		Lease:       deskLease,
+		Lease:       dispatchLease,
 		Timeout:     10 * time.Second,
 		StartMargin: 5 * time.Second,
 		SettleWait:  time.Millisecond,
@@ -201,12 +201,12 @@ func (s stuck) Get(ctx context.Context, team healthlab.TeamID, id webhook.Endpoi
 
 var dispatcherCases = []webhookCase{
 	{"DiesBeforeItSettles", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		event := d.write(typeOrdered, "k")
 		stop := d.run(1, func(_ *webhook.Options, s *Harness) { s.Deliveries = forgetful{s.Deliveries} })
 		d.await(1)
 		stop()
-		s.Advance(deskLease)
+		s.Advance(dispatchLease)
 		stop = d.run(2, nil)
 		got := d.await(2)
 		d.settled(event, "1 succeeded ")
@@ -219,7 +219,7 @@ var dispatcherCases = []webhookCase{
 		require.Len(t, page.Attempts, 1)
 	}},
 	{"TwoShareTheWork", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		// At first there is more than one can hold, and less than both.
 		n, atFirst := prove.Count(1000, 10_000), 6
 		for i := range atFirst {
@@ -255,7 +255,7 @@ var dispatcherCases = []webhookCase{
 		require.Len(t, share, 2)
 	}},
 	{"TooLateToStart", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		d.write(typeLatest, "k")
 		var late atomic.Int64
 		held := stuck{s.Endpoints, make(chan struct{}, 100), make(chan struct{})}
@@ -283,7 +283,7 @@ var dispatcherCases = []webhookCase{
 	}},
 	{"ItsClockIsWrong", func(t *testing.T, s Harness) {
 		for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
-			d := newDesk(t, s)
+			d := newDispatchBench(t, s)
 			d.answer = func(int, webhook.Notification) webhook.Result {
 				if len(d.all()) < 3 {
 					return webhook.Result{Class: webhook.ClassRefused, Status: 500}
@@ -303,7 +303,7 @@ var dispatcherCases = []webhookCase{
 		}
 	}},
 	{"TheServersClockJumps", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		var all []uuid.UUID
 		for i := range 200 {
 			all = append(all, d.write(typeOrdered, fmt.Sprint(i%40)))
@@ -336,7 +336,7 @@ var dispatcherCases = []webhookCase{
 		stop()
 	}},
 	{"EndpointChangesBetweenAttempts", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		changed := make(chan struct{})
 		d.answer = func(_ int, n webhook.Notification) webhook.Result {
 			if len(d.all()) > 1 {
@@ -367,7 +367,7 @@ var dispatcherCases = []webhookCase{
 		require.Equal(t, got[0].Secrets[0], got[1].Secrets[1])
 	}},
 	{"DisablesAcrossRestarts", func(t *testing.T, s Harness) {
-		d := newDesk(t, s)
+		d := newDispatchBench(t, s)
 		d.answer = func(int, webhook.Notification) webhook.Result {
 			return webhook.Result{Class: webhook.ClassRefused, Status: 500}
 		}

@@ -24,27 +24,27 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// linkTown is where people link on the pages: our service, a provider with a sign-in page
-// of its own, and a customer that people come back to, each on a host of its own.
-type linkTown struct {
-	t                      *testing.T
-	ours, provider, clinic *httptest.Server
-	health                 *healthdata.Service
-	links                  *linking.Service
-	logs                   bytes.Buffer
+// linkFixture is where people link on the pages: our service, a provider with a sign-in page
+// of its own, and a customer whose site people return to, each on a host of its own.
+type linkFixture struct {
+	t                        *testing.T
+	ours, provider, customer *httptest.Server
+	health                   *healthdata.Service
+	links                    *linking.Service
+	logs                     bytes.Buffer
 
 	mu        sync.Mutex
 	now       time.Time
 	settings  linking.TeamSettings
 	imported  httpapi.FirstImport
 	referrers []string // that the two others were told
-	forms     int      // that the clinic was sent
+	forms     int      // that the customer was sent
 	users     int
 	broken    error // what asking for a team's settings says
 }
 
-// townProviders are one of each flow.
-func townProviders(t *testing.T) *healthdata.Providers {
+// linkProviders are one of each flow.
+func linkProviders(t *testing.T) *healthdata.Providers {
 	t.Helper()
 	res := func(slugs ...string) (out []healthdata.ProviderResource) {
 		for _, s := range slugs {
@@ -77,17 +77,17 @@ func townProviders(t *testing.T) *healthdata.Providers {
 }
 
 // newTown builds it. pages adjusts the pages, links the service; both may be nil.
-func newTown(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.Options)) *linkTown {
+func newLinkFixture(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.Options)) *linkFixture {
 	t.Helper()
-	w := &linkTown{t: t, now: time.Now()}
+	w := &linkFixture{t: t, now: time.Now()}
 	w.ours = httptest.NewUnstartedServer(nil)
 	w.provider = httptest.NewTLSServer(http.HandlerFunc(w.signInPage))
-	w.clinic = httptest.NewTLSServer(http.HandlerFunc(w.clinicPage))
+	w.customer = httptest.NewTLSServer(http.HandlerFunc(w.customerPage))
 	base := "https://" + w.ours.Listener.Addr().String()
 
 	store := memory.New(&memory.Options{Now: w.clock})
 	var err error
-	w.health, err = healthdata.New(store.Users(), store.Data(), townProviders(t), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.clock})
+	w.health, err = healthdata.New(store.Users(), store.Data(), linkProviders(t), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.clock})
 	require.NoError(t, err)
 	flows := map[string]linking.ProviderConnector{}
 	for _, p := range w.health.Providers().List("") {
@@ -113,14 +113,14 @@ func newTown(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.O
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 	})
 	w.ours.StartTLS()
-	for _, s := range []*httptest.Server{w.ours, w.provider, w.clinic} {
+	for _, s := range []*httptest.Server{w.ours, w.provider, w.customer} {
 		s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		t.Cleanup(s.Close)
 	}
 	return w
 }
 
-type lockedWriter struct{ w *linkTown }
+type lockedWriter struct{ w *linkFixture }
 
 func (l *lockedWriter) Write(b []byte) (int, error) {
 	l.w.mu.Lock()
@@ -128,40 +128,40 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.logs.Write(b)
 }
 
-func (w *linkTown) clock() time.Time {
+func (w *linkFixture) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
 // later lets time pass.
-func (w *linkTown) later(d time.Duration) {
+func (w *linkFixture) later(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-func (w *linkTown) teamSettings(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
+func (w *linkFixture) teamSettings(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.settings, w.broken
 }
 
 // set changes the town.
-func (w *linkTown) set(change func()) {
+func (w *linkFixture) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-func (w *linkTown) firstImport(context.Context, healthlab.TeamID, healthlab.UserID, string) (httpapi.FirstImport, error) {
+func (w *linkFixture) firstImport(context.Context, healthlab.TeamID, healthlab.UserID, string) (httpapi.FirstImport, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.imported, nil
 }
 
 // person adds one.
-func (w *linkTown) person() healthlab.UserID {
+func (w *linkFixture) person() healthlab.UserID {
 	w.t.Helper()
 	w.set(func() { w.users++ })
 	u, err := w.health.CreateUser(w.t.Context(), team, healthdata.NewUser{ClientUserID: fmt.Sprint("p", w.users)})
@@ -170,7 +170,7 @@ func (w *linkTown) person() healthlab.UserID {
 }
 
 // invite makes a link token for a new person, and returns where they open the pages.
-func (w *linkTown) invite(n linking.NewToken) linking.TokenOffer {
+func (w *linkFixture) invite(n linking.NewToken) linking.TokenOffer {
 	w.t.Helper()
 	if n.User.IsZero() {
 		n.User = w.person()
@@ -181,7 +181,7 @@ func (w *linkTown) invite(n linking.NewToken) linking.TokenOffer {
 }
 
 // connected are the sources of whoever a token is for.
-func (w *linkTown) connected(o linking.TokenOffer) []string {
+func (w *linkFixture) connected(o linking.TokenOffer) []string {
 	w.t.Helper()
 	x, _ := w.links.Open(w.t.Context(), o.Token)
 	require.False(w.t, x.User.IsZero())
@@ -194,7 +194,7 @@ func (w *linkTown) connected(o linking.TokenOffer) []string {
 	return out
 }
 
-func (w *linkTown) noteReferrer(r *http.Request) {
+func (w *linkFixture) noteReferrer(r *http.Request) {
 	w.set(func() {
 		if ref := r.Referer(); strings.HasPrefix(ref, w.ours.URL) {
 			w.referrers = append(w.referrers, ref)
@@ -203,7 +203,7 @@ func (w *linkTown) noteReferrer(r *http.Request) {
 }
 
 // signInPage is the provider's own: a person chooses what it answers.
-func (w *linkTown) signInPage(out http.ResponseWriter, r *http.Request) {
+func (w *linkFixture) signInPage(out http.ResponseWriter, r *http.Request) {
 	w.noteReferrer(r)
 	q := r.URL.Query()
 	out.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -217,7 +217,7 @@ func (w *linkTown) signInPage(out http.ResponseWriter, r *http.Request) {
 }
 
 // clinicPage is where the customer takes people back.
-func (w *linkTown) clinicPage(out http.ResponseWriter, r *http.Request) {
+func (w *linkFixture) customerPage(out http.ResponseWriter, r *http.Request) {
 	w.noteReferrer(r)
 	w.set(func() {
 		if r.Method != http.MethodGet {
@@ -230,7 +230,7 @@ func (w *linkTown) clinicPage(out http.ResponseWriter, r *http.Request) {
 
 // townSignIn is how every provider of the town signs people in: what they enter says what
 // happens.
-type townSignIn struct{ w *linkTown }
+type townSignIn struct{ w *linkFixture }
 
 func (s townSignIn) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
 	if slices.Contains(r.Scopes, "broken") {

@@ -118,8 +118,8 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	return page, nil
 }
 
-// world is a service over a provider, and its people.
-type world struct {
+// fixture is a service over a provider, and its people.
+type fixture struct {
 	t      *testing.T
 	store  *memory.Store
 	spy    *spy
@@ -130,13 +130,13 @@ type world struct {
 	at     time.Time
 }
 
-func (w *world) now() time.Time {
+func (w *fixture) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
 }
 
-func (w *world) wait(d time.Duration) {
+func (w *fixture) wait(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at = w.at.Add(d)
@@ -154,10 +154,10 @@ func bandOf(edit func(*healthdata.Provider)) healthdata.Provider {
 	return p
 }
 
-// newWorld makes a world whose clock is clock; nil is one that stands still.
-func newWorld(t *testing.T, clock func() time.Time, edit func(*healthdata.Provider)) *world {
+// newFixture makes a fixture whose clock is clock; nil is one that stands still.
+func newFixture(t *testing.T, clock func() time.Time, edit func(*healthdata.Provider)) *fixture {
 	t.Helper()
-	w := &world{t: t, at: noon}
+	w := &fixture{t: t, at: noon}
 	if clock == nil {
 		clock = w.now
 	}
@@ -178,7 +178,7 @@ func newWorld(t *testing.T, clock func() time.Time, edit func(*healthdata.Provid
 }
 
 // service is one process.
-func (w *world) service(edit func(*pull.Options)) *pull.Service {
+func (w *fixture) service(edit func(*pull.Options)) *pull.Service {
 	w.t.Helper()
 	opts := pull.Options{Now: w.cloud.now}
 	if edit != nil {
@@ -190,7 +190,7 @@ func (w *world) service(edit func(*pull.Options)) *pull.Service {
 }
 
 // person is a user who has linked the band.
-func (w *world) person(name string) healthlab.UserID {
+func (w *fixture) person(name string) healthlab.UserID {
 	w.t.Helper()
 	u, err := w.health.CreateUser(w.t.Context(), team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(w.t, err)
@@ -198,18 +198,18 @@ func (w *world) person(name string) healthlab.UserID {
 	return u.ID
 }
 
-func (w *world) link(user healthlab.UserID) {
+func (w *fixture) link(user healthlab.UserID) {
 	w.t.Helper()
 	w.linkBy(user, "")
 }
 
 // linkBy links by a client of the team.
-func (w *world) linkBy(user healthlab.UserID, client string) {
+func (w *fixture) linkBy(user healthlab.UserID, client string) {
 	w.t.Helper()
 	w.linkTo(user, band, client)
 }
 
-func (w *world) linkTo(user healthlab.UserID, provider, client string) {
+func (w *fixture) linkTo(user healthlab.UserID, provider, client string) {
 	w.t.Helper()
 	account := "account of " + user.String()
 	x := linking.Session{
@@ -235,7 +235,7 @@ func (w *world) linkTo(user healthlab.UserID, provider, client string) {
 }
 
 // idle does what is due until nothing is.
-func (w *world) idle(s *pull.Service) {
+func (w *fixture) idle(s *pull.Service) {
 	w.t.Helper()
 	for range 10_000 {
 		n, err := s.Step(w.t.Context())
@@ -247,7 +247,7 @@ func (w *world) idle(s *pull.Service) {
 	w.t.Fatal("it never ends")
 }
 
-func (w *world) tasks(user healthlab.UserID) map[pull.Kind]pull.Task {
+func (w *fixture) tasks(user healthlab.UserID) map[pull.Kind]pull.Task {
 	w.t.Helper()
 	list, err := w.spy.Tasks(w.t.Context(), team, user)
 	require.NoError(w.t, err)
@@ -259,7 +259,7 @@ func (w *world) tasks(user healthlab.UserID) map[pull.Kind]pull.Task {
 }
 
 // stored reads all heart rates of a user.
-func (w *world) stored(user healthlab.UserID) map[time.Time]float64 {
+func (w *fixture) stored(user healthlab.UserID) map[time.Time]float64 {
 	w.t.Helper()
 	out := map[time.Time]float64{}
 	list, err := w.health.AllSamples(w.t.Context(), team, user, healthdata.SampleQuery{
@@ -324,7 +324,7 @@ func (s *spy) Update(ctx context.Context, key pull.Key, change func(*pull.Task) 
 }
 
 // said returns the payloads of the events of a type about a user.
-func (w *world) said(user healthlab.UserID, name string) (out []json.RawMessage) {
+func (w *fixture) said(user healthlab.UserID, name string) (out []json.RawMessage) {
 	for _, e := range w.spy.events {
 		if e.Type == name && e.User == user {
 			out = append(out, e.Data)

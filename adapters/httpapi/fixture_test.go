@@ -19,9 +19,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// clinic is a service with one user who has connected manual and acme_band, and
+// fixture is a service with one user who has connected manual and acme_band, and
 // another team.
-type clinic struct {
+type fixture struct {
 	*contract.Client
 	t       *testing.T
 	health  *healthdata.Service
@@ -31,21 +31,21 @@ type clinic struct {
 	foreign healthlab.UserID // of the other team
 }
 
-// clinicNow is when all of this happens.
-var clinicNow = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+// fixtureNow is when all of this happens.
+var fixtureNow = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 var otherTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000b")}
 
 const goodKey = "k"
 
-// newClinic makes a clinic. opts may be nil; the default clock stands at clinicNow.
-func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
+// newFixture makes a fixture. opts may be nil; the default clock stands at fixtureNow.
+func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 	t.Helper()
 	if opts == nil {
 		opts = &healthdata.Options{}
 	}
 	if opts.Now == nil {
-		opts.Now = func() time.Time { return clinicNow }
+		opts.Now = func() time.Time { return fixtureNow }
 	}
 	logo := "https://cdn.example/band.png"
 	var resources []healthdata.ProviderResource
@@ -59,7 +59,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)
-	c := &clinic{t: t, logs: &contract.Logs{}}
+	c := &fixture{t: t, logs: &contract.Logs{}}
 	opts.Log = c.logs.Logger()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)
@@ -104,23 +104,23 @@ func keepRaw() *healthdata.Options {
 }
 
 // get reads a path, which must answer with a status.
-func (c *clinic) get(path string, status int) *contract.Reply {
+func (c *fixture) get(path string, status int) *contract.Reply {
 	c.t.Helper()
 	return c.Send(c.t, "GET", path, nil).Want(c.t, status)
 }
 
 // post sends a body, which must be answered with a status.
-func (c *clinic) post(path string, body any, status int) *contract.Reply {
+func (c *fixture) post(path string, body any, status int) *contract.Reply {
 	c.t.Helper()
 	return c.Send(c.t, "POST", path, body).Want(c.t, status)
 }
 
 // timeseries and summary are paths of something of the user.
-func (c *clinic) timeseries(rest string) string {
+func (c *fixture) timeseries(rest string) string {
 	return "/v2/timeseries/" + c.user.String() + "/" + rest
 }
 
-func (c *clinic) summary(resource string) string {
+func (c *fixture) summary(resource string) string {
 	return "/v2/summary/" + resource + "/" + c.user.String()
 }
 
