@@ -69,7 +69,12 @@ type Place struct {
 }
 
 // BlobStore keeps files. An implementation encrypts them at rest;
-// they are health data.
+// they are health data. Where a host has keys of persons, a file is encrypted with the
+// key of its user, so that deleting the key erases copies of the file as well: Get is
+// then [healthlab.NotFound], and Delete still works.
+//
+// Put and Get name the user whom the file is about. A file is found by its key alone; an
+// implementation that encrypts for each user does not open it for another one.
 //
 // A key is letters, digits, hyphens, underscores and single slashes between them, at
 // most 512 bytes; another one is [healthlab.Invalid]. Keys that differ in case are
@@ -81,9 +86,9 @@ type Place struct {
 // call returns the context's error and changes nothing. Implementations are safe for
 // concurrent use.
 type BlobStore interface {
-	Put(ctx context.Context, key string, content io.Reader) error
+	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.
-	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
 	Delete(ctx context.Context, key string) error
 }
 

@@ -187,7 +187,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 	if page < 1 || file >= len(j.Files) {
 		return nil, missing
 	}
-	data, err := s.load(ctx, j.Files[file])
+	data, err := s.load(ctx, &j, j.Files[file])
 	if err != nil {
 		return nil, fmt.Errorf("draw page: %w", err)
 	}

@@ -250,7 +250,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	// The job is there: it is brought to an end, or to its work, also if the caller goes.
 	after := context.WithoutCancel(ctx)
 	for i, f := range files {
-		if err := s.keep(ctx, j.Files[i].Key, f.Data); err != nil {
+		if err := s.keep(ctx, &j, j.Files[i].Key, f.Data); err != nil {
 			return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", err), s.fail(after, j, s.now(), ProcessingError))
 		}
 	}
@@ -267,11 +267,11 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 // keepTimeout is how long keeping the files of a job may take.
 const keepTimeout = 2 * time.Minute
 
-// keep puts a file where it stays.
-func (s *Service) keep(ctx context.Context, key string, data []byte) error {
+// keep puts a file of a job where it stays.
+func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) error {
 	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
 	defer stop()
-	err := s.blobs.Put(ctx, key, bytes.NewReader(data))
+	err := s.blobs.Put(ctx, j.Team, j.User, key, bytes.NewReader(data))
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -417,7 +417,7 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 func (s *Service) stage(ctx context.Context, j Job) error {
 	var fault error
 	for _, f := range j.Files {
-		r, err := s.blobs.Get(ctx, f.Key)
+		r, err := s.blobs.Get(ctx, j.Team, j.User, f.Key)
 		if err != nil {
 			fault = err
 			break
@@ -442,7 +442,7 @@ func (s *Service) read(ctx context.Context, j Job) error {
 	}
 	var pages []Page
 	for _, f := range j.Files {
-		data, err := s.load(ctx, f)
+		data, err := s.load(ctx, &j, f)
 		if err == nil {
 			err = s.extract.Extract(ctx, File{Type: f.Type, Data: data}, func(p Page) error {
 				p.Number = len(pages) + 1
@@ -519,9 +519,9 @@ func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
 	return ProcessingError, false
 }
 
-// load reads a stored file.
-func (s *Service) load(ctx context.Context, f StoredFile) ([]byte, error) {
-	r, err := s.blobs.Get(ctx, f.Key)
+// load reads a stored file of a job.
+func (s *Service) load(ctx context.Context, j *Job, f StoredFile) ([]byte, error) {
+	r, err := s.blobs.Get(ctx, j.Team, j.User, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("load file: %w", unavailable(err))
 	}

@@ -165,7 +165,7 @@ func TestReportFromUploadToData(t *testing.T) {
 	j, err := d.store.Get(t.Context(), d.team, id)
 	require.NoError(t, err)
 	require.Empty(t, j.Files)
-	_, err = d.blobs.Get(t.Context(), "lab-reports/"+d.team.String()+"/"+id.String()+"/0")
+	_, err = d.blobs.Get(t.Context(), d.team, d.user, "lab-reports/"+d.team.String()+"/"+id.String()+"/0")
 	require.ErrorIs(t, err, healthlab.NotFound)
 	require.NotNil(t, d.get(t, id).Data)
 }
@@ -294,11 +294,11 @@ type shut struct {
 	left int
 }
 
-func (s *shut) Put(ctx context.Context, key string, content io.Reader) error {
+func (s *shut) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if s.left--; s.left < 0 {
 		return errors.New("no room")
 	}
-	return s.BlobStore.Put(ctx, key, content)
+	return s.BlobStore.Put(ctx, team, user, key, content)
 }
 
 // A file never lies there without a job that knows of it.
@@ -316,7 +316,7 @@ func TestAFileThatCannotBeKept(t *testing.T) {
 	require.Equal(t, []string{"created failed", "updated failed"}, d.eventStatuses(t))
 	d.now = d.now.Add(30 * 24 * time.Hour)
 	d.work(t)
-	_, err = d.blobs.Get(t.Context(), jobs[0].Files[0].Key)
+	_, err = d.blobs.Get(t.Context(), d.team, d.user, jobs[0].Files[0].Key)
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
@@ -406,13 +406,13 @@ func TestForget(t *testing.T) {
 		keys = append(keys, "lab-reports/"+d.team.String()+"/"+d.create(t, false).String()+"/0")
 	}
 	require.NoError(t, d.Forget(t.Context(), d.team, healthlab.UserID{UUID: uuid.New()}))
-	_, err := d.blobs.Get(t.Context(), keys[0])
+	_, err := d.blobs.Get(t.Context(), d.team, d.user, keys[0])
 	require.NoError(t, err)
 	for range 2 {
 		require.NoError(t, d.Forget(t.Context(), d.team, d.user))
 	}
 	for _, k := range keys {
-		_, err := d.blobs.Get(t.Context(), k)
+		_, err := d.blobs.Get(t.Context(), d.team, d.user, k)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	}
 }

@@ -64,26 +64,26 @@ type folder struct {
 	keys  []string
 }
 
-func (f *folder) Put(ctx context.Context, key string, content io.Reader) error {
+func (f *folder) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if f.fails {
 		return fmt.Errorf("%w: the disk is damaged", healthlab.Invalid)
 	}
 	f.keys = append(f.keys, key)
-	return f.BlobStore.Put(ctx, key, content)
+	return f.BlobStore.Put(ctx, team, user, key, content)
 }
 
-func (f *folder) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (f *folder) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	if f.fails {
 		return nil, fmt.Errorf("%w: the disk is damaged", healthlab.Invalid)
 	}
-	return f.BlobStore.Get(ctx, key)
+	return f.BlobStore.Get(ctx, team, user, key)
 }
 
 // left returns how many of the files that were ever kept are still there.
 func (f *folder) left(t testing.TB) int {
 	n := 0
 	for _, key := range f.keys {
-		if r, err := f.BlobStore.Get(t.Context(), key); err == nil {
+		if r, err := f.BlobStore.Get(t.Context(), healthlab.TeamID{}, healthlab.UserID{}, key); err == nil {
 			require.NoError(t, r.Close())
 			n++
 		}

@@ -15,7 +15,9 @@ import (
 )
 
 // BlobStore keeps the files of orders. They are health data: an implementation encrypts
-// them.
+// them. Put and Get name the user whom the file is about: where a host has keys of persons, the
+// file is encrypted with that user's key, and opens for no other user. Once the key is
+// deleted, Get is [healthlab.NotFound].
 //
 // A key is letters, digits, hyphens, underscores and single slashes between them, at
 // most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
@@ -24,18 +26,18 @@ import (
 // Delete of it is no error. Once ctx has ended, a call returns the context's error and
 // changes nothing. Implementations are safe for concurrent use.
 type BlobStore interface {
-	Put(ctx context.Context, key string, content io.Reader) error
+	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.
-	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
 	Delete(ctx context.Context, key string) error
 }
 
 // maxReportBytes bounds a report that a lab printed.
 const maxReportBytes = 20 << 20
 
-// fetch reads a file.
-func fetch(ctx context.Context, files BlobStore, key string) ([]byte, error) {
-	f, err := files.Get(ctx, key)
+// fetch reads a file of an order.
+func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
+	f, err := s.opts.Files.Get(ctx, r.TeamID, r.UserID, key)
 	if err != nil {
 		return nil, filed("read document", err)
 	}
@@ -96,7 +98,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 	if err != nil {
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	if err := s.opts.Files.Put(ctx, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
+	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
 		return filed("keep report", err)
 	}
 	return nil
@@ -108,20 +110,24 @@ func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	if s.opts.Files == nil || m.ReportFile == "" {
 		return nil, nil
 	}
-	file, err := fetch(ctx, s.opts.Files, reportKey(m.Order, m.ReportFile))
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
+	var file []byte
+	if err == nil {
+		file, err = s.fetch(ctx, &r, reportKey(m.Order, m.ReportFile))
+	}
 	if healthlab.KindOf(err) == healthlab.NotFound {
 		return nil, nil
 	}
 	return file, err
 }
 
-// moveReport takes the report of results to the order that has them now, from the one
-// that they named. What fails is logged: our own report is printed then.
-func (s *Service) moveReport(ctx context.Context, m Message, to OrderID, file []byte) {
+// moveReport takes the report of results to the order of a user that has them now, from the
+// one that they named. What fails is logged: our own report is printed then.
+func (s *Service) moveReport(ctx context.Context, m Message, user healthlab.UserID, to OrderID, file []byte) {
 	if len(file) == 0 || to == m.Order {
 		return
 	}
-	if err := s.opts.Files.Put(ctx, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
+	if err := s.opts.Files.Put(ctx, m.Team, user, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
 		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error())
 	}
 	s.dropReport(ctx, m)
@@ -194,7 +200,7 @@ func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte,
 	if s.opts.Files == nil {
 		return nil, rules.Missing(DocumentNotFound, "no files are kept")
 	}
-	return fetch(ctx, s.opts.Files, documentKey(r.ID, name))
+	return s.fetch(ctx, r, documentKey(r.ID, name))
 }
 
 // KeepDocument keeps a document of an order as it was first printed: requisition or abn,
@@ -210,7 +216,7 @@ func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf 
 	if s.opts.Files == nil || !alive {
 		return nil
 	}
-	if err := s.opts.Files.Put(ctx, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
+	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
 		return filed("keep "+name, err)
 	}
 	return nil
@@ -222,7 +228,7 @@ func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
 	if s.opts.Files == nil || r.ReportFile == "" {
 		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report of its own")
 	}
-	return fetch(ctx, s.opts.Files, reportKey(r.ID, r.ReportFile))
+	return s.fetch(ctx, r, reportKey(r.ID, r.ReportFile))
 }
 
 // formURL returns the URL of the requisition of an order that has none yet; empty where no URLs

@@ -136,7 +136,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	if err != nil {
 		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
-	s.moveReport(ctx, item.Message, *done.ResolvedOrderID, file)
+	s.moveReport(ctx, item.Message, done.Belongs(), *done.ResolvedOrderID, file)
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 

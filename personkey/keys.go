@@ -10,8 +10,8 @@
 // backs up apart from the data; [Ref] names whose key it is; [Keys.Tokens] makes what is
 // searched by equality; [Keys.Rotate] seals the keys under a newer key of the host.
 //
-// It does not encrypt secrets of the host (see [healthlab.Sealer]) and no files (each has a
-// key of its own).
+// It does not encrypt secrets of the host (see [healthlab.Sealer]). Of a file it encrypts the
+// file's own key (adapters/blob).
 package personkey
 
 import (

@@ -2,20 +2,22 @@
 // encrypted, in a folder or in a bucket of an S3-compatible service, and are health
 // data in both.
 //
-// [New] makes a [Store] of a place and a sealer. It implements the BlobStore seam of
+// [New] makes a [Store] of a place and a sealer. It implements the BlobStore interface of
 // every package that has one:
 //
 //	place, err := blob.OpenDirectory("/var/lib/lab/files", nil)
-//	files, err := blob.New(place, sealer)
+//	files, err := blob.New(place, sealer, &blob.Options{Keys: keys})
 //	reports, err := labreport.New(jobs, files, users, extractors, nil, &labreport.Options{Environment: healthlab.Production})
 //
 // Each file has a key of its own, which encrypts it piece by piece (the age format,
 // version 1: ChaCha20-Poly1305 over 64 KiB), so that a large file is never in memory
-// and nothing of a damaged one is handed out. The host's [healthlab.Sealer] seals that
-// key, bound to the file's name; the name of the sealing key stands in the file's head.
+// and nothing of a damaged one is handed out. The key of the person whom the file is about
+// (package personkey) encrypts that key, bound to the file's name: once the person's key is
+// deleted, neither the file nor a copy of it opens. Without [Options].Keys the host's
+// [healthlab.Sealer] encrypts it, and the name of the sealing key stands in the file's head.
 //
-// To rotate, give the sealer a new current key and leave it the old ones. [Store.Keys]
-// says which keys files still need.
+// [Store.Rotate] puts files of the host's sealer under its current key, and [Store.Keys]
+// counts them by key.
 package blob
 
 import (
@@ -31,6 +33,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Place is where sealed files lie: a [Directory] or a [Bucket].
@@ -53,6 +56,14 @@ type Place interface {
 type Store struct {
 	place Place
 	seal  healthlab.Sealer
+	keys  *personkey.Keys
+}
+
+// Options adjusts a Store. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Keys encrypts each file with the key of the user whom it is about. Default: none; the
+	// sealer encrypts all files. Files that were written without Keys open in any case.
+	Keys *personkey.Keys
 }
 
 var (
@@ -60,23 +71,32 @@ var (
 	_ orders.BlobStore    = (*Store)(nil)
 )
 
-// New returns a Store. Both are required.
-func New(place Place, seal healthlab.Sealer) (*Store, error) {
+// New returns a Store. place and seal are required.
+func New(place Place, seal healthlab.Sealer, opts *Options) (*Store, error) {
 	if place == nil || seal == nil {
 		return nil, fmt.Errorf("%w: files need a place and a sealer", healthlab.Invalid)
 	}
-	return &Store{place: place, seal: seal}, nil
+	s := &Store{place: place, seal: seal}
+	if opts != nil {
+		s.keys = opts.Keys
+	}
+	return s, nil
+}
+
+// envelope returns what encrypts and opens the key of a file of a user.
+func (s *Store) envelope(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) *envelope {
+	return &envelope{ctx: ctx, seal: s.seal, keys: s.keys, owner: personkey.Ref{Team: team, User: user}, key: key}
 }
 
 // Put keeps the content under a key, in place of what was there: all of it or, after
 // any error, nothing of it. Invalid if the key is not letters, digits, hyphens,
 // underscores and single slashes between them, or longer than 512 bytes. An error of
-// content is returned unchanged (errors.Is works).
-func (s *Store) Put(ctx context.Context, key string, content io.Reader) error {
+// content is returned unchanged (errors.Is works). NotFound if the user's key was deleted.
+func (s *Store) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("keep file: %w", err)
 	}
-	sealed, err := age.EncryptReader(&whole{ctx: ctx, r: content}, &envelope{ctx: ctx, seal: s.seal, key: key})
+	sealed, err := age.EncryptReader(&whole{ctx: ctx, r: content}, s.envelope(ctx, team, user, key))
 	if err != nil {
 		return fmt.Errorf("keep file: %w", err)
 	}
@@ -86,12 +106,12 @@ func (s *Store) Put(ctx context.Context, key string, content io.Reader) error {
 	return nil
 }
 
-// Get returns the content; the caller closes it. NotFound if there is none, Invalid if
-// the file was damaged or moved here from another key, Unavailable if the sealer does
-// not have its key. What is damaged further back shows when it is read, as an error in
+// Get returns the content; the caller closes it. NotFound if there is none or the user's key
+// was deleted, Invalid if the file is another user's, damaged or moved here from another
+// key, Unavailable if the sealer does not have its key. What is damaged further back shows when it is read, as an error in
 // place of the damaged part and all that follows: a reader that reaches io.EOF has read
 // what was put.
-func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	if err := checkKey(key); err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
@@ -99,7 +119,7 @@ func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	e := &envelope{ctx: ctx, seal: s.seal, key: key}
+	e := s.envelope(ctx, team, user, key)
 	plain, err := age.Decrypt(&noted{r: sealed, err: &e.broken}, e)
 	if err != nil {
 		_ = sealed.Close()
@@ -119,9 +139,9 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Keys counts the files by the name of the sealing key that opens them. A key that is
-// not among the names is needed by no file, and may go from the sealer. It reads the
-// head of every file.
+// Keys counts the files of the host's sealer by the name of the key that opens them. A key
+// that is not among the names is needed by no file, and may go from the sealer. Files under
+// keys of persons are not counted. It reads the head of every file.
 func (s *Store) Keys(ctx context.Context) (map[string]int, error) {
 	out := map[string]int{}
 	err := s.place.List(ctx, func(name string) error {
@@ -137,7 +157,9 @@ func (s *Store) Keys(ctx context.Context) (map[string]int, error) {
 		if err = errors.Join(ignoreAsked(err), sealed.Close()); err != nil {
 			return fmt.Errorf("%w: a file is damaged", healthlab.Invalid)
 		}
-		out[head.keyID]++
+		if !head.personal {
+			out[head.keyID]++
+		}
 		return nil
 	})
 	if err != nil {
@@ -158,36 +180,55 @@ func checkKey(key string) error {
 	return nil
 }
 
-// envelope seals and opens the key of one file.
+// envelope encrypts and opens the key of one file.
 type envelope struct {
 	ctx    context.Context //nolint:containedctx // age's interfaces have no context; the envelope lives as long as one call
 	seal   healthlab.Sealer
+	keys   *personkey.Keys // nil for none
+	owner  personkey.Ref
 	key    string
-	broken error // what the sealer, or the place, said
+	broken error // what the sealer, the keys or the place said
 }
 
-// stanza is the type of our entry in the head of a file.
-const stanza = "healthlab-sealed"
+// Types of our entry in the head of a file: sealedStanza is under a key of the host, which its
+// argument names, personStanza under the key of a person.
+const (
+	sealedStanza = "healthlab-sealed"
+	personStanza = "healthlab-person"
+)
 
-// bound ties the sealed key to the file's name.
-func (e *envelope) bound() []byte { return []byte("file:" + e.key) }
+// bound ties the encrypted key to the file's name.
+func (e *envelope) bound() string { return "file:" + e.key }
 
 // Wrap implements age.Recipient.
 func (e *envelope) Wrap(fileKey []byte) ([]*age.Stanza, error) {
-	box, err := e.seal.Seal(e.ctx, fileKey, e.bound())
+	if e.keys != nil {
+		box, err := e.keys.Seal(e.ctx, e.owner, e.bound(), fileKey)
+		if err != nil {
+			return nil, fmt.Errorf("encrypt key of file: %w", err)
+		}
+		return []*age.Stanza{{Type: personStanza, Body: box}}, nil
+	}
+	box, err := e.seal.Seal(e.ctx, fileKey, []byte(e.bound()))
 	if err != nil {
 		return nil, fmt.Errorf("seal key of file: %w", err)
 	}
-	return []*age.Stanza{{Type: stanza, Args: []string{base64.RawStdEncoding.EncodeToString([]byte(box.KeyID))}, Body: box.Box}}, nil
+	return []*age.Stanza{{Type: sealedStanza, Args: []string{base64.RawStdEncoding.EncodeToString([]byte(box.KeyID))}, Body: box.Box}}, nil
 }
 
 // Unwrap implements age.Identity.
 func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
-	keyID, body, ok := ours(stanzas)
+	h, ok := ours(stanzas)
 	if !ok {
 		return nil, age.ErrIncorrectIdentity
 	}
-	key, err := e.seal.Open(e.ctx, healthlab.Sealed{KeyID: keyID, Box: body}, e.bound())
+	var key []byte
+	var err error
+	if h.personal {
+		key, err = e.keys.Open(e.ctx, e.owner, e.bound(), h.body)
+	} else {
+		key, err = e.seal.Open(e.ctx, healthlab.Sealed{KeyID: h.keyID, Box: h.body}, []byte(e.bound()))
+	}
 	if err != nil {
 		e.broken = err
 		return nil, fmt.Errorf("open key of file: %w", err)
@@ -207,23 +248,36 @@ func (e *envelope) fault(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the file is damaged: %v", healthlab.Invalid, err)
 }
 
-// ours finds our entry in the head of a file.
-func ours(stanzas []*age.Stanza) (keyID string, body []byte, ok bool) {
-	if len(stanzas) != 1 || stanzas[0].Type != stanza || len(stanzas[0].Args) != 1 {
-		return "", nil, false
-	}
-	id, err := base64.RawStdEncoding.DecodeString(stanzas[0].Args[0])
-	return string(id), stanzas[0].Body, err == nil
+// head is our entry in the head of a file.
+type head struct {
+	personal bool   // under the key of a person
+	keyID    string // of the host's key, if it is not personal
+	body     []byte
 }
 
-// asker reads the name of the key from the head of a file, and opens nothing.
-type asker struct{ keyID string }
+// ours finds our entry in the head of a file.
+func ours(stanzas []*age.Stanza) (h head, ok bool) {
+	if len(stanzas) != 1 {
+		return head{}, false
+	}
+	switch s := stanzas[0]; {
+	case s.Type == personStanza && len(s.Args) == 0 && personkey.Sealed(s.Body):
+		return head{personal: true, body: s.Body}, true
+	case s.Type == sealedStanza && len(s.Args) == 1:
+		id, err := base64.RawStdEncoding.DecodeString(s.Args[0])
+		return head{keyID: string(id), body: s.Body}, err == nil
+	}
+	return head{}, false
+}
+
+// asker reads the head of a file, and opens nothing.
+type asker struct{ head }
 
 var errAsked = errors.New("only asked")
 
 func (a *asker) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	var ok bool
-	if a.keyID, _, ok = ours(stanzas); !ok {
+	if a.head, ok = ours(stanzas); !ok {
 		return nil, age.ErrIncorrectIdentity
 	}
 	return nil, errAsked

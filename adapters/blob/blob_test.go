@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/minio/minio-go/v7"
@@ -31,6 +32,12 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
+)
+
+// team and user are whom files are about.
+var (
+	team = healthlab.TeamID{UUID: uuid.MustParse("5f4e0a3c-0000-4000-8000-000000000001")}
+	user = healthlab.UserID{UUID: uuid.MustParse("5f4e0a3c-0000-4000-8000-000000000002")}
 )
 
 // sealer returns one whose current key is the first of names.
@@ -47,7 +54,7 @@ func sealer(t testing.TB, names ...string) healthlab.Sealer {
 
 func store(t testing.TB, place blob.Place, seal healthlab.Sealer) *blob.Store {
 	t.Helper()
-	s, err := blob.New(place, seal)
+	s, err := blob.New(place, seal, nil)
 	require.NoError(t, err)
 	return s
 }
@@ -136,7 +143,7 @@ func TestWhatLiesThereIsSealed(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "march"))
 	const marker = "Ferritin 18 ng/mL"
-	require.NoError(t, s.Put(t.Context(), "reports/1", strings.NewReader(strings.Repeat(marker, 5000))))
+	require.NoError(t, s.Put(t.Context(), team, user, "reports/1", strings.NewReader(strings.Repeat(marker, 5000))))
 	files := onDisk(t, dir)
 	require.Len(t, files, 1)
 	sealed := files["reports/1.age"]
@@ -147,7 +154,7 @@ func TestWhatLiesThereIsSealed(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 
 	// The same content twice is not the same file.
-	require.NoError(t, s.Put(t.Context(), "reports/2", strings.NewReader(strings.Repeat(marker, 5000))))
+	require.NoError(t, s.Put(t.Context(), team, user, "reports/2", strings.NewReader(strings.Repeat(marker, 5000))))
 	require.NotEqual(t, sealed, onDisk(t, dir)["reports/2.age"])
 
 	// An empty folder does not tell of what was in it.
@@ -162,9 +169,9 @@ func TestWhatLiesThereIsSealed(t *testing.T) {
 func TestAFileIsBoundToItsKey(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
-	require.NoError(t, s.Put(t.Context(), "team-1", strings.NewReader("x")))
+	require.NoError(t, s.Put(t.Context(), team, user, "team-1", strings.NewReader("x")))
 	require.NoError(t, os.Rename(filepath.Join(dir, "team-1.age"), filepath.Join(dir, "team-2.age")))
-	_, err := s.Get(t.Context(), "team-2")
+	_, err := s.Get(t.Context(), team, user, "team-2")
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
@@ -174,7 +181,7 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
 	content := bytes.Repeat([]byte("0123456789abcdef"), 9000) // three pieces
-	require.NoError(t, s.Put(t.Context(), "k", bytes.NewReader(content)))
+	require.NoError(t, s.Put(t.Context(), team, user, "k", bytes.NewReader(content)))
 	file := filepath.Join(dir, "k.age")
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -197,7 +204,7 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 			return
 		}
 		require.NoError(t, os.WriteFile(file, bad, 0o600))
-		r, err := s.Get(context.Background(), "k")
+		r, err := s.Get(context.Background(), team, user, "k")
 		if errors.Is(err, healthlab.Unavailable) { // the name of another key, which somebody may still bring
 			name := bytes.SplitN(good, []byte("\n"), 3)[1]
 			require.NotContains(t, string(bad), string(name))
@@ -219,20 +226,20 @@ func TestRotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := place(t)
 			old, both, without := store(t, p, sealer(t, "old")), store(t, p, sealer(t, "new", "old")), store(t, p, sealer(t, "new"))
-			require.NoError(t, old.Put(t.Context(), "k/1", strings.NewReader("one")))
-			require.NoError(t, old.Put(t.Context(), "k/2", strings.NewReader("two")))
-			require.NoError(t, both.Put(t.Context(), "k/2", strings.NewReader("two")))
+			require.NoError(t, old.Put(t.Context(), team, user, "k/1", strings.NewReader("one")))
+			require.NoError(t, old.Put(t.Context(), team, user, "k/2", strings.NewReader("two")))
+			require.NoError(t, both.Put(t.Context(), team, user, "k/2", strings.NewReader("two")))
 			keys, err := both.Keys(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, map[string]int{"old": 1, "new": 1}, keys)
 			for key, want := range map[string]string{"k/1": "one", "k/2": "two"} {
-				r, err := both.Get(t.Context(), key)
+				r, err := both.Get(t.Context(), team, user, key)
 				require.NoError(t, err)
 				got, err := io.ReadAll(r)
 				require.NoError(t, errors.Join(err, r.Close()))
 				require.Equal(t, want, string(got))
 			}
-			_, err = without.Get(t.Context(), "k/1")
+			_, err = without.Get(t.Context(), team, user, "k/1")
 			require.ErrorIs(t, err, healthlab.Unavailable)
 			require.NoError(t, without.Delete(t.Context(), "k/1"))
 			keys, err = without.Keys(t.Context())
@@ -252,7 +259,7 @@ func (mute) Seal(context.Context, []byte, []byte) (healthlab.Sealed, error) {
 func TestASealerThatFailsKeepsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), mute{sealer(t, "a")})
-	require.ErrorIs(t, s.Put(t.Context(), "k", strings.NewReader("x")), healthlab.Unavailable)
+	require.ErrorIs(t, s.Put(t.Context(), team, user, "k", strings.NewReader("x")), healthlab.Unavailable)
 	require.Empty(t, onDisk(t, dir))
 }
 
@@ -278,10 +285,10 @@ func writeForEver(dir string) {
 	if err != nil {
 		os.Exit(1)
 	}
-	s, _ := blob.New(d, keys)
+	s, _ := blob.New(d, keys, nil)
 	for n := 0; ; n++ {
 		content := io.MultiReader(bytes.NewReader(version(n)), tell(func() { fmt.Println(n) }))
-		if s.Put(context.Background(), "k/0", content) != nil {
+		if s.Put(context.Background(), team, user, "k/0", content) != nil {
 			os.Exit(1)
 		}
 	}
@@ -310,7 +317,7 @@ func TestACrashLeavesNoHalfFile(t *testing.T) {
 		require.NoError(t, child.Process.Kill())
 		_ = child.Wait()
 		s := store(t, directory(t, dir), sealer(t, "a"))
-		f, err := s.Get(t.Context(), "k/0")
+		f, err := s.Get(t.Context(), team, user, "k/0")
 		if errors.Is(err, healthlab.NotFound) {
 			continue // killed in its first write
 		}
@@ -340,8 +347,8 @@ func TestFaultsOfPlaces(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	closed := store(t, d, sealer(t, "a"))
-	require.ErrorIs(t, closed.Put(t.Context(), "k", strings.NewReader("x")), healthlab.Unavailable)
-	_, err = closed.Get(t.Context(), "k")
+	require.ErrorIs(t, closed.Put(t.Context(), team, user, "k", strings.NewReader("x")), healthlab.Unavailable)
+	_, err = closed.Get(t.Context(), team, user, "k")
 	require.ErrorIs(t, err, healthlab.Unavailable)
 
 	for name, answer := range map[string]http.HandlerFunc{
@@ -360,15 +367,15 @@ func TestFaultsOfPlaces(t *testing.T) {
 			b, err := blob.NewBucket(client(t, address, nil), "files", "")
 			require.NoError(t, err)
 			s := store(t, b, sealer(t, "a"))
-			require.ErrorIs(t, s.Put(t.Context(), "k", strings.NewReader("x")), healthlab.Unavailable)
-			_, err = s.Get(t.Context(), "k")
+			require.ErrorIs(t, s.Put(t.Context(), team, user, "k", strings.NewReader("x")), healthlab.Unavailable)
+			_, err = s.Get(t.Context(), team, user, "k")
 			require.ErrorIs(t, err, healthlab.Unavailable)
 			require.ErrorIs(t, s.Delete(t.Context(), "k"), healthlab.Unavailable)
 			_, err = s.Keys(t.Context())
 			require.ErrorIs(t, err, healthlab.Unavailable)
 		})
 	}
-	_, err = blob.New(nil, sealer(t, "a"))
+	_, err = blob.New(nil, sealer(t, "a"), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	_, err = blob.NewBucket(nil, "files", "")
 	require.ErrorIs(t, err, healthlab.Invalid)
@@ -381,8 +388,8 @@ func BenchmarkPutGet(b *testing.B) {
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, s.Put(b.Context(), "k", bytes.NewReader(content)))
-		r, err := s.Get(b.Context(), "k")
+		require.NoError(b, s.Put(b.Context(), team, user, "k", bytes.NewReader(content)))
+		r, err := s.Get(b.Context(), team, user, "k")
 		require.NoError(b, err)
 		_, err = io.Copy(io.Discard, r)
 		require.NoError(b, errors.Join(err, r.Close()))

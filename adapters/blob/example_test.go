@@ -9,9 +9,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/blob"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// Files in a folder, under a key that would come from a vault.
+// Files in a folder, each under the key of the person whom it is about.
 func Example() {
 	dir, err := os.MkdirTemp("", "files")
 	if err != nil {
@@ -26,23 +28,27 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	files, err := blob.New(place, seal)
+	keys := personkey.New(memory.NewPersonKeys(), seal, nil) // for good: postgres.NewPersonKeys
+	files, err := blob.New(place, seal, &blob.Options{Keys: keys})
 	if err != nil {
 		panic(err)
 	}
 	ctx := context.Background()
-	if err := files.Put(ctx, "lab-reports/1", strings.NewReader("a report")); err != nil {
+	if err := files.Put(ctx, team, user, "lab-reports/1", strings.NewReader("a report")); err != nil {
 		panic(err)
 	}
-	r, err := files.Get(ctx, "lab-reports/1")
+	r, err := files.Get(ctx, team, user, "lab-reports/1")
 	if err != nil {
 		panic(err)
 	}
 	content, err := io.ReadAll(r)
 	fmt.Println(string(content), err, r.Close())
-	keys, err := files.Keys(ctx)
-	fmt.Println(keys, err)
+
+	// Without the key of the person, the file and all copies of it are unreadable.
+	err = keys.Delete(ctx, personkey.Ref{Team: team, User: user})
+	_, gone := files.Get(ctx, team, user, "lab-reports/1")
+	fmt.Println(err, gone)
 	// Output:
 	// a report <nil> <nil>
-	// map[2026:1] <nil>
+	// <nil> read file: not found: the key of the person was deleted
 }

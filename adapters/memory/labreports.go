@@ -44,8 +44,8 @@ func newReportTable() reportTable {
 // ParsingJobs returns the store as a [labreport.Store].
 func (s *Store) ParsingJobs() labreport.Store { return jobStore{s} }
 
-// Blobs returns the store as a [labreport.BlobStore]. What lies in memory is not
-// encrypted.
+// Blobs returns the store as a [labreport.BlobStore]. Each file is encrypted with the key of
+// its user, as [Options].Keys says.
 func (s *Store) Blobs() labreport.BlobStore { return blobStore{s} }
 
 type jobStore struct{ s *Store }
@@ -229,6 +229,8 @@ func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labr
 
 type blobStore struct{ s *Store }
 
+func ofFile(key string) string { return "file/" + key }
+
 // reBlobKey are the keys of files.
 var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 
@@ -239,7 +241,7 @@ func checkBlobKey(key string) error {
 	return nil
 }
 
-func (v blobStore) Put(ctx context.Context, key string, content io.Reader) error {
+func (v blobStore) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if err := checkBlobKey(key); err != nil {
 		return err
 	}
@@ -251,11 +253,16 @@ func (v blobStore) Put(ctx context.Context, key string, content io.Reader) error
 		return err
 	}
 	defer v.s.mu.Unlock()
+	if v.s.keys != nil {
+		if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, ofFile(key), data); err != nil {
+			return fmt.Errorf("keep file: %w", err)
+		}
+	}
 	v.s.reports.blobs[key] = data
 	return nil
 }
 
-func (v blobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (v blobStore) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	if err := checkBlobKey(key); err != nil {
 		return nil, err
 	}
@@ -266,6 +273,12 @@ func (v blobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	data, ok := v.s.reports.blobs[key]
 	if !ok {
 		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
+	}
+	if v.s.keys != nil {
+		var err error
+		if data, err = v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofFile(key), data); err != nil {
+			return nil, fmt.Errorf("read file: %w", err)
+		}
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
 }

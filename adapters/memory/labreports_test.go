@@ -3,6 +3,7 @@ package memory_test
 import (
 	"testing"
 
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
@@ -23,4 +24,11 @@ func TestParsingJobErasure(t *testing.T) {
 
 func TestBlobs(t *testing.T) {
 	labreporttest.RunBlobStore(t, func(*testing.T) labreport.BlobStore { return newStore().Blobs() })
+}
+
+func TestBlobEncryption(t *testing.T) {
+	labreporttest.RunBlobEncryption(t, func(testing.TB) labreporttest.EncryptedBlobs {
+		s := newStore()
+		return labreporttest.EncryptedBlobs{Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return memory.Kept(s) }}
+	})
 }

@@ -17,7 +17,7 @@ func (s *host) addFiles(c *service.Config) (err error) {
 		if err != nil {
 			return err
 		}
-		c.Files, err = blob.New(place, c.Sealer)
+		c.Files, err = blob.New(place, c.Sealer, &blob.Options{Keys: c.Keys})
 		return err
 	}
 	return nil

@@ -76,7 +76,7 @@ var mayImport = forSuites(map[string][]string{
 	"linking/linkingtest":     {".", "linking", "healthdata"},
 
 	"webhook/webhookmock":     {"webhook"},
-	"labreport/labreportmock": {"labreport"},
+	"labreport/labreportmock": {".", "labreport"},
 	"linking/linkingmock":     {".", "linking"},
 
 	"webhook/receiver": append([]string{"."}, domain...),

@@ -13,6 +13,7 @@ import (
 	io "io"
 	reflect "reflect"
 
+	healthlab "github.com/healthlab-dev/healthlab"
 	labreport "github.com/healthlab-dev/healthlab/labreport"
 	gomock "go.uber.org/mock/gomock"
 )
@@ -245,18 +246,18 @@ func (c *MockBlobStoreDeleteCall) DoAndReturn(f func(context.Context, string) er
 }
 
 // Get mocks base method.
-func (m *MockBlobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (m *MockBlobStore) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Get", ctx, key)
+	ret := m.ctrl.Call(m, "Get", ctx, team, user, key)
 	ret0, _ := ret[0].(io.ReadCloser)
 	ret1, _ := ret[1].(error)
 	return ret0, ret1
 }
 
 // Get indicates an expected call of Get.
-func (mr *MockBlobStoreMockRecorder) Get(ctx, key any) *MockBlobStoreGetCall {
+func (mr *MockBlobStoreMockRecorder) Get(ctx, team, user, key any) *MockBlobStoreGetCall {
 	mr.mock.ctrl.T.Helper()
-	call := mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockBlobStore)(nil).Get), ctx, key)
+	call := mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockBlobStore)(nil).Get), ctx, team, user, key)
 	return &MockBlobStoreGetCall{Call: call}
 }
 
@@ -272,29 +273,29 @@ func (c *MockBlobStoreGetCall) Return(arg0 io.ReadCloser, arg1 error) *MockBlobS
 }
 
 // Do rewrite *gomock.Call.Do
-func (c *MockBlobStoreGetCall) Do(f func(context.Context, string) (io.ReadCloser, error)) *MockBlobStoreGetCall {
+func (c *MockBlobStoreGetCall) Do(f func(context.Context, healthlab.TeamID, healthlab.UserID, string) (io.ReadCloser, error)) *MockBlobStoreGetCall {
 	c.Call = c.Call.Do(f)
 	return c
 }
 
 // DoAndReturn rewrite *gomock.Call.DoAndReturn
-func (c *MockBlobStoreGetCall) DoAndReturn(f func(context.Context, string) (io.ReadCloser, error)) *MockBlobStoreGetCall {
+func (c *MockBlobStoreGetCall) DoAndReturn(f func(context.Context, healthlab.TeamID, healthlab.UserID, string) (io.ReadCloser, error)) *MockBlobStoreGetCall {
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }
 
 // Put mocks base method.
-func (m *MockBlobStore) Put(ctx context.Context, key string, content io.Reader) error {
+func (m *MockBlobStore) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Put", ctx, key, content)
+	ret := m.ctrl.Call(m, "Put", ctx, team, user, key, content)
 	ret0, _ := ret[0].(error)
 	return ret0
 }
 
 // Put indicates an expected call of Put.
-func (mr *MockBlobStoreMockRecorder) Put(ctx, key, content any) *MockBlobStorePutCall {
+func (mr *MockBlobStoreMockRecorder) Put(ctx, team, user, key, content any) *MockBlobStorePutCall {
 	mr.mock.ctrl.T.Helper()
-	call := mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Put", reflect.TypeOf((*MockBlobStore)(nil).Put), ctx, key, content)
+	call := mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Put", reflect.TypeOf((*MockBlobStore)(nil).Put), ctx, team, user, key, content)
 	return &MockBlobStorePutCall{Call: call}
 }
 
@@ -310,13 +311,13 @@ func (c *MockBlobStorePutCall) Return(arg0 error) *MockBlobStorePutCall {
 }
 
 // Do rewrite *gomock.Call.Do
-func (c *MockBlobStorePutCall) Do(f func(context.Context, string, io.Reader) error) *MockBlobStorePutCall {
+func (c *MockBlobStorePutCall) Do(f func(context.Context, healthlab.TeamID, healthlab.UserID, string, io.Reader) error) *MockBlobStorePutCall {
 	c.Call = c.Call.Do(f)
 	return c
 }
 
 // DoAndReturn rewrite *gomock.Call.DoAndReturn
-func (c *MockBlobStorePutCall) DoAndReturn(f func(context.Context, string, io.Reader) error) *MockBlobStorePutCall {
+func (c *MockBlobStorePutCall) DoAndReturn(f func(context.Context, healthlab.TeamID, healthlab.UserID, string, io.Reader) error) *MockBlobStorePutCall {
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }

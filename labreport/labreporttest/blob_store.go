@@ -14,19 +14,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
+
+// blobTeam and blobUser are whom the files of the suite are about.
+var blobTeam, blobUser = conformance.Team("files"), conformance.User("files")
 
 // RunBlobStore runs the contract of [labreport.BlobStore], and of every seam with the same
 // methods. newStore returns a fresh, empty store.
 func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore) {
 	put := func(t *testing.T, s labreport.BlobStore, key string, content []byte) {
 		t.Helper()
-		require.NoError(t, s.Put(t.Context(), key, bytes.NewReader(content)))
+		require.NoError(t, s.Put(t.Context(), blobTeam, blobUser, key, bytes.NewReader(content)))
 	}
 	missing := func(t *testing.T, s labreport.BlobStore, key string) {
 		t.Helper()
-		_, err := s.Get(t.Context(), key)
+		_, err := s.Get(t.Context(), blobTeam, blobUser, key)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	}
 	t.Run("RoundTrip", func(t *testing.T) {
@@ -47,7 +51,7 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 	t.Run("Put/SmallReads", func(t *testing.T) {
 		s := newStore(t)
 		content := noise(5000)
-		require.NoError(t, s.Put(t.Context(), "k", iotest.OneByteReader(bytes.NewReader(content))))
+		require.NoError(t, s.Put(t.Context(), blobTeam, blobUser, "k", iotest.OneByteReader(bytes.NewReader(content))))
 		require.Equal(t, content, readBlob(t, s, "k"))
 	})
 	t.Run("Put/Replaces", func(t *testing.T) {
@@ -60,10 +64,10 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 		s := newStore(t)
 		fault := errors.New("the network ended")
 		broken := func() io.Reader { return io.MultiReader(bytes.NewReader(noise(300_000)), iotest.ErrReader(fault)) }
-		require.ErrorIs(t, s.Put(t.Context(), "new", broken()), fault)
+		require.ErrorIs(t, s.Put(t.Context(), blobTeam, blobUser, "new", broken()), fault)
 		missing(t, s, "new")
 		put(t, s, "old", []byte("whole"))
-		require.ErrorIs(t, s.Put(t.Context(), "old", broken()), fault)
+		require.ErrorIs(t, s.Put(t.Context(), blobTeam, blobUser, "old", broken()), fault)
 		require.Equal(t, []byte("whole"), readBlob(t, s, "old"))
 	})
 	t.Run("Put/ContextEnds", func(t *testing.T) {
@@ -73,9 +77,9 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 			stop()
 			return 0, io.EOF
 		}))
-		require.ErrorIs(t, s.Put(ctx, "k", ending), context.Canceled)
+		require.ErrorIs(t, s.Put(ctx, blobTeam, blobUser, "k", ending), context.Canceled)
 		missing(t, s, "k")
-		_, err := s.Get(ctx, "k")
+		_, err := s.Get(ctx, blobTeam, blobUser, "k")
 		require.ErrorIs(t, err, context.Canceled)
 		put(t, s, "k", []byte("x"))
 		require.ErrorIs(t, s.Delete(ctx, "k"), context.Canceled)
@@ -90,7 +94,7 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 		for i := range 3 {
 			writers.Go(func() {
 				for n := range 10 {
-					if err := s.Put(context.Background(), "k", bytes.NewReader(contents[(i+n)%3])); err != nil {
+					if err := s.Put(context.Background(), blobTeam, blobUser, "k", bytes.NewReader(contents[(i+n)%3])); err != nil {
 						t.Error(err)
 					}
 				}
@@ -144,7 +148,7 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 		for _, key := range []string{"k/a/0", "k/b/0"} {
 			all.Go(func() {
 				for range 20 {
-					if err := s.Put(context.Background(), key, strings.NewReader("x")); err != nil {
+					if err := s.Put(context.Background(), blobTeam, blobUser, key, strings.NewReader("x")); err != nil {
 						t.Error(err)
 					}
 					if err := s.Delete(context.Background(), key); err != nil {
@@ -174,8 +178,8 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 	t.Run("Keys/Refused", func(t *testing.T) {
 		s := newStore(t)
 		for _, key := range []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a b", "a.b", "a\x00", "ä", "a\nb", strings.Repeat("k", 513)} {
-			require.ErrorIs(t, s.Put(t.Context(), key, strings.NewReader("x")), healthlab.Invalid)
-			_, err := s.Get(t.Context(), key)
+			require.ErrorIs(t, s.Put(t.Context(), blobTeam, blobUser, key, strings.NewReader("x")), healthlab.Invalid)
+			_, err := s.Get(t.Context(), blobTeam, blobUser, key)
 			require.ErrorIs(t, err, healthlab.Invalid)
 			require.ErrorIs(t, s.Delete(t.Context(), key), healthlab.Invalid)
 		}
@@ -187,7 +191,7 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 
 // fetchBlob reads a whole file.
 func fetchBlob(ctx context.Context, s labreport.BlobStore, key string) ([]byte, error) {
-	r, err := s.Get(ctx, key)
+	r, err := s.Get(ctx, blobTeam, blobUser, key)
 	if err != nil {
 		return nil, err
 	}

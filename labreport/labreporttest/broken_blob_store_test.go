@@ -32,7 +32,7 @@ type breakableStore struct {
 	gone   func() (io.ReadCloser, error) // Get of what is not there
 }
 
-func (s *breakableStore) Put(ctx context.Context, key string, content io.Reader) error {
+func (s *breakableStore) Put(ctx context.Context, _ healthlab.TeamID, _ healthlab.UserID, key string, content io.Reader) error {
 	if !s.valid(key) {
 		return healthlab.Invalid
 	}
@@ -57,7 +57,7 @@ func (s *breakableStore) Put(ctx context.Context, key string, content io.Reader)
 	return err
 }
 
-func (s *breakableStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+func (s *breakableStore) Get(ctx context.Context, _ healthlab.TeamID, _ healthlab.UserID, key string) (io.ReadCloser, error) {
 	if !s.valid(key) {
 		return nil, healthlab.Invalid
 	}

@@ -12,5 +12,6 @@ func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("jobs", brokenStores),
 		conformance.Of("blobs", brokenBlobStores),
+		conformance.Of("encryption", brokenEncryption),
 	)
 }
