@@ -28,7 +28,7 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 		if e.Team.IsZero() {
 			return fmt.Errorf("%w: an access has a team", healthlab.Invalid)
 		}
-		if err := checkText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
+		if err := healthlab.CheckText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
 			return err
 		}
 		byTeam[e.Team] = append(byTeam[e.Team], e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
@@ -13,7 +14,7 @@ func (s *Store) Bulk() bulk.Store { return bulkStore{s} }
 type bulkStore struct{ s *Store }
 
 func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
-	if err := checkText(q.Provider); err != nil {
+	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -27,7 +28,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 			slices.Compare(key.user.UUID[:], q.After.UUID[:]) <= 0 || q.Users != nil && !slices.Contains(q.Users, key.user) {
 			continue
 		}
-		u := cloneUser(row.user)
+		u := row.user.Clone()
 		to := u.Connection(q.Provider)
 		c.Client = to.Client
 		out = append(out, bulk.Held{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})

@@ -34,7 +34,7 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 		return fmt.Errorf("%w: a bulk operation needs an id and a team", healthlab.Invalid)
 	}
 	for i := range items {
-		if err := checkText(items[i].Grant.KeyID); err != nil {
+		if err := healthlab.CheckText(items[i].Grant.KeyID); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (v bulkStore) item(team healthlab.TeamID, id uuid.UUID, n int) (*bulk.Item,
 }
 
 func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
-	if err := checkText(importText(&c)...); err != nil {
+	if err := healthlab.CheckText(importText(&c)...); err != nil {
 		return "", err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -224,7 +224,7 @@ func importText(c *bulk.Import) []string {
 }
 
 func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
-	if err := checkText(string(why)); err != nil {
+	if err := healthlab.CheckText(string(why)); err != nil {
 		return "", err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -274,7 +274,7 @@ func cloneOp(op bulk.Op) bulk.Op {
 func keepOp(op bulk.Op) (bulk.Op, error) {
 	op = cloneOp(op)
 	op.StartedAt, op.EndedAt, op.Due, op.Lease = instant(op.StartedAt), instant(op.EndedAt), instant(op.Due), instant(op.Lease)
-	return op, checkText(string(op.Type), op.Provider, string(op.Status))
+	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
 // erase removes what is kept about a user.

@@ -500,3 +500,11 @@ func (t *continuousTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 		}
 	}
 }
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

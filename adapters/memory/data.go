@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -90,7 +89,7 @@ func (d dataStore) open(ctx context.Context, team healthlab.TeamID, user healthl
 func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
 	events func([]healthdata.PutResult) ([]healthlab.Event, error),
 ) error {
-	if err := checkRecords(records); err != nil {
+	if err := healthdata.CheckRecords(records); err != nil {
 		return err
 	}
 	before, err := d.open(ctx, team, user)
@@ -167,33 +166,10 @@ func sameRecord(a, b *healthdata.Record) bool {
 	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset
 }
 
-func checkRecords(records []healthdata.Record) error {
-	var p healthlab.Problems
-	seen := make(map[uuid.UUID]bool, len(records))
-	for i := range records {
-		r := &records[i]
-		if r.Resource == "" || r.Resource != records[0].Resource {
-			p.Add("resource", "one resource for all", i, "resource")
-		}
-		if r.ID == uuid.Nil || seen[r.ID] {
-			p.Add("id", "an id stands once", i, "id")
-		}
-		seen[r.ID] = true
-		if len(r.Doc) == 0 {
-			p.Add("missing", "a record has a document", i, "doc")
-		}
-		if strings.ContainsRune(r.Resource+r.Provider+string(r.SourceType), 0) ||
-			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
-			p.Add("nul", "text has no NUL", i)
-		}
-	}
-	return p.Err()
-}
-
 func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
 	events func([]series.Outcome) ([]healthlab.Event, error),
 ) error {
-	if err := checkBatches(batches); err != nil {
+	if err := healthdata.CheckBatches(batches); err != nil {
 		return err
 	}
 	before, err := d.open(ctx, team, user)
@@ -228,7 +204,7 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 }
 
 func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
-	if err := checkRemoval(&r); err != nil {
+	if err := healthdata.CheckRemoval(&r); err != nil {
 		return 0, err
 	}
 	before, err := d.open(ctx, team, user)
@@ -276,25 +252,6 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	return n, nil
 }
 
-func checkRemoval(r *healthdata.Removal) error {
-	var p healthlab.Problems
-	seen := make(map[healthdata.SeriesKey]bool, len(r.Samples))
-	for i := range r.Samples {
-		s := &r.Samples[i]
-		if seen[s.Key] {
-			p.Add("key", "a series stands once", "samples", i, "key")
-		}
-		seen[s.Key] = true
-		for k := 1; k < len(s.Times); k++ {
-			if s.Times[k] <= s.Times[k-1] {
-				p.Add("order", "times ascend", "samples", i, "times", k)
-				break
-			}
-		}
-	}
-	return p.Err()
-}
-
 // remove removes samples from a copy of their series.
 func (m *measured) remove(r *healthdata.SampleRemoval) (int, error) {
 	chunks := m.series[r.Key.Resource][r.Key]
@@ -310,36 +267,6 @@ func (m *measured) remove(r *healthdata.SampleRemoval) (int, error) {
 		m.change(r.Key, &change)
 	}
 	return n, err
-}
-
-func checkBatches(batches []healthdata.SampleBatch) error {
-	var p healthlab.Problems
-	seen := make(map[healthdata.SeriesKey]bool, len(batches))
-	for i := range batches {
-		k := batches[i].Key
-		if seen[k] {
-			p.Add("key", "a series stands once", i, "key")
-		}
-		seen[k] = true
-		if strings.ContainsRune(k.Resource+k.Provider+string(k.SourceType)+k.Part, 0) {
-			p.Add("nul", "text has no NUL", i, "key")
-		}
-		if batches[i].Samples == nil || batches[i].Samples.Len() == 0 {
-			p.Add("missing", "a batch has samples", i, "samples")
-		} else if err := checkBlockText(batches[i].Samples); err {
-			p.Add("nul", "text has no NUL", i, "samples")
-		}
-	}
-	return p.Err()
-}
-
-// checkBlockText reports whether a text of a block contains NUL.
-func checkBlockText(b *series.Block) bool {
-	return slices.ContainsFunc(b.Runs, func(r series.Run) bool {
-		a := &r.Attrs
-		return strings.ContainsRune(a.Type+a.Unit+a.App+a.Sport+a.Location+a.Intensity+
-			a.DeliveryMode+a.DeliveryForm+a.BolusPurpose+a.Text+a.Tags, 0)
-	})
 }
 
 // merge writes one batch into a copy of its series.

@@ -73,7 +73,7 @@ func (s *Store) Grants() linking.Grants { return linkStore{s} }
 type linkStore struct{ s *Store }
 
 func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
-	if err := checkText(c.Text); err != nil {
+	if err := healthlab.CheckText(c.Text); err != nil {
 		return err
 	}
 	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
@@ -95,7 +95,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 }
 
 func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-	if err := checkText(text); err != nil {
+	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -251,14 +251,14 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
 	old.Client = row.user.Connection(provider).Client
-	next, u := keepCredential(old, key), cloneUser(row.user)
+	next, u := keepCredential(old, key), row.user.Clone()
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err
 	}
 	next.ID, next.Client, next.CreatedAt = old.ID, old.Client, old.CreatedAt
 	next = keepCredential(next, key)
-	if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
+	if err := healthlab.CheckText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
 		return linking.Credential{}, err
 	}
 	if len(events) > 0 {
@@ -398,7 +398,7 @@ func keepSession(x linking.Session) (linking.Session, error) {
 		a.At = instant(a.At)
 		text = append(text, a.Provider, string(a.Error))
 	}
-	return x, checkText(text...)
+	return x, healthlab.CheckText(text...)
 }
 
 func cloneSession(x linking.Session) linking.Session {

@@ -76,7 +76,7 @@ func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linkin
 }
 
 func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
-	if err := checkText(provider, clientID); err != nil {
+	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -98,7 +98,7 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 	for name, shown := range c.Details {
 		text = append(text, name, shown)
 	}
-	if err := checkText(text...); err != nil {
+	if err := healthlab.CheckText(text...); err != nil {
 		return linking.TeamClient{}, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -129,7 +129,7 @@ func (v linkStore) retire(team healthlab.TeamID, provider, but string, at time.T
 }
 
 func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -143,7 +143,7 @@ func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, prov
 }
 
 func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
-	if err := checkText(provider, clientID, redirectURL); err != nil {
+	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -159,7 +159,7 @@ func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provi
 }
 
 func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err
 	}
 	if err := v.s.lock(ctx); err != nil {

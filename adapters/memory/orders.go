@@ -339,7 +339,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 		return orders.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	if err := checkText(sampleID); err != nil {
+	if err := healthlab.CheckText(sampleID); err != nil {
 		return orders.Record{}, err
 	}
 	id, ok := v.s.orders.bySample[sampleID]

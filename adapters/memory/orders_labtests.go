@@ -87,5 +87,5 @@ func ownTest(t catalogue.TeamTest) (catalogue.TeamTest, error) {
 		t.Price = &price
 	}
 	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
-	return t, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
+	return t, healthlab.CheckText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
 }

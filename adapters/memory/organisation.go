@@ -55,7 +55,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if t.ID.IsZero() || t.Org == uuid.Nil || t.Name == "" {
 		return fmt.Errorf("%w: a team has an id, an organisation and a name", healthlab.Invalid)
 	}
-	if err := checkText(t.Name, t.IntegrationID); err != nil {
+	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -85,7 +85,7 @@ func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.T
 }
 
 func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisation.Team, error) {
-	if err := checkText(q.IntegrationID); err != nil {
+	if err := healthlab.CheckText(q.IntegrationID); err != nil {
 		return nil, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -116,7 +116,7 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 		return organisation.Team{}, err
 	}
 	next.ID, next.Org, next.CreatedAt = old.ID, old.Org, old.CreatedAt
-	if err := checkText(next.Name, next.IntegrationID); err != nil {
+	if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
 		return organisation.Team{}, err
 	}
 	if err := v.s.orgs.integration(next); err != nil {
@@ -177,7 +177,7 @@ func checkKey(k *organisation.Key) error {
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
 		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
 	}
-	return checkText(k.Label, k.Hint, k.Scopes.String())
+	return healthlab.CheckText(k.Label, k.Hint, k.Scopes.String())
 }
 
 func (t *orgTable) insertKey(k organisation.Key, most int) error {

@@ -34,7 +34,7 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 	}
 	list = slices.Clone(list)
 	for _, p := range list {
-		if err := checkText(p.Provider, p.Data); err != nil {
+		if err := healthlab.CheckText(p.Provider, p.Data); err != nil {
 			return nil, err
 		}
 	}

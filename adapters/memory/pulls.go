@@ -105,7 +105,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	if row == nil || !row.user.Live() || row.user.Connection(ref.Provider) == nil {
 		return fmt.Errorf("%w: no such connection", healthlab.NotFound)
 	}
-	u := cloneUser(row.user)
+	u := row.user.Clone()
 	old := v.tasksOf(ref.Team, ref.User, func(k pull.Key) bool { return k.Ref == ref })
 	planned, err := change(*u.Connection(ref.Provider), u, old)
 	if err != nil {
@@ -195,7 +195,7 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 }
 
 func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
-	if err := checkText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
+	if err := healthlab.CheckText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
 		return 0, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -275,7 +275,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 	defer v.s.mu.Unlock()
 	list := make([]pull.Budget, len(keys))
 	for i, k := range keys {
-		if err := checkText(k.Provider, k.Name); err != nil {
+		if err := healthlab.CheckText(k.Provider, k.Name); err != nil {
 			return err
 		}
 		if slices.Contains(keys[:i], k) {
@@ -356,7 +356,7 @@ func checkRefused(r *pull.Refused) error {
 	for _, why := range r.Reasons {
 		text = append(text, why.Field, why.Code, why.Message)
 	}
-	return checkText(text...)
+	return healthlab.CheckText(text...)
 }
 
 func cloneTask(t pull.Task) pull.Task {
@@ -376,7 +376,7 @@ func keepTask(t pull.Task) (pull.Task, error) {
 	} {
 		*at = instant(*at)
 	}
-	return t, checkText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+	return t, healthlab.CheckText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
 }
 
 func cloneBudget(b pull.Budget) pull.Budget {

@@ -26,7 +26,7 @@ type teamUsers struct {
 }
 
 type userRow struct {
-	user   healthdata.User // never handed out: see cloneUser
+	user   healthdata.User // never handed out: see healthdata.User.Clone
 	leased time.Time       // until when an erasure has it
 }
 
@@ -86,7 +86,7 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 		return err
 	}
 	defer v.s.mu.Unlock()
-	u, err := keepUser(u)
+	u, err := u.Normal()
 	switch {
 	case err != nil:
 		return err
@@ -126,7 +126,7 @@ func (v users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.User
 	if row == nil {
 		return healthdata.User{}, noUser()
 	}
-	return cloneUser(row.user), nil
+	return row.user.Clone(), nil
 }
 
 func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
@@ -145,12 +145,12 @@ func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 	if row == nil {
 		return healthdata.User{}, noUser()
 	}
-	old, edited := row.user, cloneUser(row.user)
+	old, edited := row.user, row.user.Clone()
 	events, err := change(&edited)
 	if err != nil {
 		return healthdata.User{}, err
 	}
-	next, err := keepUser(edited)
+	next, err := edited.Normal()
 	if err != nil {
 		return healthdata.User{}, err
 	}
@@ -178,7 +178,7 @@ func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		v.s.removeEvents(team, id)
 		v.s.orders.dropAnswers(team, id)
 	}
-	return cloneUser(next), nil
+	return next.Clone(), nil
 }
 
 func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
@@ -189,7 +189,7 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 	if q.Offset < 0 || q.Limit < 0 {
 		return healthdata.UserPage{}, fmt.Errorf("%w: offset and limit are zero or more", healthlab.Invalid)
 	}
-	if err := checkText(q.ClientUserID, q.Prefix); err != nil {
+	if err := healthlab.CheckText(q.ClientUserID, q.Prefix); err != nil {
 		return healthdata.UserPage{}, err
 	}
 	page := healthdata.UserPage{Users: []healthdata.User{}}
@@ -198,7 +198,7 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 	limit := cmp.Or(q.Limit, 100)
 	rows = rows[min(q.Offset, len(rows)):]
 	for _, r := range rows[:min(limit, len(rows))] {
-		page.Users = append(page.Users, cloneUser(r.user))
+		page.Users = append(page.Users, r.user.Clone())
 	}
 	return page, nil
 }

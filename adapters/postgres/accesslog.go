@@ -66,7 +66,7 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 		if e.Team.IsZero() {
 			return fmt.Errorf("%w: an access has a team", healthlab.Invalid)
 		}
-		if err := checkText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
+		if err := healthlab.CheckText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
 			return err
 		}
 		if byTeam[e.Team] == nil {
@@ -175,7 +175,7 @@ func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, err
 }
 
 func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
-	if err := checkText(a.KeyID); err != nil {
+	if err := healthlab.CheckText(a.KeyID); err != nil {
 		return err
 	}
 	err := v.s.do(ctx, a.Team, writing, func(u *unit) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
@@ -25,7 +26,7 @@ where u.team_id = $1 and k.provider = $2 and k.user_id > $3 and ($4::uuid[] is n
 order by k.user_id limit $5`
 
 func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
-	if err := checkText(q.Provider); err != nil {
+	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
 	var users []uuid.UUID

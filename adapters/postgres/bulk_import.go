@@ -63,7 +63,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 	if c.Sole != nil {
 		text = append(text, *c.Sole)
 	}
-	if err := checkText(text...); err != nil {
+	if err := healthlab.CheckText(text...); err != nil {
 		return "", err
 	}
 	var out bulk.Outcome
@@ -130,7 +130,7 @@ func queueCredential(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID,
 }
 
 func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
-	if err := checkText(string(why)); err != nil {
+	if err := healthlab.CheckText(string(why)); err != nil {
 		return "", err
 	}
 	var out bulk.Outcome

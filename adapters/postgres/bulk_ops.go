@@ -115,7 +115,7 @@ func keepOp(op bulk.Op) (bulk.Op, error) {
 		op.Running = nil
 	}
 	op.StartedAt, op.EndedAt, op.Due, op.Lease = instant(op.StartedAt), instant(op.EndedAt), instant(op.Due), instant(op.Lease)
-	return op, checkText(string(op.Type), op.Provider, string(op.Status))
+	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
 // bareIDs are the ids of users.
@@ -142,7 +142,7 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 		if it.Grant.Box == nil {
 			continue
 		}
-		if err := checkText(it.Grant.KeyID); err != nil {
+		if err := healthlab.CheckText(it.Grant.KeyID); err != nil {
 			return err
 		}
 		keys[i] = &it.Grant.KeyID

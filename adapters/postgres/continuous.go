@@ -58,7 +58,7 @@ order by n desc limit $5`
 
 // queryRow returns the columns of a query.
 func queryRow(q *aggregate.ContinuousQuery) ([]any, error) {
-	if err := checkText(q.Slug, q.Title); err != nil {
+	if err := healthlab.CheckText(q.Slug, q.Title); err != nil {
 		return nil, err
 	}
 	doc, err := json.Marshal(q)
@@ -123,7 +123,7 @@ func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug s
 	if err := ctx.Err(); err != nil {
 		return aggregate.ContinuousQuery{}, err
 	}
-	if err := checkText(slug); err != nil {
+	if err := healthlab.CheckText(slug); err != nil {
 		return aggregate.ContinuousQuery{}, err
 	}
 	return v.one(ctx, team, findQuery, slug)

@@ -239,7 +239,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := checkText(o.Details); err != nil {
+	if err := healthlab.CheckText(o.Details); err != nil {
 		return err
 	}
 	var details *string

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -25,7 +24,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if err := checkRemoval(&r); err != nil {
+	if err := healthdata.CheckRemoval(&r); err != nil {
 		return 0, err
 	}
 	n := 0
@@ -110,26 +109,4 @@ func (m *merging) dropRecords(b *pgx.Batch, k userKey, resource string, ids []uu
 		}
 		return rows.Err()
 	})
-}
-
-func checkRemoval(r *healthdata.Removal) error {
-	var p healthlab.Problems
-	keys := make([]healthdata.SeriesKey, len(r.Samples))
-	for i := range r.Samples {
-		s := &r.Samples[i]
-		if slices.Contains(keys[:i], s.Key) {
-			p.Add("key", "a series stands once", "samples", i, "key")
-		}
-		keys[i] = s.Key
-		if !slices.IsSorted(s.Times) || len(slices.Compact(slices.Clone(s.Times))) != len(s.Times) {
-			p.Add("order", "times ascend", "samples", i, "times")
-		}
-		if err := checkText(s.Key.Resource, s.Key.Provider, string(s.Key.SourceType), s.Key.Part); err != nil {
-			return fmt.Errorf("series %d: %w", i, err)
-		}
-	}
-	if err := p.Err(); err != nil {
-		return err
-	}
-	return checkText(r.Resource, r.Parts)
 }

@@ -160,7 +160,7 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 	for i, s := range q.Status {
 		status[i] = string(s)
 	}
-	if err := checkText(status...); err != nil {
+	if err := healthlab.CheckText(status...); err != nil {
 		return nil, err
 	}
 	var out []labreport.Job
@@ -255,7 +255,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 	}
 	return []any{
 		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, j.Corrected(), doc,
-	}, checkText(string(j.Status))
+	}, healthlab.CheckText(string(j.Status))
 }
 
 func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) error {

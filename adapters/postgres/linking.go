@@ -144,7 +144,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 	if c.Sole != nil {
 		text = append(text, *c.Sole)
 	}
-	if err := checkText(text...); err != nil {
+	if err := healthlab.CheckText(text...); err != nil {
 		return linking.Session{}, err
 	}
 	var next linking.Session
@@ -196,7 +196,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 }
 
 func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	c := linking.Credential{Team: team, User: user, Provider: provider}
@@ -215,7 +215,7 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	var c linking.Credential

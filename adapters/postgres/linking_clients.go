@@ -100,7 +100,7 @@ func noClient(err error) error {
 }
 
 func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
-	if err := checkText(provider, clientID); err != nil {
+	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
 	}
 	c := linking.TeamClient{Team: team}
@@ -124,7 +124,7 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 	if c.Details == nil {
 		details = []byte("{}")
 	}
-	if err := checkText(c.Provider, c.ClientID, c.Box.KeyID, c.Tail, c.RedirectURL); err != nil {
+	if err := healthlab.CheckText(c.Provider, c.ClientID, c.Box.KeyID, c.Tail, c.RedirectURL); err != nil {
 		return linking.TeamClient{}, err
 	}
 	if spoilt(details) {
@@ -147,7 +147,7 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 }
 
 func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
 	done, err := v.changeClients(ctx, team, retireClients, team.UUID, provider, instant(at), "")
@@ -158,7 +158,7 @@ func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, prov
 }
 
 func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
-	if err := checkText(provider, clientID, redirectURL); err != nil {
+	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
 	_, err := v.changeClients(ctx, team, proveClient, team.UUID, provider, clientID, redirectURL, instant(at))
@@ -166,7 +166,7 @@ func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provi
 }
 
 func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err
 	}
 	if provider != "" {

@@ -74,7 +74,7 @@ func hashCode(text string) []byte {
 }
 
 func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
-	if err := checkText(c.Text); err != nil {
+	if err := healthlab.CheckText(c.Text); err != nil {
 		return err
 	}
 	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
@@ -102,7 +102,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 }
 
 func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-	if err := checkText(text); err != nil {
+	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
 	hash := hashCode(text)

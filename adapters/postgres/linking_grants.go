@@ -79,7 +79,7 @@ func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
-	if err := checkText(provider); err != nil {
+	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	var next linking.Credential
@@ -95,7 +95,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		}
 		next = was
 		next.Secret.Box, next.Previous.Box = slices.Clone(was.Secret.Box), slices.Clone(was.Previous.Box)
-		edited, err := keepUser(person)
+		edited, err := person.Normal()
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 			return answer{err}
 		}
 		next.ID, next.Team, next.User, next.Provider, next.Client, next.CreatedAt = was.ID, team, user, provider, was.Client, was.CreatedAt
-		if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
+		if err := healthlab.CheckText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
 			return answer{err}
 		}
 		next.Secret.Box, next.Previous.Box = slices.Clone(next.Secret.Box), slices.Clone(next.Previous.Box)

@@ -71,7 +71,7 @@ func keepSession(x linking.Session) (linking.Session, []any, error) {
 	} else {
 		x.Pending.KeyID = ""
 	}
-	return x, []any{x.Revision, string(x.State), key, x.Pending.Box, doc}, checkText(string(x.State), x.Pending.KeyID)
+	return x, []any{x.Revision, string(x.State), key, x.Pending.Box, doc}, healthlab.CheckText(string(x.State), x.Pending.KeyID)
 }
 
 func cloneSession(x linking.Session) linking.Session {

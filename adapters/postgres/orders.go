@@ -224,7 +224,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 	if err := ctx.Err(); err != nil {
 		return orders.Record{}, err
 	}
-	if err := checkText(sampleID); err != nil {
+	if err := healthlab.CheckText(sampleID); err != nil {
 		return orders.Record{}, err
 	}
 	var r orders.Record

@@ -121,7 +121,7 @@ func keepLabTest(t *catalogue.TeamTest) ([]any, error) {
 	return []any{
 		t.Team.UUID, t.ID.UUID, t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), t.Fasting, string(t.Status),
 		t.LabID, markers, t.CreatedAt, t.UpdatedAt, t.Auto, priceText(t.Price),
-	}, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
+	}, healthlab.CheckText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
 }
 
 // priceText is a price with all its digits; nil for none.

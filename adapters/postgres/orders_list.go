@@ -91,7 +91,7 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	if err := ctx.Err(); err != nil {
 		return orders.Page{}, err
 	}
-	if err := checkText(q.Search, q.PatientName, q.Recipient); err != nil {
+	if err := healthlab.CheckText(q.Search, q.PatientName, q.Recipient); err != nil {
 		return orders.Page{}, err
 	}
 	filters, err := v.s.orderArguments(ctx, &q)

@@ -52,9 +52,6 @@ func BenchmarkOrderLists(all *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)
 						v.s = New(pool, &Options{Keys: personKeys()})
-						if os.Getenv("HEALTHLAB_PLAINTEXT") != "" {
-							v.s = New(pool, nil)
-						}
 						c.load(all, pool, v.s)
 						v.warm(all, pool, c)
 					}
@@ -86,6 +83,41 @@ func BenchmarkOrderLists(all *testing.B) {
 					b.ReportMetric(float64(matches), "matches")
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkOrderListsEncrypted lists the orders of one team from a store that encrypts
+// what names a person and from one that does not, in turn, and reports how many lists the
+// first makes while the second makes one. A list is its page and its exact total.
+func BenchmarkOrderListsEncrypted(all *testing.B) {
+	c := newLargeTeam(100_000)
+	var encrypted, plain ordersStore
+	for _, kind := range c.lists() {
+		for _, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName} {
+			all.Run(fmt.Sprintf("%s/by=%s", kind.name, key), func(b *testing.B) {
+				if plain.s == nil { // only if it is wanted, and once
+					for store, opts := range map[*ordersStore]*Options{&encrypted: {Keys: personKeys()}, &plain: nil} {
+						pool := roomy(all)
+						store.s = New(pool, opts)
+						c.load(all, pool, store.s)
+						store.warm(all, pool, c)
+					}
+				}
+				var tookEncrypted, tookPlain time.Duration
+				i := 0
+				for b.Loop() {
+					i++
+					q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Sort: key, Direction: catalogue.Descending, Page: []int{1, 2, 20}[i%3]}
+					kind.filter(&q, i)
+					first, err := encrypted.timed(b.Context(), q)
+					require.NoError(b, err)
+					second, err := plain.timed(b.Context(), q)
+					require.NoError(b, err)
+					tookEncrypted, tookPlain = tookEncrypted+first.whole, tookPlain+second.whole
+				}
+				b.ReportMetric(tookPlain.Seconds()/tookEncrypted.Seconds(), "of-plain")
+			})
 		}
 	}
 }

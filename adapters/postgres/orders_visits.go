@@ -289,7 +289,7 @@ func (v Centers) CentersNear(ctx context.Context, q appointment.CenterQuery) (ap
 
 // CentersAt implements [appointment.Centers].
 func (v Centers) CentersAt(ctx context.Context, lab int, codes []string) ([]appointment.Center, error) {
-	if err := checkText(codes...); err != nil {
+	if err := healthlab.CheckText(codes...); err != nil {
 		return nil, ctx.Err() // no center has such a code
 	}
 	return v.list(ctx, centersAt, allTeams.UUID, lab, codes)

@@ -105,7 +105,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if t.ID.IsZero() || t.Org == uuid.Nil || t.Name == "" {
 		return fmt.Errorf("%w: a team has an id, an organisation and a name", healthlab.Invalid)
 	}
-	if err := checkText(t.Name, t.IntegrationID); err != nil {
+	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
 	}
 	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
@@ -144,7 +144,7 @@ func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.T
 }
 
 func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisation.Team, error) {
-	if err := checkText(q.IntegrationID); err != nil {
+	if err := healthlab.CheckText(q.IntegrationID); err != nil {
 		return nil, err
 	}
 	var out []organisation.Team
@@ -186,7 +186,7 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 			return answer{err}
 		}
 		next.ID, next.Org, next.CreatedAt, next.UpdatedAt = old.ID, old.Org, old.CreatedAt, instant(next.UpdatedAt)
-		if err := checkText(next.Name, next.IntegrationID); err != nil {
+		if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
 			return answer{err}
 		}
 		var by healthlab.TeamID
@@ -269,7 +269,7 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
 		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
 	}
-	if err := checkText(k.Label, k.Hint, k.Scopes.String()); err != nil {
+	if err := healthlab.CheckText(k.Label, k.Hint, k.Scopes.String()); err != nil {
 		return err
 	}
 	return noOrgTeam(v.s.do(ctx, k.Team, writing, func(u *unit) error {

@@ -285,7 +285,7 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 			return nil, fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
 		}
 		seen[e.ID] = true
-		if err := checkText(e.Key); err != nil {
+		if err := healthlab.CheckText(e.Key); err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
 		var hash *uuid.UUID

@@ -69,7 +69,7 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 		}
 		list = slices.Clone(next)
 		for _, p := range list {
-			if err := checkText(p.Provider, p.Data); err != nil {
+			if err := healthlab.CheckText(p.Provider, p.Data); err != nil {
 				return answer{err}
 			}
 		}

@@ -216,7 +216,7 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 	doc.Key, doc.Turn, doc.Fence, doc.Due, doc.Lease = pull.Key{}, 0, 0, time.Time{}, time.Time{}
 	text, err := json.Marshal(doc)
 	if err == nil {
-		err = checkText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+		err = healthlab.CheckText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
 	}
 	return t, []any{
 		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, nullable(t.Due), nullable(t.Lease), t.Fence, text, nullText(t.Client),
@@ -231,7 +231,7 @@ func noPull(err error) error {
 }
 
 func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
-	if err := checkText(ref.Provider); err != nil {
+	if err := healthlab.CheckText(ref.Provider); err != nil {
 		return err
 	}
 	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
@@ -300,7 +300,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 }
 
 func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.Task) ([]healthlab.Event, error)) (pull.Task, error) {
-	if err := checkText(key.Provider, key.Resource, string(key.Kind)); err != nil {
+	if err := healthlab.CheckText(key.Provider, key.Resource, string(key.Kind)); err != nil {
 		return pull.Task{}, err
 	}
 	var next pull.Task
@@ -345,7 +345,7 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 }
 
 func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
-	if err := checkText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
+	if err := healthlab.CheckText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
 		return 0, err
 	}
 	resources := n.Resources
@@ -398,7 +398,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	if q.N <= 0 {
 		return nil, ctx.Err()
 	}
-	if err := checkText(q.Provider); err != nil {
+	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
 	var only *uuid.UUID
@@ -478,7 +478,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 	team := allTeams // what holds for all users has no team
 	users := map[userKey]bool{}
 	for i, k := range keys {
-		if err := checkText(k.Provider, k.Name); err != nil {
+		if err := healthlab.CheckText(k.Provider, k.Name); err != nil {
 			return err
 		}
 		if slices.Contains(keys[:i], k) {
@@ -560,7 +560,7 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		for _, why := range r.Reasons {
 			text = append(text, why.Field, why.Code, why.Message)
 		}
-		if err := checkText(text...); err != nil {
+		if err := healthlab.CheckText(text...); err != nil {
 			return err
 		}
 		rows = append(rows, []any{ref.User.UUID, r.ID, ref.Team.UUID, ref.Provider, r.Resource, instant(r.At.Time), r.Count, reasons})

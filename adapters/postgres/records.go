@@ -73,7 +73,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := checkRecords(records); err != nil {
+	if err := healthdata.CheckRecords(records); err != nil {
 		return err
 	}
 	ids, versions := make([]uuid.UUID, len(records)), make([]version, len(records))
@@ -205,7 +205,7 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 	if err := ctx.Err(); err != nil {
 		return user, r, err
 	}
-	if err := checkText(resource); err != nil {
+	if err := healthlab.CheckText(resource); err != nil {
 		return user, r, err
 	}
 	err := d.s.do(ctx, team, looking, func(u *unit) error {

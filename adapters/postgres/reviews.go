@@ -185,7 +185,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	if err != nil {
 		return orders.ResultPage{}, err
 	}
-	if err := checkText(q.Search, q.LabSlug); err != nil {
+	if err := healthlab.CheckText(q.Search, q.LabSlug); err != nil {
 		return orders.ResultPage{}, err
 	}
 	after, at, err := readResultCursor(q.Cursor)

@@ -98,7 +98,7 @@ func (v seen) check(ctx context.Context, c receiver.Claim) error {
 	case c.ID == "" || strings.ContainsRune(c.ID, 0) || strings.ContainsRune(c.Key, 0):
 		return fmt.Errorf("%w: the id of a message is not empty, and has no NUL", healthlab.Invalid)
 	}
-	return checkText(v.name)
+	return healthlab.CheckText(v.name)
 }
 
 func (v seen) look(u *unit, c receiver.Claim) *look {

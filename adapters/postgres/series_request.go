@@ -102,7 +102,7 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := checkBatches(batches); err != nil {
+	if err := healthdata.CheckBatches(batches); err != nil {
 		return err
 	}
 	r := newRequest(ctx, team, user, batches, events)

@@ -40,7 +40,7 @@ where n.team_id = $1 and n.client_user_id = $2`
 )
 
 func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
-	u, err := keepUser(u)
+	u, err := u.Normal()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -172,7 +172,7 @@ func (u *unit) lockUser(ctx context.Context, team healthlab.TeamID, id healthlab
 // writes what came of it.
 func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, *pgx.Batch, error) {
-	next, err := keepUser(*old) // a copy, for change to edit
+	next, err := old.Normal() // a copy, for change to edit
 	if err != nil {
 		return next, nil, err
 	}
@@ -180,7 +180,7 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 	if err != nil {
 		return next, nil, answer{err}
 	}
-	if next, err = keepUser(next); err != nil {
+	if next, err = next.Normal(); err != nil {
 		return next, nil, answer{err}
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = old.ID, old.Team, old.CreatedOn, old.Revision+1

@@ -77,7 +77,7 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 	if q.Offset < 0 || q.Limit < 0 {
 		return healthdata.UserPage{}, fmt.Errorf("%w: offset and limit are zero or more", healthlab.Invalid)
 	}
-	if err := checkText(q.ClientUserID, q.Prefix); err != nil {
+	if err := healthlab.CheckText(q.ClientUserID, q.Prefix); err != nil {
 		return healthdata.UserPage{}, err
 	}
 	list := userList{deleted: q.Deleted, name: q.ClientUserID != "", prefix: q.Prefix != ""}

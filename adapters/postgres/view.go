@@ -60,7 +60,7 @@ func (v *view) ask(ctx context.Context, read func(pgx.Rows) error, sql string, a
 }
 
 func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
-	if err := checkText(q.Resource, q.Provider); err != nil {
+	if err := healthlab.CheckText(q.Resource, q.Provider); err != nil {
 		return nil, err
 	}
 	from, to := nullable(q.From), nullable(q.To)
@@ -121,7 +121,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkText(append([]string{q.Provider}, q.Resources...)...); err != nil {
+	if err := healthlab.CheckText(append([]string{q.Provider}, q.Resources...)...); err != nil {
 		return nil, err
 	}
 	from, to := q.From, q.To
@@ -130,7 +130,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	}
 	args := []any{v.user.UUID, v.team.UUID, q.Resources, from, to, q.Provider, nil, nil, nil, nil}
 	if k := q.Key; k != nil {
-		if !goodKey(k) {
+		if !k.Storable() {
 			return []healthdata.Series{}, nil
 		}
 		args = append(args[:6], &k.Resource, k.Provider, string(k.SourceType), k.Part)
@@ -224,7 +224,7 @@ where user_id = $1 and team_id = $2 and series = $3 and start_at = any ($4)`
 
 func (v *view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
 	number, known := v.numbers[key]
-	if !known && goodKey(&key) {
+	if !known && key.Storable() {
 		err := v.ask(ctx, func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&number); err != nil {

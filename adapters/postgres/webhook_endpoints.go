@@ -99,7 +99,7 @@ func endpointValues(e *webhook.Endpoint) ([]any, error) {
 		headers = append(headers, keptHeader{h.Name, h.Sealed.KeyID, h.Sealed.Box})
 		text = append(text, h.Name, h.Sealed.KeyID)
 	}
-	if err := checkText(append(text, e.FilterTypes...)...); err != nil {
+	if err := healthlab.CheckText(append(text, e.FilterTypes...)...); err != nil {
 		return nil, err
 	}
 	sealed, err := json.Marshal(secrets)

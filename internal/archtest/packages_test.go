@@ -19,7 +19,7 @@ import (
 // more domain packages share.
 var rootNames = []string{
 	"AESSealer",
-	"At",
+	"At", "CheckText",
 	"Conflict",
 	"Date",
 	"DateOf",
