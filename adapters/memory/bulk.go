@@ -28,7 +28,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 			slices.Compare(key.user.UUID[:], q.After.UUID[:]) <= 0 || q.Users != nil && !slices.Contains(q.Users, key.user) {
 			continue
 		}
-		u := row.user.Clone()
+		u := row.user.Clone() // nothing that is encrypted is read
 		to := u.Connection(q.Provider)
 		c.Client = to.Client
 		out = append(out, bulk.Held{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // continuousTable keeps continuous queries, and by query and user what they came to.
@@ -242,7 +243,8 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if k == nil || k.table == nil {
 		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
 	}
-	return bytes.Clone(k.table), nil
+	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofResultTable(id), k.table)
+	return bytes.Clone(table), err
 }
 
 func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
@@ -461,6 +463,8 @@ func (k *keptTask) begin(key *taskKey, now time.Time) {
 	k.progress = len(k.history) - 1
 }
 
+func ofResultTable(id aggregate.QueryID) string { return "continuous_result/" + id.String() }
+
 func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -473,11 +477,18 @@ func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask,
 	if strings.ContainsRune(o.Details, 0) {
 		return fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
 	}
+	table := bytes.Clone(o.Table)
+	if table != nil {
+		var err error
+		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, ofResultTable(t.Query), table); err != nil {
+			return err
+		}
+	}
 	if err := v.s.emit(ctx, o.Events); err != nil {
 		return err
 	}
-	if o.Table != nil {
-		k.table = bytes.Clone(o.Table)
+	if table != nil {
+		k.table = table
 	}
 	if o.Status == aggregate.TaskError {
 		k.widen(k.running)

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // data keeps what was measured, by user. What a look has taken hold of is never
@@ -107,10 +108,14 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		put = map[uuid.UUID]healthdata.Record{}
 	}
 	results := make([]healthdata.PutResult, len(records))
+	ref := personkey.Ref{Team: team, User: user}
 	var news touched
 	for i := range records {
 		r := keepRecord(&records[i])
 		was, ok := old[r.ID]
+		if was, err = d.s.openRecord(ctx, ref, &was); err != nil {
+			return err
+		}
 		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Doc) {
 			return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
 		}
@@ -124,7 +129,9 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 			r.CreatedAt = was.CreatedAt
 			news.add(resource, was.Index.UnixMicro(), was.Index.UnixMicro())
 		}
-		put[r.ID] = r
+		if put[r.ID], err = d.s.sealRecord(ctx, ref, &r); err != nil {
+			return err
+		}
 		news.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
 	}
 	if err := d.tell(ctx, events, results); err != nil {
@@ -159,6 +166,29 @@ func keepRecord(r *healthdata.Record) healthdata.Record {
 	k.Doc, k.Raw, k.Replaces = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil
 	k.Index, k.CreatedAt, k.UpdatedAt = instant(r.Index), instant(r.CreatedAt), instant(r.UpdatedAt)
 	return k
+}
+
+// ofRecord is what the parts of a record are bound to.
+func ofRecord(r *healthdata.Record, part string) string {
+	return "record/" + r.Resource + "/" + r.ID.String() + "/" + part
+}
+
+// sealRecord encrypts the documents of a record.
+func (s *Store) sealRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (k healthdata.Record, err error) {
+	k = *r
+	if k.Doc, err = s.keys.Seal(ctx, ref, ofRecord(r, "doc"), r.Doc); err == nil && r.Raw != nil {
+		k.Raw, err = s.keys.Seal(ctx, ref, ofRecord(r, "raw"), r.Raw)
+	}
+	return k, err
+}
+
+// openRecord returns a copy of a record as it was before sealRecord.
+func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, k *healthdata.Record) (r healthdata.Record, err error) {
+	r = keepRecord(k)
+	if r.Doc, err = s.keys.Open(ctx, ref, ofRecord(k, "doc"), r.Doc); err == nil {
+		r.Raw, err = s.keys.Open(ctx, ref, ofRecord(k, "raw"), r.Raw)
+	}
+	return r, err
 }
 
 // sameRecord reports whether two versions of a record say the same.
@@ -317,7 +347,7 @@ func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return err
 	}
-	look := view{m.clone()}
+	look := view{d.s, personkey.Ref{Team: team, User: user}, m.clone()}
 	d.s.mu.Unlock()
 	return read(look)
 }
@@ -331,12 +361,17 @@ func (d dataStore) Find(ctx context.Context, team healthlab.TeamID, resource str
 	if !ok || !d.s.userIsLive(team, user) {
 		return healthlab.UserID{}, healthdata.Record{}, healthlab.NotFound
 	}
-	r := d.s.data.of(userKey{team, user}).records[resource][id]
-	return user, keepRecord(&r), nil
+	kept := d.s.data.of(userKey{team, user}).records[resource][id]
+	r, err := d.s.openRecord(ctx, personkey.Ref{Team: team, User: user}, &kept)
+	return user, r, err
 }
 
 // view is one user's data as it was when the look began.
-type view struct{ m *measured }
+type view struct {
+	s   *Store
+	ref personkey.Ref
+	m   *measured
+}
 
 func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -352,7 +387,11 @@ func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthda
 		if !q.Raw {
 			r.Raw = nil
 		}
-		out = append(out, r)
+		opened, err := v.s.openRecord(ctx, v.ref, &r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, opened)
 	}
 	slices.SortFunc(out, func(a, b healthdata.Record) int {
 		return cmp.Or(a.Index.Compare(b.Index), bytes.Compare(a.ID[:], b.ID[:]))

@@ -3,7 +3,7 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
@@ -29,6 +29,6 @@ func TestBlobs(t *testing.T) {
 func TestBlobEncryption(t *testing.T) {
 	labreporttest.RunBlobEncryption(t, func(testing.TB) labreporttest.EncryptedBlobs {
 		s := newStore()
-		return labreporttest.EncryptedBlobs{Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return memory.Kept(s) }}
+		return labreporttest.EncryptedBlobs{Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
 	})
 }

@@ -251,7 +251,11 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
 	old.Client = row.user.Connection(provider).Client
-	next, u := keepCredential(old, key), row.user.Clone()
+	u, err := v.s.openUser(ctx, row)
+	if err != nil {
+		return linking.Credential{}, err
+	}
+	next := keepCredential(old, key)
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err

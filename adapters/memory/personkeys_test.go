@@ -4,10 +4,18 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
 )
 
 func TestPersonKeys(t *testing.T) {
 	personkeytest.RunStore(t, func(testing.TB) personkey.Store { return memory.NewPersonKeys() })
+}
+
+func TestAtRest(t *testing.T) {
+	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
+		s := newStore()
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+	})
 }

@@ -105,7 +105,10 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	if row == nil || !row.user.Live() || row.user.Connection(ref.Provider) == nil {
 		return fmt.Errorf("%w: no such connection", healthlab.NotFound)
 	}
-	u := row.user.Clone()
+	u, err := v.s.openUser(ctx, row)
+	if err != nil {
+		return err
+	}
 	old := v.tasksOf(ref.Team, ref.User, func(k pull.Key) bool { return k.Ref == ref })
 	planned, err := change(*u.Connection(ref.Provider), u, old)
 	if err != nil {

@@ -26,7 +26,8 @@ type teamUsers struct {
 }
 
 type userRow struct {
-	user   healthdata.User // never handed out: see healthdata.User.Clone
+	user   healthdata.User // never handed out: see openUser; its birth date has no Value
+	birth  []byte          // the birth date as YYYY-MM-DD, encrypted; nil for none
 	leased time.Time       // until when an erasure has it
 }
 
@@ -109,7 +110,10 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 		return fmt.Errorf("%w: a team has at most %d users", healthlab.Exhausted, limit)
 	}
 	u.Revision = 1
-	row := &userRow{user: u}
+	row, err := v.s.sealUser(ctx, u)
+	if err != nil {
+		return err
+	}
 	at, _ := slices.BinarySearchFunc(t.rows, row, byCreation)
 	t.rows = slices.Insert(t.rows, at, row)
 	t.live[u.ClientUserID] = row
@@ -126,7 +130,7 @@ func (v users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.User
 	if row == nil {
 		return healthdata.User{}, noUser()
 	}
-	return row.user.Clone(), nil
+	return v.s.openUser(ctx, row)
 }
 
 func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
@@ -145,7 +149,12 @@ func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 	if row == nil {
 		return healthdata.User{}, noUser()
 	}
-	old, edited := row.user, row.user.Clone()
+	was := *row
+	old := was.user
+	edited, err := v.s.openUser(ctx, row)
+	if err != nil {
+		return healthdata.User{}, err
+	}
 	events, err := change(&edited)
 	if err != nil {
 		return healthdata.User{}, err
@@ -159,10 +168,14 @@ func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 	if other := t.live[next.ClientUserID]; next.Live() && other != nil && other != row {
 		return healthdata.User{}, taken(other)
 	}
+	sealed, err := v.s.sealUser(ctx, next)
+	if err != nil {
+		return healthdata.User{}, err
+	}
 	// The user first, so that the envelopes of the events name it as it is now.
-	row.user = next
+	row.user, row.birth = sealed.user, sealed.birth
 	if err := v.s.emit(ctx, events); err != nil {
-		row.user = old
+		*row = was
 		return healthdata.User{}, err
 	}
 	if old.Live() {
@@ -198,7 +211,11 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 	limit := cmp.Or(q.Limit, 100)
 	rows = rows[min(q.Offset, len(rows)):]
 	for _, r := range rows[:min(limit, len(rows))] {
-		page.Users = append(page.Users, r.user.Clone())
+		u, err := v.s.openUser(ctx, r)
+		if err != nil {
+			return healthdata.UserPage{}, err
+		}
+		page.Users = append(page.Users, u)
 	}
 	return page, nil
 }

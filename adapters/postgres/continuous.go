@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Continuous returns the store as an [aggregate.ContinuousStore].
@@ -239,8 +240,13 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofResultTable(id), data)
 }
+
+func ofResultTable(id aggregate.QueryID) string { return "continuous_result/" + id.String() }
 
 func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
 	if err := ctx.Err(); err != nil {

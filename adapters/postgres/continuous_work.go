@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // ContinuousWork returns the store as an [aggregate.ContinuousWork].
@@ -246,6 +247,13 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 	if o.Details != "" {
 		details = &o.Details
 	}
+	table := o.Table
+	if table != nil {
+		var err error
+		if table, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, ofResultTable(t.Query), table); err != nil {
+			return err
+		}
+	}
 	return v.s.do(ctx, t.Team, writing, func(u *unit) error {
 		held := 0
 		b := u.batch()
@@ -259,8 +267,8 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 			return fmt.Errorf("%w: another process has the task", healthlab.Precondition)
 		}
 		b = u.batch()
-		if o.Table != nil {
-			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, o.Table)
+		if table != nil {
+			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, table)
 		}
 		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, aggregate.HistoryKept-1)
 		if err := u.emit(ctx, b, o.Events, names{}); err != nil {

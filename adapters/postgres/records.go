@@ -16,6 +16,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Data returns the store as a [healthdata.Data].
@@ -50,21 +51,43 @@ set provider = excluded.provider, source_type = excluded.source_type, index_at =
 // version is what tells whether a record is the same as the stored one.
 type version struct {
 	digest           []byte
+	plain            []byte // the digest without encryption, which rows of before have
 	index, createdAt time.Time
 	offset           int
 	doc              []byte // of a stored record that a write compares
 }
 
-func versionOf(r *healthdata.Record) version {
-	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, uint64(len(r.Doc))) // a hash takes everything
-	h.Write(r.Doc)
-	h.Write(r.Raw)
-	return version{digest: h.Sum(nil), index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
+func (s *Store) versionOf(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (version, error) {
+	content := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(r.Doc))), r.Doc, r.Raw)
+	digest, err := s.opts.Keys.Digest(ctx, ref, content)
+	plain := sha256.Sum256(content)
+	return version{digest: digest, plain: plain[:], index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}, err
 }
 
+// same reports whether a stored version is that of w.
 func (v *version) same(w *version) bool {
-	return bytes.Equal(v.digest, w.digest) && v.index.Equal(w.index) && v.offset == w.offset
+	return (bytes.Equal(v.digest, w.digest) || bytes.Equal(v.digest, w.plain)) && v.index.Equal(w.index) && v.offset == w.offset
+}
+
+// ofRecord is what the document of a record is bound to; what was measured, too, with "raw".
+func ofRecord(r *healthdata.Record, part string) string {
+	return "record/" + r.Resource + "/" + r.ID.String() + "/" + part
+}
+
+const (
+	recordDoc = "doc"
+	recordRaw = "raw"
+)
+
+// openRecord decrypts what was read of a record.
+func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (err error) {
+	if r.Doc, err = s.opts.Keys.Open(ctx, ref, ofRecord(r, recordDoc), r.Doc); err == nil {
+		r.Raw, err = s.opts.Keys.Open(ctx, ref, ofRecord(r, recordRaw), r.Raw)
+	}
+	if err != nil {
+		return fmt.Errorf("read record: %w", err)
+	}
+	return nil
 }
 
 func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
@@ -78,8 +101,13 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 	}
 	ids, versions := make([]uuid.UUID, len(records)), make([]version, len(records))
 	resource, compared := "", []uuid.UUID{}
+	ref := personkey.Ref{Team: team, User: user}
 	for i := range records {
-		ids[i], versions[i], resource = records[i].ID, versionOf(&records[i]), records[i].Resource
+		ids[i], resource = records[i].ID, records[i].Resource
+		var err error
+		if versions[i], err = d.s.versionOf(ctx, ref, &records[i]); err != nil {
+			return err
+		}
 		if records[i].Replaces != nil {
 			compared = append(compared, ids[i])
 		}
@@ -103,8 +131,14 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		for i := range records {
 			from := versions[i].index.UnixMicro()
 			to := from
-			if want := records[i].Replaces; want != nil && !bytes.Equal(want, stored[ids[i]].doc) {
-				return answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+			if want := records[i].Replaces; want != nil {
+				was, err := d.s.opts.Keys.Open(ctx, ref, ofRecord(&records[i], recordDoc), stored[ids[i]].doc)
+				if err != nil {
+					return err
+				}
+				if !bytes.Equal(want, was) {
+					return answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+				}
 			}
 			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
 			if was, ok := stored[ids[i]]; ok {
@@ -129,7 +163,9 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 			return nil
 		}
 		b = u.batch()
-		queueRecords(b, team, user, records, versions, write)
+		if err := d.s.queueRecords(ctx, b, ref, records, versions, write); err != nil {
+			return err
+		}
 		news.queue(b)
 		if err := u.emit(ctx, b, out, names{{team, user}: name}); err != nil {
 			return err
@@ -154,9 +190,9 @@ func queueDigests(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, re
 }
 
 // queueRecords adds to a batch what writes those of the records that are named.
-func queueRecords(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, versions []version, write []int) {
+func (s *Store) queueRecords(ctx context.Context, b *pgx.Batch, ref personkey.Ref, records []healthdata.Record, versions []version, write []int) error {
 	if len(write) == 0 {
-		return
+		return nil
 	}
 	n := len(write)
 	ids, digests, docs, raws := make([]uuid.UUID, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
@@ -164,12 +200,22 @@ func queueRecords(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, re
 	index, created, updated := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
 	for k, i := range write {
 		r, v := &records[i], &versions[i]
-		ids[k], digests[k], docs[k], raws[k] = r.ID, v.digest, r.Doc, r.Raw
+		ids[k], digests[k] = r.ID, v.digest
+		var err error
+		if docs[k], err = s.opts.Keys.Seal(ctx, ref, ofRecord(r, recordDoc), r.Doc); err != nil {
+			return err
+		}
+		if r.Raw != nil {
+			if raws[k], err = s.opts.Keys.Seal(ctx, ref, ofRecord(r, recordRaw), r.Raw); err != nil {
+				return err
+			}
+		}
 		providers[k], sources[k], offsets[k] = r.Provider, string(r.SourceType), r.Offset
 		index[k], created[k], updated[k] = v.index, v.createdAt, instant(r.UpdatedAt)
 	}
-	b.Queue(putRecords, user.UUID, records[0].Resource, team.UUID,
+	b.Queue(putRecords, ref.User.UUID, records[0].Resource, ref.Team.UUID,
 		ids, providers, sources, index, offsets, digests, docs, raws, created, updated)
+	return nil
 }
 
 const (
@@ -230,9 +276,11 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 		}
 		b = u.batch()
 		b.Queue(selectLiveOf, team.UUID, slices.Collect(maps.Keys(found))).QueryRow(func(row pgx.Row) error { return row.Scan(&user.UUID) })
-		err := u.send(ctx, b)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
 		r = found[user.UUID]
-		return err
+		return d.s.openRecord(ctx, personkey.Ref{Team: team, User: user}, &r)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: the team has no such record", healthlab.NotFound)

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 const selectLiveUser = `select 1 from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
@@ -84,6 +85,11 @@ func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthd
 	}, selectRecords, v.user.UUID, v.team.UUID, q.Resource, from, to, q.Provider, optional(q.ID), q.Raw)
 	if err != nil {
 		return nil, err
+	}
+	for i := range out {
+		if err := v.u.store.openRecord(ctx, personkey.Ref{Team: v.team, User: v.user}, &out[i]); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -1,0 +1,45 @@
+package personkeytest_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
+)
+
+func newKeys() *personkey.Keys {
+	host, err := healthlab.NewAESSealer("host", map[string][]byte{"host": make([]byte, 32)})
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	return personkey.New(memory.NewPersonKeys(), host, nil)
+}
+
+// clearStore runs the suite over a store that is made without keys.
+func clearStore(t *testing.T) {
+	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
+		s := memory.New(nil)
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+	})
+}
+
+// otherKeys runs the suite over a store that encrypts with keys that erasure does not delete.
+func otherKeys(t *testing.T) {
+	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
+		s := memory.New(&memory.Options{Keys: newKeys()})
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+	})
+}
+
+func TestBroken(t *testing.T) {
+	var broken []conformance.Broken
+	for _, kind := range []string{"BirthDate", "Demographics", "Insurance", "Orders", "Answers", "Reviews", "ParsingJobs", "Files", "Records", "Tables"} {
+		broken = append(broken,
+			conformance.Broken{Name: "clear, " + kind, Suite: clearStore, Subtest: "AtRest/" + kind},
+			conformance.Broken{Name: "keys that stay, " + kind, Suite: otherKeys, Subtest: "AtRest/" + kind})
+	}
+	conformance.RunBroken(t, broken)
+}
