@@ -57,11 +57,30 @@ type version struct {
 	doc              []byte // of a stored record that a write compares
 }
 
-func (s *Store) versionOf(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (version, error) {
-	content := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(r.Doc))), r.Doc, r.Raw)
-	digest, err := s.opts.Keys.Digest(ctx, ref, content)
-	plain := sha256.Sum256(content)
-	return version{digest: digest, plain: plain[:], index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}, err
+// versionsOf returns the versions of records that are to be written. Precondition if a stored
+// one is not what its record replaces.
+func (s *Store) versionsOf(ctx context.Context, ref personkey.Ref, records []healthdata.Record, stored map[uuid.UUID]version) ([]version, error) {
+	versions := make([]version, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Replaces != nil {
+			was, err := s.opts.Keys.Open(ctx, ref, ofRecord(r, recordDoc), stored[r.ID].doc)
+			if err != nil {
+				return nil, err
+			}
+			if !bytes.Equal(r.Replaces, was) {
+				return nil, answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+			}
+		}
+		content := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(r.Doc))), r.Doc, r.Raw)
+		digest, err := s.opts.Keys.Digest(ctx, ref, content)
+		if err != nil {
+			return nil, err
+		}
+		plain := sha256.Sum256(content)
+		versions[i] = version{digest: digest, plain: plain[:], index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
+	}
+	return versions, nil
 }
 
 // same reports whether a stored version is that of w.
@@ -99,15 +118,11 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 	if err := healthdata.CheckRecords(records); err != nil {
 		return err
 	}
-	ids, versions := make([]uuid.UUID, len(records)), make([]version, len(records))
+	ids := make([]uuid.UUID, len(records))
 	resource, compared := "", []uuid.UUID{}
 	ref := personkey.Ref{Team: team, User: user}
 	for i := range records {
 		ids[i], resource = records[i].ID, records[i].Resource
-		var err error
-		if versions[i], err = d.s.versionOf(ctx, ref, &records[i]); err != nil {
-			return err
-		}
 		if records[i].Replaces != nil {
 			compared = append(compared, ids[i])
 		}
@@ -125,21 +140,16 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		} else if err != nil {
 			return err
 		}
+		versions, err := d.s.versionsOf(ctx, ref, records, stored)
+		if err != nil {
+			return err
+		}
 		results := make([]healthdata.PutResult, len(records))
 		var write []int
 		var news touched
 		for i := range records {
 			from := versions[i].index.UnixMicro()
 			to := from
-			if want := records[i].Replaces; want != nil {
-				was, err := d.s.opts.Keys.Open(ctx, ref, ofRecord(&records[i], recordDoc), stored[ids[i]].doc)
-				if err != nil {
-					return err
-				}
-				if !bytes.Equal(want, was) {
-					return answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
-				}
-			}
 			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
 			if was, ok := stored[ids[i]]; ok {
 				results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.createdAt}
@@ -154,7 +164,6 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		}
 		var out []healthlab.Event
 		if events != nil && len(records) > 0 {
-			var err error
 			if out, err = events(results); err != nil {
 				return answer{err}
 			}
