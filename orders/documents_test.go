@@ -279,12 +279,18 @@ func TestCoverageNotice(t *testing.T) {
 		a.later(25 * time.Hour)
 		require.True(t, a.get(o).HasABN, fate)
 		require.Contains(t, string(a.messages(o)[1].Body), `"has_abn":true`)
+		kinds, err := a.docs().List(ctx, a.team, o.ID)
+		require.NoError(t, err)
+		require.Contains(t, kinds, documents.BeneficiaryNotice)
 		file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 		require.NoError(t, err)
 		for _, text := range []string{"Ana Roe", "glucose", "urea", "$29.00", "certain diagnoses", "Option 3"} {
 			require.Contains(t, string(file), text)
 		}
 		require.False(t, a.get(other).HasABN)
+		kinds, err = a.docs().List(ctx, a.team, other.ID)
+		require.NoError(t, err)
+		require.NotContains(t, kinds, documents.BeneficiaryNotice)
 		file, err = a.docs().CoverageNotice(ctx, a.team, other.ID)
 		noFile(t, file, err)
 	}

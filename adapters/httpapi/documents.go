@@ -21,17 +21,58 @@ func (a api) documentOperations() []operation {
 	if a.Documents == nil {
 		a.Documents = documents.New(a.Orders, nil, nil)
 	}
+	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
 	return []operation{
-		{id: "read_requisition_pdf", pattern: "GET /v3/order/{order_id}/requisition/pdf", team: orderDocument(a.Documents.Requisition)},
-		{id: "read_labels_pdf", pattern: "GET /v3/order/{order_id}/labels/pdf", team: a.readLabels},
-		{id: "read_order_result_pdf", pattern: "GET /v3/order/{order_id}/result/pdf", team: orderDocument(a.Documents.Report)},
-		{id: "read_order_collection_instruction_pdf", pattern: "GET /v3/order/{order_id}/collection_instruction_pdf", team: orderDocument(a.Documents.OrderInstructions)},
-		{id: "read_abn_pdf", pattern: "GET /v3/order/{order_id}/abn_pdf", team: orderDocument(a.Documents.CoverageNotice)},
+		{id: "list_order_documents", pattern: "GET /v3/order/{order_id}/documents", team: a.listDocuments},
+		{id: "read_requisition_pdf", pattern: order(documents.RequisitionForm), team: orderDocument(a.Documents.Requisition)},
+		{id: "read_labels_pdf", pattern: order(documents.SpecimenLabels), team: a.readLabels},
+		{id: "read_order_result_pdf", pattern: order(documents.ResultsReport), team: orderDocument(a.Documents.Report)},
+		{id: "read_order_collection_instruction_pdf", pattern: order(documents.CollectionInstructions), team: orderDocument(a.Documents.OrderInstructions)},
+		{id: "read_abn_pdf", pattern: order(documents.BeneficiaryNotice), team: orderDocument(a.Documents.CoverageNotice)},
 		{id: "read_order_transaction_result_pdf", pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", team: a.readTransactionReport},
 		{id: "read_lab_test_collection_instruction_pdf", pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", team: a.readLabTestInstructions},
 		// The holder of the URL may read.
 		{id: "read_requisition_form", pattern: "GET " + RequisitionFormPath + "/{token}", handle: a.readRequisitionForm},
 	}
+}
+
+// documentPaths are the paths of an order's documents below the order.
+var documentPaths = map[documents.Kind]string{
+	documents.RequisitionForm: "requisition/pdf", documents.SpecimenLabels: "labels/pdf", documents.ResultsReport: "result/pdf",
+	documents.CollectionInstructions: "collection_instruction_pdf", documents.BeneficiaryNotice: "abn_pdf",
+}
+
+func orderDocumentPath(id string, kind documents.Kind) string {
+	return "/v3/order/" + id + "/" + documentPaths[kind]
+}
+
+// orderDocuments are the documents that an order has.
+type orderDocuments struct {
+	Documents []orderDocumentOut `json:"documents"`
+}
+
+// orderDocumentOut is a document that an order has.
+type orderDocumentOut struct {
+	Kind documents.Kind `json:"kind"`
+	// Path answers with the document.
+	Path string `json:"path"`
+}
+
+func (a api) listDocuments(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	kinds, err := a.Documents.List(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	out := orderDocuments{Documents: []orderDocumentOut{}}
+	for _, kind := range kinds {
+		out.Documents = append(out.Documents, orderDocumentOut{kind, orderDocumentPath(id.String(), kind)})
+	}
+	return wire.JSON(w, http.StatusOK, out)
 }
 
 // pdf answers with a document, which no cache may keep.

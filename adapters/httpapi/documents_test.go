@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -34,6 +35,19 @@ func (c *fixture) document(path, kind string) string {
 	return string(r.Body)
 }
 
+// documents lists the documents of an order: kind and path of each.
+func (c *fixture) documents(order string) (list []string) {
+	c.t.Helper()
+	var out struct {
+		Documents []struct{ Kind, Path string }
+	}
+	require.NoError(c.t, json.Unmarshal(c.get(order+"/documents", 200).Body, &out))
+	for _, d := range out.Documents {
+		list = append(list, d.Kind+" "+d.Path)
+	}
+	return list
+}
+
 func TestDocuments(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
@@ -46,12 +60,17 @@ func TestDocuments(t *testing.T) {
 	for _, of := range []string{path + "/result/pdf", journey} {
 		c.refused("GET", of, nil, 404, orders.ResultNotFound)
 	}
+	require.Equal(t, []string{"collection_instructions " + path + "/collection_instruction_pdf"}, c.documents(path))
 	c.document(path+"/collection_instruction_pdf", "collection_instructions")
 	c.document("/v3/lab_test/"+walkInTest+"/collection_instruction_pdf", "collection_instructions")
 	c.refused("GET", "/v3/lab_test/5ab0c1d2-0000-4000-8000-000000000004/collection_instruction_pdf", nil, 404, orders.DocumentNotFound)
 	c.refused("GET", "/v3/lab_test/"+o.ID.String()+"/collection_instruction_pdf", nil, 404, catalogue.LabTestNotFound)
 
 	c.post(path+"/test", object{}, 200)
+	require.Equal(t, []string{
+		"requisition " + path + "/requisition/pdf", "collection_instructions " + path + "/collection_instruction_pdf",
+		"labels " + path + "/labels/pdf", "results " + path + "/result/pdf",
+	}, c.documents(path))
 	c.document(path+"/requisition/pdf", "requisition")
 	c.document(path+"/result/pdf", "results")
 	c.document(journey, "results")
@@ -70,7 +89,7 @@ func TestDocuments(t *testing.T) {
 
 	// Another team does not learn of it.
 	other := c.With("x-service-api-key", "other")
-	for _, of := range []string{path + "/requisition/pdf", labels, path + "/result/pdf", path + "/collection_instruction_pdf", path + "/abn_pdf"} {
+	for _, of := range []string{path + "/documents", path + "/requisition/pdf", labels, path + "/result/pdf", path + "/collection_instruction_pdf", path + "/abn_pdf"} {
 		require.Equal(t, orders.OrderNotFound, other.Send(t, "GET", of, nil).Want(t, 404).ErrorType(t))
 	}
 	require.Equal(t, orders.TransactionNotFound, other.Send(t, "GET", journey, nil).Want(t, 404).ErrorType(t))

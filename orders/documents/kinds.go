@@ -18,3 +18,6 @@ const (
 	// ResultsReport is what came out.
 	ResultsReport Kind = "results"
 )
+
+// Kinds lists the documents of an order in the order in which they are needed.
+var Kinds = []Kind{RequisitionForm, BeneficiaryNotice, CollectionInstructions, SpecimenLabels, ResultsReport}

@@ -51,6 +51,40 @@ func New(of *orders.Service, printer Printer, opts *Options) *Service {
 	return s
 }
 
+// List returns the documents that an order has at this moment, in the order of [Kinds]. It is
+// empty without a printer. NotFound if the order does not exist.
+func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]Kind, error) {
+	r, err := s.orders.Record(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	if s.printer == nil {
+		return nil, nil
+	}
+	sheets, err := s.orders.Catalogue().Instructions(ctx, orderedTest(&r))
+	if err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	has := map[Kind]bool{
+		RequisitionForm: hasRequisition(&r), SpecimenLabels: hasRequisition(&r), BeneficiaryNotice: hasNotice(&r),
+		CollectionInstructions: len(sheets) > 0, ResultsReport: r.HasResults(),
+	}
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return !has[k] }), nil
+}
+
+// hasRequisition reports whether there is a requisition to print, and labels.
+func hasRequisition(r *orders.Record) bool { return r.Reached(orders.RequisitionCreated) }
+
+// hasNotice reports whether there is an advance beneficiary notice to print.
+func hasNotice(r *orders.Record) bool { return r.HasABN && r.Notice != nil && r.HasRequisition() }
+
+// orderedTest is the lab test of an order with the order's own collection method.
+func orderedTest(r *orders.Record) catalogue.LabTest {
+	t := r.LabTest
+	t.Method = r.Method()
+	return t
+}
+
 // Requisition returns the requisition of an order as a PDF file. NotFound
 // (DOCUMENT_NOT_FOUND) before the lab has accepted the order, and for imported orders,
 // whose requisition was made elsewhere.
@@ -59,7 +93,7 @@ func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return nil, fmt.Errorf("print requisition: %w", err)
 	}
-	if !r.Reached(orders.RequisitionCreated) {
+	if !hasRequisition(&r) {
 		return nil, fmt.Errorf("print requisition: %w", noDocument("the order has no requisition"))
 	}
 	return s.kept(ctx, &r, RequisitionForm, func() (Document, error) {
@@ -99,7 +133,7 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id orders.O
 	if err != nil {
 		return nil, fmt.Errorf("print labels: %w", err)
 	}
-	if !r.Reached(orders.RequisitionCreated) {
+	if !hasRequisition(&r) {
 		return nil, fmt.Errorf("print labels: %w", noDocument("the order has no requisition"))
 	}
 	return s.print(ctx, team, labelDocument(&r, req))
@@ -113,7 +147,7 @@ func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id 
 	if err != nil {
 		return nil, fmt.Errorf("print notice: %w", err)
 	}
-	if !r.HasABN || r.Notice == nil || !r.HasRequisition() {
+	if !hasNotice(&r) {
 		return nil, fmt.Errorf("print notice: %w", noDocument("the order has no advance beneficiary notice"))
 	}
 	return s.kept(ctx, &r, BeneficiaryNotice, func() (Document, error) { return noticeDocument(&r), nil })
@@ -126,9 +160,7 @@ func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return nil, fmt.Errorf("print instructions: %w", err)
 	}
-	t := r.LabTest
-	t.Method = r.Method()
-	return s.instructions(ctx, team, t, r.CreatedAt.Time)
+	return s.instructions(ctx, team, orderedTest(&r), r.CreatedAt.Time)
 }
 
 // LabTestInstructions returns the collection instructions of a lab test as a PDF file.
