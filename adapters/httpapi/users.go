@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -277,10 +278,13 @@ type providerOut struct {
 func (a api) listProviders(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 	in := wire.From(r)
 	kind := in.OneOf("source_type", "", healthdata.ProviderKinds()...)
+	demo := in.OptBool("demo")
 	if err := in.Err(); err != nil {
 		return err
 	}
-	list := a.Health.Providers().List(kind)
+	list := slices.DeleteFunc(a.Health.Providers().List(kind), func(p healthdata.Provider) bool {
+		return demo != nil && p.Demo != *demo
+	})
 	out := make([]providerOut, len(list))
 	for i, p := range list {
 		out[i] = providerOut{

@@ -336,6 +336,13 @@ func TestListProviders(t *testing.T) {
 		"logo": "https://static.example.com/providers/birch_lab.svg", "auth_type": "password",
 		"supported_resources": []any{"cholesterol", "ige", "igg"},
 	}}, list("?source_type=lab"))
+	var demos []any
+	for _, p := range list("?demo=true") {
+		demos = append(demos, p["slug"])
+	}
+	require.Equal(t, []any{"acme_band", "acme_ring", "acme_watch", "osprey_ring"}, demos)
+	require.Len(t, list("?demo=false"), 36)
+	require.Equal(t, []string{"query.demo"}, c.Send(t, "GET", "/v2/providers?demo=x", nil).Want(t, 422).Locs(t))
 	require.Equal(t, []string{"query.source_type"}, c.Send(t, "GET", "/v2/providers?source_type=x", nil).Want(t, 422).Locs(t))
 }
 
