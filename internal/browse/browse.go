@@ -240,6 +240,12 @@ func (tab *Tab) Enter(label, value string) {
 	tab.do("enter "+label, chromedp.Clear(field), chromedp.SendKeys(field, value))
 }
 
+// Set replaces the value of a field of one or more lines by its label, without its events.
+func (tab *Tab) Set(label, value string) {
+	tab.t.Helper()
+	tab.do("set "+label, chromedp.SetValue(fmt.Sprintf(`//*[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value))
+}
+
 // Choose chooses an option of a select by its label and its value.
 func (tab *Tab) Choose(label, value string) {
 	tab.t.Helper()

@@ -1,0 +1,75 @@
+package browse
+
+import "strings"
+
+// Focus is the element that has the focus.
+type Focus struct {
+	// Name is what a screen reader calls it, about: its label, or its text.
+	Name string `json:"name"`
+	// Visible reports whether the element is in the window with an outline of at least 2 pixels.
+	Visible bool `json:"visible"`
+	// Inside reports whether the focus is on an element of the page, and not on the page itself.
+	Inside bool `json:"inside"`
+	// Again reports whether the element had the focus before, since the page was opened, and others after it.
+	Again bool   `json:"again"`
+	HTML  string `json:"html"`
+}
+
+const readFocus = `(() => {
+	const e = document.activeElement
+	if (!e || e === document.body || e === document.documentElement) return {inside: false}
+	const style = getComputedStyle(e), box = e.getBoundingClientRect()
+	const name = e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText || e.value || ""
+	const again = Boolean(e.hadFocus) && e !== document.lastFocus // a field for a date has several stops
+	e.hadFocus = true
+	document.lastFocus = e
+	return {
+		inside: true, again, name: name.trim().replace(/\s+/g, " "), html: e.outerHTML.slice(0, 200),
+		visible: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 && style.visibility === "visible" &&
+			box.width > 1 && box.height > 1 && box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth,
+	}
+})()`
+
+// Tab presses the Tab key and returns what has the focus then. It fails the test if that is not visible.
+func (tab *Tab) Tab() Focus {
+	tab.t.Helper()
+	tab.Keys("\t")
+	f := Eval[Focus](tab, readFocus)
+	if f.Inside && !f.Visible {
+		tab.t.Fatalf("the focus is not visible at %s: %s", tab.At(), f.HTML)
+	}
+	return f
+}
+
+// Reach presses the Tab key until an element with these words in its name has the focus.
+func (tab *Tab) Reach(words string) {
+	tab.t.Helper()
+	var passed []string
+	for range 2000 {
+		f := tab.Tab()
+		if f.Inside && strings.Contains(f.Name, words) {
+			return
+		}
+		if f.Again {
+			break
+		}
+		passed = append(passed, f.Name)
+	}
+	tab.t.Fatalf("Tab does not reach %q at %s, but: %s", words, tab.At(), strings.Join(passed, " | "))
+}
+
+// Walk presses the Tab key through the whole page and returns the names of what had the focus.
+func (tab *Tab) Walk() (names []string) {
+	tab.t.Helper()
+	for range 2000 {
+		f := tab.Tab()
+		if f.Again || !f.Inside && len(names) > 0 {
+			return names
+		}
+		if f.Inside {
+			names = append(names, f.Name)
+		}
+	}
+	tab.t.Fatalf("Tab does not come to the end of %s", tab.At())
+	return nil
+}
