@@ -1,12 +1,8 @@
 package console
 
 import (
-	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,12 +23,6 @@ type apiKey struct {
 	Used    time.Time `json:"last_used_at"`
 }
 
-// setting is a setting of the team. Switches can be changed by the form.
-type setting struct {
-	Name, Value string
-	Switch, On  bool
-}
-
 // keysPath is the path of the API keys of the team's region below the organisation.
 func (s *Console) keysPath(r *http.Request, on *session) (string, error) {
 	var t team
@@ -42,6 +32,12 @@ func (s *Console) keysPath(r *http.Request, on *session) (string, error) {
 
 func (s *Console) team(w http.ResponseWriter, r *http.Request, on *session) error {
 	return s.showTeam(w, r, on, nil)
+}
+
+// toTeam leads to the page of the team from the addresses of its forms, which a page with a new key has.
+func (s *Console) toTeam(w http.ResponseWriter, r *http.Request, _ *session) error {
+	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
+	return nil
 }
 
 // showTeam shows teams, keys and settings, and the value of a key that was just made.
@@ -54,8 +50,9 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 		Settings []setting
 		Scopes   []string
 		Now      time.Time
+		Saved    bool // the settings
 	}
-	data.Team, data.Made, data.Now = s.Team, made, s.Now()
+	data.Team, data.Made, data.Now, data.Saved = s.Team, made, s.Now(), r.FormValue("saved") != ""
 	c, err := s.contract(r)
 	if err != nil {
 		return err
@@ -71,17 +68,8 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 	if err := s.optional(s.manage(r, on, http.MethodGet, path, url.Values{"team_id": {s.Team}}, nil, &data)); err != nil {
 		return err
 	}
-	var settings map[string]json.RawMessage
-	if err := s.optional(s.manage(r, on, http.MethodGet, s.teamPath()+"/settings", nil, nil, &settings)); err != nil {
+	if data.Settings, err = s.settings(r, on, c); err != nil {
 		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		one := setting{Name: name, Value: strings.Trim(string(settings[name]), `"`)}
-		if one.Value == "null" {
-			one.Value = "none"
-		}
-		one.Switch, one.On = one.Value == "true" || one.Value == "false", one.Value == "true"
-		data.Settings = append(data.Settings, one)
 	}
 	return s.show(w, r, on, "team", "Team", data)
 }
@@ -137,19 +125,6 @@ func (s *Console) deleteKey(w http.ResponseWriter, r *http.Request, on *session)
 		return err
 	}
 	if err := s.manage(r, on, http.MethodDelete, path, url.Values{"key_id": {r.PathValue("id")}}, nil, nil); err != nil {
-		return err
-	}
-	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
-	return nil
-}
-
-// changeSettings changes the switches of the form: "set" names all of them, "on" those that are on.
-func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *session) error {
-	in := map[string]bool{}
-	for _, name := range r.PostForm["set"] {
-		in[name] = slices.Contains(r.PostForm["on"], name)
-	}
-	if err := s.manage(r, on, http.MethodPatch, s.teamPath()+"/settings", nil, in, nil); err != nil {
 		return err
 	}
 	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)

@@ -2,11 +2,13 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // apiError is an answer of the API other than 2xx.
@@ -130,9 +132,10 @@ func message(body []byte) string {
 		Detail struct {
 			Message string `json:"error_message"`
 		} `json:"detail"`
+		Error string `json:"error"` // of a refresh of a user without sources
 	}
-	if json.Unmarshal(body, &one) == nil && one.Detail.Message != "" {
-		return one.Detail.Message
+	if json.Unmarshal(body, &one) == nil && one.Detail.Message+one.Error != "" {
+		return cmp.Or(one.Detail.Message, one.Error)
 	}
 	var many struct {
 		Detail []struct {
@@ -140,11 +143,17 @@ func message(body []byte) string {
 			Msg string `json:"msg"`
 		} `json:"detail"`
 	}
-	text := ""
+	var problems []string
 	if json.Unmarshal(body, &many) == nil {
 		for _, d := range many.Detail {
-			text += fmt.Sprintf("%v: %s. ", d.Loc, d.Msg)
+			var names []string // without the part of the request that holds them
+			for i, name := range d.Loc {
+				if i > 0 || len(d.Loc) == 1 {
+					names = append(names, fmt.Sprint(name))
+				}
+			}
+			problems = append(problems, strings.Join(names, ".")+": "+d.Msg)
 		}
 	}
-	return text
+	return cmp.Or(strings.Join(problems, ". "), "The API gives no reason.")
 }

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +115,7 @@ func New(c Config) (*Console, error) {
 		"POST /team/settings": s.changeSettings, "POST /team/teams": s.makeTeam, "GET /sources": s.sourcesBehind,
 		"GET /providers": s.providers, "GET /sandbox": s.sandbox, "POST /sandbox/people": s.makePerson, "POST /sandbox/data": s.pushData,
 		"POST /sandbox/orders": s.placeOrder, "POST /sandbox/results": s.holdResult, "POST /users/{id}/refresh": s.refresh,
-		"GET /": notFound,
+		"GET /team/": s.toTeam, "GET /": notFound,
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		s.mux.HandleFunc(method+" "+c.Path+path, s.signedIn(h))
@@ -198,6 +199,7 @@ var entries = []entry{
 // view is what every page shows.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
+	Back                                    string // the page that a form was on; "" if that is unknown
 	SignedIn                                bool
 	Holder                                  *holder
 	Entries                                 []entry
@@ -208,6 +210,9 @@ type view struct {
 func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
 	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")
+	if from, err := url.Parse(r.Referer()); err == nil && r.Method == http.MethodPost && from.Host == r.Host && strings.HasPrefix(from.Path, s.Path+"/") {
+		v.Back = from.RequestURI()
+	}
 	if on != nil {
 		v.SignedIn, v.CSRF = true, on.csrf
 	}

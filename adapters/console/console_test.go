@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,7 +55,7 @@ func fakeAPI() http.Handler {
 	reply("GET /v2/timeseries/workouts/w1/stream", `{"time":[1767286800,1767286860,1767286920],"heartrate":[120,null,150],"altitude":[],"velocity_smooth":[],"power":[],
 		"lat":[0,0.01,0.02],"lng":[0,0.01,0]}`)
 	reply("GET /v3/orders/count", `{"total":4,"by_status":{"ordered":3,"completed":1}}`)
-	reply("GET /openapi.json", `{"paths":{}}`)
+	reply("GET /openapi.json", `{"paths":{"/aggregate/v1/user/{user_id}/query":{"post":{"responses":{"200":{"content":{"application/x-parquet":{}}}}}}}}`)
 	reply("GET /v2/user/providers/"+person, `{"providers":[{"name":"A","slug":"a","status":"error","created_on":"2026-01-01T08:00:00Z","error_details":{"error_message":"token refused"}}]}`)
 	reply("GET /v2/introspect/resources", `{"data":[{"provider":{"a":{"glucose":{"newest_data":"2026-01-01T09:00:00Z","last_attempt":{"timestamp":"2026-01-02T07:00:00Z","status":"failure"}}}}}]}`)
 	reply("GET /aggregate/v1/schema", `{"tables":[],"timeseries":[{"name":"glucose","columns":[{"name":"value","type":"float64","unit":"mmol/L"}]},
@@ -181,6 +184,24 @@ func TestSignaturePage(t *testing.T) {
 	require.NotContains(t, page, secret.Text())
 	form.Set("body", `{"a":2}`)
 	require.Contains(t, postForm(t, "/signature", form), "The signature is not of this message and secret")
+}
+
+// The commands and the program of a query send its text unchanged.
+func TestQueryAsCode(t *testing.T) {
+	const query = `{"note": "it's  $HOME \\ \"x\""}`
+	page := postForm(t, "/query", url.Values{"user": {person}, "text": {query}})
+	snippets := regexp.MustCompile(`(?s)<pre tabindex="0">(.*?)</pre>`).FindAllStringSubmatch(page, -1)
+	require.Len(t, snippets, 3)
+	for _, m := range snippets[:2] {
+		command := html.UnescapeString(m[1])
+		sent, err := exec.CommandContext(t.Context(), "sh", "-c", "curl() { for last; do :; done; printf %s \"$last\"; }\n"+command).Output()
+		require.NoError(t, err)
+		require.Equal(t, query, string(sent))
+	}
+	program := html.UnescapeString(snippets[2][1])
+	body, err := strconv.Unquote(regexp.MustCompile(`NewReader\((.*)\)\n`).FindStringSubmatch(program)[1])
+	require.NoError(t, err)
+	require.JSONEq(t, query, body)
 }
 
 func TestSleepPage(t *testing.T) {

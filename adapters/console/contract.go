@@ -26,11 +26,18 @@ type contract struct {
 }
 
 type contractSchema struct {
-	Type   any              `json:"type"`
-	Format string           `json:"format"`
-	Enum   []string         `json:"enum"`
-	Items  *contractSchema  `json:"items"`
-	AnyOf  []contractSchema `json:"anyOf"`
+	Description string           `json:"description"`
+	Type        any              `json:"type"` // a name, or a list of names
+	Format      string           `json:"format"`
+	Enum        []string         `json:"enum"` // "" stands for null
+	Items       *contractSchema  `json:"items"`
+	AnyOf       []contractSchema `json:"anyOf"`
+}
+
+// is reports whether the schema allows a type.
+func (c *contractSchema) is(name string) bool {
+	list, ok := c.Type.([]any)
+	return c.Type == any(name) || ok && slices.Contains(list, any(name))
 }
 
 // parameter is a parameter of an operation as a control of a form.
@@ -81,7 +88,7 @@ func (c *contract) parameters(path, method string) (list []parameter) {
 			one.Kind = "select"
 		case schema.Type == "integer":
 			one.Kind = "number"
-		case slices.ContainsFunc(schema.AnyOf, func(a contractSchema) bool { return a.Format == "date" }):
+		case schema.Format == "date", slices.ContainsFunc(schema.AnyOf, func(a contractSchema) bool { return a.Format == "date" }):
 			one.Kind = "date"
 		}
 		list = append(list, one)
@@ -97,6 +104,11 @@ func (c *contract) enum(path, method, name string) []string {
 		}
 	}
 	return nil
+}
+
+// interpretations returns the interpretations that a simulated result can have.
+func (c *contract) interpretations() []string {
+	return slices.DeleteFunc(slices.Clone(c.enum("/v3/orders", "get", "interpretation")), func(v string) bool { return v == "unknown" })
 }
 
 // document is an operation below a path that answers with a PDF file.

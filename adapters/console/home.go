@@ -28,6 +28,7 @@ type homePage struct {
 	Endpoints                []endpointHealth
 	Rate                     string // of all endpoints
 	Failing                  int    // endpoints
+	Undelivered              string // messages of all endpoints whose latest attempt failed
 	At                       time.Time
 }
 
@@ -57,14 +58,15 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 		if data.Endpoints, err = s.deliveries(r, on); err != nil {
 			return err
 		}
-		rate := 0.0
+		rate, failing, more := 0.0, 0, false
 		for _, e := range data.Endpoints {
 			rate += e.perMinute
+			failing, more = failing+e.failing, more || e.more
 			if e.FailingSince != nil || e.Disabled {
 				data.Failing++
 			}
 		}
-		data.Rate = fmt.Sprintf("%.1f", rate)
+		data.Rate, data.Undelivered = fmt.Sprintf("%.1f", rate), atLeast(failing, more)
 	}
 	return s.show(w, r, on, "home", "Home", data)
 }
@@ -111,6 +113,8 @@ type endpointHealth struct {
 	PerMinute string
 	Failing   string // messages whose latest attempt failed
 	perMinute float64
+	failing   int
+	more      bool // there may be more than failing
 }
 
 // deliveries reads the latest attempts at each endpoint, 250 at most.
@@ -146,7 +150,8 @@ func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealt
 			window = max(now.Sub(tried.Data[n-1].At), time.Second)
 		}
 		rate := float64(n) / window.Minutes()
-		list = append(list, endpointHealth{endpoint: e, PerMinute: fmt.Sprintf("%.1f", rate), perMinute: rate, Failing: atLeast(failing, tried.Next != "" && failing > 0)})
+		more := tried.Next != "" && failing > 0
+		list = append(list, endpointHealth{e, fmt.Sprintf("%.1f", rate), atLeast(failing, more), rate, failing, more})
 	}
 	return list, nil
 }

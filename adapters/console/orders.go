@@ -125,7 +125,11 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 		Results   []labResult `json:"results"`
 		Diagram   *diagram    `json:"-"`
 		Documents []document  `json:"-"`
+		Held      []held      `json:"-"`
+		MoreHeld  bool        `json:"-"` // the API holds more results than were read
 		Simulate  []string    `json:"-"`
+		// Interpretations are those that a simulated result can have.
+		Interpretations []string `json:"-"`
 	}
 	if err := s.get(r, "/v3/order/"+id, nil, &data.Order); err != nil {
 		return err
@@ -153,19 +157,64 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 			data.Diagram = lives[i].draw(had)
 		}
 	}
-	data.Documents = c.documents("/v3/order/{order_id}/")
+	if data.Documents, err = s.documents(r, c); err != nil {
+		return err
+	}
+	if data.Held, data.MoreHeld, err = s.heldFor(r, data.Order.ID); err != nil {
+		return err
+	}
 	if s.Environment == "sandbox" {
 		for _, status := range c.enum("/v3/order/{order_id}/test", "post", "final_status") {
 			if strings.Contains(status, "."+method+".") {
 				data.Simulate = append(data.Simulate, status)
 			}
 		}
+		data.Interpretations = c.interpretations()
 	}
 	var failed *apiError
 	if err := s.get(r, "/v3/order/"+id+"/result", nil, &data); err != nil && (!errors.As(err, &failed) || failed.Status >= 500) {
 		return err // an order without results answers 4xx
 	}
 	return s.show(w, r, on, "order", "Order "+data.Order.ID, data)
+}
+
+// documents returns the documents that an order has, named by the contract.
+func (s *Console) documents(r *http.Request, c *contract) (list []document, err error) {
+	below := "/v3/order/" + r.PathValue("id") + "/"
+	var has struct {
+		Documents []struct {
+			Path string `json:"path"`
+		} `json:"documents"`
+	}
+	if err := s.optional(s.get(r, "/v3/order/"+url.PathEscape(r.PathValue("id"))+"/documents", nil, &has)); err != nil {
+		return nil, err
+	}
+	named := c.documents("/v3/order/{order_id}/")
+	for _, one := range has.Documents {
+		at := slices.IndexFunc(named, func(d document) bool { return below+d.Path == one.Path })
+		if at >= 0 {
+			list = append(list, named[at])
+		}
+	}
+	return list, nil
+}
+
+// heldFor returns the results under review that name an order as a candidate, among the newest 100,
+// and whether there are more.
+func (s *Console) heldFor(r *http.Request, id string) (list []held, more bool, err error) {
+	var page struct {
+		Data []held `json:"data"`
+		Next string `json:"next_cursor"`
+	}
+	if err := s.optional(s.get(r, "/v3/unmatched_result", url.Values{"limit": {"100"}}, &page)); err != nil {
+		return nil, false, err
+	}
+	for _, h := range page.Data {
+		if h.names(id) {
+			list = append(list, h)
+		}
+	}
+	return list, page.Next != "", nil
 }
 
 // document answers with a PDF file of an order.
@@ -196,7 +245,11 @@ func (s *Console) simulate(w http.ResponseWriter, r *http.Request, _ *session) e
 	if status := r.PostFormValue("final_status"); status != "" {
 		q.Set("final_status", status)
 	}
-	if err := s.call(r, http.MethodPost, "/v3/order/"+id+"/test", q, s.teamKeys(r, "application/json"), struct{}{}, nil); err != nil {
+	in := map[string]any{}
+	if interpretation := r.PostFormValue("interpretation"); interpretation != "" {
+		in["interpretation"] = interpretation
+	}
+	if err := s.call(r, http.MethodPost, "/v3/order/"+id+"/test", q, s.teamKeys(r, "application/json"), in, nil); err != nil {
 		return err
 	}
 	http.Redirect(w, r, s.Path+"/orders/"+id, http.StatusSeeOther)
@@ -210,7 +263,11 @@ type held struct {
 	Decision string   `json:"decision_code"`
 	Reason   string   `json:"reason"`
 	Actions  []string `json:"allowed_actions"`
-	Lab      struct {
+	// Resolution, Order and Note are those of the decision, "" before it.
+	Resolution string `json:"resolution_action"`
+	Order      string `json:"resolved_order_id"`
+	Note       string `json:"note"`
+	Lab        struct {
 		Name string `json:"name"`
 	} `json:"lab"`
 	Patient *struct {
@@ -236,21 +293,50 @@ type held struct {
 // CanAccept reports whether the result can be accepted.
 func (h *held) CanAccept() bool { return slices.Contains(h.Actions, "accept") }
 
+// names reports whether an order is a candidate of the result.
+func (h *held) names(order string) bool {
+	for _, g := range h.Groups {
+		for _, c := range g.Candidates {
+			if c.OrderID == order {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (s *Console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
-		Data  []held `json:"data"`
-		Total int    `json:"total"`
-		Next  string `json:"next_cursor"`
+		Data     []held      `json:"data"`
+		Total    int         `json:"total"`
+		Next     string      `json:"next_cursor"`
+		Filters  []parameter `json:"-"`
+		Filtered bool        `json:"-"`
 	}
-	q := url.Values{"limit": {"50"}}
-	if c := r.FormValue("next_cursor"); c != "" {
-		q.Set("next_cursor", c)
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	q, filters := url.Values{"limit": {"50"}}, url.Values{}
+	for _, p := range c.parameters("/v3/unmatched_result", "get") {
+		if p.Value = r.FormValue(p.Name); p.Value != "" && p.Kind != "number" {
+			q.Set(p.Name, p.Value)
+		}
+		if p.Kind == "number" || p.Name == "next_cursor" {
+			continue
+		}
+		data.Filters = append(data.Filters, p)
+		if p.Value != "" {
+			filters.Set(p.Name, p.Value)
+			data.Filtered = true
+		}
 	}
 	if err := s.get(r, "/v3/unmatched_result", q, &data); err != nil {
 		return err
 	}
 	if data.Next != "" {
-		data.Next = "?" + url.Values{"next_cursor": {data.Next}}.Encode()
+		filters.Set("next_cursor", data.Next)
+		data.Next = "?" + filters.Encode()
 	}
 	return s.show(w, r, on, "reviews", "Results under review", data)
 }

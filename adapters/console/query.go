@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type resultTable struct {
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string
-		Curl, Go            string
+		Curl, Parquet, Go   string
 		Tables              []resultTable
 		Schema              querySchema
 	}
@@ -67,7 +68,14 @@ func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) err
 		}
 	}
 	if status == http.StatusOK {
-		data.Curl, data.Go = s.asCurl(r, path, data.Text), s.asGo(r, path, data.Text)
+		kind, err := s.parquetType(r)
+		if err != nil {
+			return err
+		}
+		data.Curl, data.Go = s.asCurl(r, path, data.Text, ""), s.asGo(r, path, data.Text)
+		if kind != "" {
+			data.Parquet = s.asCurl(r, path, data.Text, " -H 'accept: "+kind+"' -o "+parquetFile)
+		}
 	}
 	for _, result := range answer.Results {
 		data.Tables = append(data.Tables, tableOf(result.Table))
@@ -78,20 +86,35 @@ func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) err
 
 // parquet answers with the archive of Parquet files of a query.
 func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text string) error {
-	c, err := s.contract(r)
+	kind, err := s.parquetType(r)
 	if err != nil {
 		return err
 	}
+	if kind == "" {
+		return &apiError{Status: http.StatusNotFound, Message: "the API has no Parquet answers"}
+	}
+	a, err := s.send(r, http.MethodPost, path, nil, s.teamKeys(r, kind), json.RawMessage(text))
+	if err != nil {
+		return err
+	}
+	return passOn(w, a, parquetFile)
+}
+
+// parquetFile is the name of the archive of Parquet files.
+const parquetFile = "query.tar.gz"
+
+// parquetType returns the media type of Parquet answers, "" if the API has none.
+func (s *Console) parquetType(r *http.Request) (string, error) {
+	c, err := s.contract(r)
+	if err != nil {
+		return "", err
+	}
 	for kind := range c.Paths["/aggregate/v1/user/{user_id}/query"]["post"].Responses["200"].Content {
 		if strings.HasSuffix(kind, "parquet") {
-			a, err := s.send(r, http.MethodPost, path, nil, s.teamKeys(r, kind), json.RawMessage(text))
-			if err != nil {
-				return err
-			}
-			return passOn(w, a, "query.tar.gz")
+			return kind, nil
 		}
 	}
-	return &apiError{Status: http.StatusNotFound, Message: "the API has no Parquet answers"}
+	return "", nil
 }
 
 // address is the API's address as the browser reaches it.
@@ -102,15 +125,17 @@ func (s *Console) address(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// asCurl returns a query as a command. The key is a variable of the shell.
-func (s *Console) asCurl(r *http.Request, path, text string) string {
-	return fmt.Sprintf("curl %s%s \\\n  -H \"%s: $API_KEY\" -H 'content-type: application/json' \\\n  -d '%s'",
-		s.address(r), path, s.KeyHeader, strings.ReplaceAll(text, "'", `'\\''`))
+// asCurl returns a query as a command with more options. The key is a variable of the shell.
+func (s *Console) asCurl(r *http.Request, path, text, options string) string {
+	return fmt.Sprintf("curl %s%s%s \\\n  -H \"%s: $API_KEY\" -H 'content-type: application/json' \\\n  -d '%s'",
+		s.address(r), path, options, s.KeyHeader, strings.ReplaceAll(text, "'", `'\''`))
 }
 
 // asGo returns a query as a program. The key is a variable of the environment.
 func (s *Console) asGo(r *http.Request, path, text string) string {
-	return fmt.Sprintf(goProgram, strconv.Quote(strings.Join(strings.Fields(text), " ")), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))
+	var body bytes.Buffer
+	_ = json.Compact(&body, []byte(text)) // the text is JSON, and the API took it
+	return fmt.Sprintf(goProgram, strconv.Quote(body.String()), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))
 }
 
 const goProgram = `package main

@@ -33,10 +33,20 @@ func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) e
 		Units             []resource
 		Tests             []labTest `json:"data"`
 		Orders            []order   `json:"orders"`
+		Cases             []string  `json:"-"`
+		Interpretations   []string  `json:"-"`
 		User, Done, Count string
 	}
 	data.User, data.Done, data.Count = r.FormValue("user"), r.FormValue("done"), r.FormValue("new")
-	if err := s.get(r, "/v2/providers", nil, &data.Providers); err != nil {
+	if err := s.get(r, "/v2/providers", url.Values{"demo": {"true"}}, &data.Providers); err != nil {
+		return err
+	}
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	data.Interpretations = c.interpretations()
+	if data.Cases, err = s.cases(r); err != nil {
 		return err
 	}
 	schema, err := s.schema(r)
@@ -58,13 +68,33 @@ func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "sandbox", "Sandbox", data)
 }
 
+// cases returns the reasons for which the simulated laboratory's result can be held, for orders
+// that the sandbox makes.
+func (s *Console) cases(r *http.Request) ([]string, error) {
+	var rules struct {
+		Data []struct {
+			Case   string   `json:"case"`
+			Limits []string `json:"lab_constraints"`
+		} `json:"data"`
+	}
+	err := s.optional(s.get(r, "/v3/unmatched_result_test/case", nil, &rules))
+	var list []string
+	for _, one := range rules.Data {
+		if len(one.Limits) == 0 {
+			list = append(list, one.Case)
+		}
+	}
+	return list, err
+}
+
 // made leads back to the sandbox with what was done.
 func (s *Console) made(w http.ResponseWriter, r *http.Request, q url.Values) error {
 	http.Redirect(w, r, s.Path+"/sandbox?"+q.Encode(), http.StatusSeeOther)
 	return nil
 }
 
-// makePerson makes a person with the history of one or two sources.
+// makePerson makes a person with the history of one or two sources, and with lab results if the
+// form has an interpretation of them.
 func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
@@ -83,6 +113,15 @@ func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session)
 			continue
 		}
 		if err := s.post(r, "/v2/link/connect/demo", map[string]any{"user_id": made.ID, "provider": slug}, nil); err != nil {
+			return err
+		}
+	}
+	if interpretation := r.PostFormValue("interpretation"); interpretation != "" {
+		id, err := s.orderKit(r, made.ID, r.PostFormValue("lab_test_id"))
+		if err != nil {
+			return err
+		}
+		if err := s.post(r, "/v3/order/"+url.PathEscape(id)+"/test", map[string]any{"interpretation": interpretation}, nil); err != nil {
 			return err
 		}
 	}
@@ -127,14 +166,24 @@ func (s *Console) pushData(w http.ResponseWriter, r *http.Request, _ *session) e
 	return s.made(w, r, url.Values{"done": {"data"}, "user": {id}, "new": {strconv.Itoa(counts.New)}})
 }
 
-// placeOrder orders a test kit for a person with invented details.
+// placeOrder orders a test kit for a person.
 func (s *Console) placeOrder(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
 	}
+	id, err := s.orderKit(r, r.PostFormValue("user_id"), r.PostFormValue("lab_test_id"))
+	if err != nil {
+		return err
+	}
+	http.Redirect(w, r, s.Path+"/orders/"+url.PathEscape(id), http.StatusSeeOther)
+	return nil
+}
+
+// orderKit orders a test kit with invented details of the patient and returns the order's id.
+func (s *Console) orderKit(r *http.Request, user, test string) (string, error) {
 	in := map[string]any{
-		"user_id":   r.PostFormValue("user_id"),
-		"order_set": map[string]any{"lab_test_ids": []string{r.PostFormValue("lab_test_id")}},
+		"user_id":   user,
+		"order_set": map[string]any{"lab_test_ids": []string{test}},
 		"patient_details": map[string]any{
 			"first_name": "Sandbox", "last_name": "Person", "dob": "1984-05-09", "gender": "female",
 			"phone_number": "+12175550100", "email": "sandbox@example.org",
@@ -149,11 +198,8 @@ func (s *Console) placeOrder(w http.ResponseWriter, r *http.Request, _ *session)
 			ID string `json:"id"`
 		} `json:"order"`
 	}
-	if err := s.post(r, "/v3/order", in, &placed); err != nil {
-		return err
-	}
-	http.Redirect(w, r, s.Path+"/orders/"+url.PathEscape(placed.Order.ID), http.StatusSeeOther)
-	return nil
+	err := s.post(r, "/v3/order", in, &placed)
+	return placed.Order.ID, err
 }
 
 // holdResult lets the sandbox's laboratory send a result that matches no order for sure.

@@ -1,0 +1,425 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+)
+
+// htmlForm is a form of a page with the values that a browser sends if nobody changes them.
+type htmlForm struct {
+	action string
+	values url.Values
+	fields map[string]bool // names of the controls
+}
+
+// formTo returns the form of a page whose action ends with a path below the console.
+func (c *consoleClient) formTo(page, action string) htmlForm {
+	c.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(c, err)
+	for n := range root.Descendants() {
+		if n.Data == "form" && attributeOf(n, "action") == consolePath+action {
+			return readForm(n)
+		}
+	}
+	require.FailNow(c, "the page has no form", "%s: %s", action, page)
+	return htmlForm{}
+}
+
+func attributeOf(n *html.Node, name string) string {
+	i := slices.IndexFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+	if i < 0 {
+		return ""
+	}
+	return n.Attr[i].Val
+}
+
+func has(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
+func readForm(form *html.Node) htmlForm {
+	f := htmlForm{action: strings.TrimPrefix(attributeOf(form, "action"), consolePath), values: url.Values{}, fields: map[string]bool{}}
+	for n := range form.Descendants() {
+		name := attributeOf(n, "name")
+		if n.Type != html.ElementNode || name == "" {
+			continue
+		}
+		f.fields[name] = true
+		switch {
+		case n.Data == "input" && attributeOf(n, "type") == "checkbox":
+			if has(n, "checked") {
+				f.values.Add(name, attributeOf(n, "value"))
+			}
+		case n.Data == "input":
+			f.values.Add(name, attributeOf(n, "value"))
+		case n.Data == "textarea":
+			f.values.Add(name, text(n))
+		case n.Data == "select":
+			f.values.Add(name, chosen(n))
+		}
+	}
+	return f
+}
+
+// text returns the text of an element.
+func text(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+		}
+	}
+	return b.String()
+}
+
+// chosen returns the value of the chosen option of a select, else that of the first.
+func chosen(n *html.Node) string {
+	var values []string
+	for o := range n.Descendants() {
+		if o.Data != "option" {
+			continue
+		}
+		value := attributeOf(o, "value")
+		if !has(o, "value") {
+			value = text(o)
+		}
+		if has(o, "selected") {
+			return value
+		}
+		values = append(values, value)
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// submit opens a page and sends one of its forms with changed values, and returns the page that follows.
+// A value "" of a checkbox takes the tick off.
+func (c *consoleClient) submit(path, action string, change map[string]string) (status int, page, at string) {
+	c.Helper()
+	_, page, _ = c.open(path, nil)
+	f := c.formTo(page, action)
+	for name, value := range change {
+		require.True(c, f.fields[name], "the form %s has no field %s", action, name)
+		f.values.Set(name, value)
+		if value == "" {
+			f.values.Del(name)
+		}
+	}
+	return c.open(f.action, f.values)
+}
+
+// consoleOf starts a server with a console and signs in.
+func consoleOf(t *testing.T, args ...string) (*program, *consoleClient) {
+	p := start(t, append([]string{"-management-key", "manager"}, args...)...)
+	c := newConsoleClient(t, p)
+	status, page, _ := c.open("/sign-in", url.Values{"key": {"manager"}})
+	require.Equal(t, http.StatusOK, status, page)
+	return p, c
+}
+
+// eventually waits until a page shows a text.
+func (c *consoleClient) eventually(path, want string) (page string) {
+	c.Helper()
+	require.Eventually(c, func() bool {
+		_, page, _ = c.open(path, nil)
+		return strings.Contains(page, want)
+	}, 30*time.Second, 50*time.Millisecond, want)
+	return page
+}
+
+// A window of messages that an endpoint did not get is sent once more; other times are not.
+func TestReplayOfAWindow(t *testing.T) {
+	var got atomic.Int32
+	p, c := consoleOf(t, "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) { got.Add(1) }))
+	_, page, _ := c.open("/events", nil)
+	id := regexp.MustCompile(`/events/([^/"]+)/recover"`).FindStringSubmatch(page)[1]
+	endpoint := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/webhook/" + id
+	ask(p, "PATCH", endpoint, `{"disabled":true}`, 200, nil, "x-management-key", "manager")
+	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "replayed"})["user_id"].(string)
+	postJSON(p, "/v2/link/provider/manual/manual", map[string]any{"user_id": user})
+	ask(p, "PATCH", endpoint, `{"disabled":false}`, 200, nil, "x-management-key", "manager")
+	require.Zero(t, got.Load())
+
+	_, page, _ = c.submit("/events", "/events/"+id+"/recover", map[string]string{"since": "2026-01-01T00:00", "until": "2026-01-02T00:00"})
+	require.Contains(t, page, "Messages that are queued: 0.")
+	status, page, _ := c.submit("/events", "/events/"+id+"/recover", map[string]string{"since": "yesterday"})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, page, "since: must be a date and time like 2026-01-31T08:30")
+	status, page, at := c.submit("/events", "/events/"+id+"/recover", nil)
+	require.Equal(t, http.StatusOK, status, page)
+	require.Equal(t, "/console/events", at)
+	require.Contains(t, page, "Messages that are queued: 1.")
+	page = c.eventually("/events?webhook="+id, "provider.connection.created")
+	require.Contains(t, page, "Trigger: recover")
+	require.Equal(t, int32(1), got.Load())
+	p.quit()
+}
+
+// A key is made, shown once, rotated and deleted; the API takes it in between and not after.
+func TestKeysInTheConsole(t *testing.T) {
+	p, c := consoleOf(t)
+	opens := func(key string, want int) {
+		t.Helper()
+		one := *p
+		one.key = key
+		ask(&one, "GET", "/v2/user/", "", want, nil)
+	}
+	shown := regexp.MustCompile(`is shown once.*\n?.*<code>(sk_[^<]+)</code>`)
+	status, page, _ := c.submit("/team", "/team/keys", map[string]string{"label": "a <reader>", "scope": "data:read", "expires": time.Now().AddDate(0, 0, 3).Format(time.DateOnly)})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "a &lt;reader&gt;")
+	require.Contains(t, page, `<span class="tag">data:read</span>`)
+	first := shown.FindStringSubmatch(page)[1]
+	opens(first, http.StatusOK)
+	one := *p
+	one.key = first
+	ask(&one, "POST", "/v2/user/", `{"client_user_id":"refused"}`, http.StatusForbidden, nil)
+	_, page, _ = c.open("/team", nil)
+	require.NotContains(t, page, first, "a key is shown once")
+
+	id := regexp.MustCompile(`(?s)"row">a &lt;reader&gt;.*?/team/keys/([^/"]+)/rotate"`).FindStringSubmatch(page)[1]
+	status, page, _ = c.submit("/team", "/team/keys/"+id+"/rotate", nil)
+	require.Equal(t, http.StatusOK, status, page)
+	second := shown.FindStringSubmatch(page)[1]
+	require.NotEqual(t, first, second)
+	opens(first, http.StatusOK)
+	opens(second, http.StatusOK)
+
+	ids := regexp.MustCompile(`(?s)"row">a &lt;reader&gt;.*?/team/keys/([^/"]+)/delete"`).FindAllStringSubmatch(page, -1)
+	require.Len(t, ids, 2)
+	for _, m := range ids {
+		status, page, _ = c.submit("/team", "/team/keys/"+m[1]+"/delete", nil)
+		require.Equal(t, http.StatusOK, status, page)
+	}
+	require.NotContains(t, page, "a &lt;reader&gt;")
+	opens(first, http.StatusUnauthorized)
+	opens(second, http.StatusUnauthorized)
+
+	status, page, _ = c.submit("/team", "/team/keys", map[string]string{"label": "late", "expires": "2020-01-01"})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, page, `role="alert">expires_at: `)
+	p.quit()
+}
+
+// The form of settings changes those that were changed, and no other.
+func TestSettingsInTheConsole(t *testing.T) {
+	p, c := consoleOf(t)
+	settings := func() (out map[string]any) {
+		ask(p, "GET", "/v1/org/"+orgOf(p)+"/team/"+teamOf(p.key).String()+"/sandbox/settings", "", 200, &out, "x-management-key", "manager")
+		return out
+	}
+	before := settings()
+	status, page, at := c.submit("/team", "/team/settings", map[string]string{
+		"set.verb_mode": "split", "set.explicit_connect": "true", "set.texts_enabled": "", "set.event_type_prefixes": "daily.\r\nlabtest.\r\n",
+		"set.critical_result_notification_email": "desk@clinic.example", "set.brand_information": `{"company_name":"Clinic","logo_url":"https://clinic.example/logo.png"}`,
+	})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Equal(t, "/console/team", at)
+	require.Contains(t, page, "The settings are saved.")
+	after := settings()
+	require.Equal(t, "split", after["verb_mode"])
+	require.Equal(t, true, after["explicit_connect"])
+	require.Equal(t, false, after["texts_enabled"])
+	require.Equal(t, []any{"daily.", "labtest."}, after["event_type_prefixes"])
+	require.Equal(t, "desk@clinic.example", after["critical_result_notification_email"])
+	require.Equal(t, "Clinic", after["brand_information"].(map[string]any)["company_name"])
+	for name, was := range before {
+		if !slices.Contains([]string{"verb_mode", "explicit_connect", "texts_enabled", "event_type_prefixes", "critical_result_notification_email", "brand_information"}, name) {
+			require.Equal(t, was, after[name], name)
+		}
+	}
+	status, _, _ = c.submit("/team", "/team/settings", map[string]string{"set.critical_result_notification_email": "", "set.brand_information": "", "set.event_type_prefixes": ""})
+	require.Equal(t, http.StatusOK, status)
+	again := settings()
+	require.Nil(t, again["critical_result_notification_email"])
+	require.Equal(t, before["brand_information"], again["brand_information"])
+	require.Equal(t, "split", again["verb_mode"], "what the form did not change stays")
+	for field, want := range map[string]string{"set.brand_information": "brand_information: must be JSON", "set.critical_result_notification_email": "critical_result_notification_email"} {
+		status, page, _ = c.submit("/team", "/team/settings", map[string]string{field: "none of these {"})
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, page, want)
+		require.NotContains(t, page, "none of these")
+	}
+	p.quit()
+}
+
+// The sandbox stores a pushed sample, orders a kit, moves it, and makes a person with results.
+func TestSandboxInTheConsole(t *testing.T) {
+	p, c := consoleOf(t)
+	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "tried"})["user_id"].(string)
+	status, page, at := c.submit("/sandbox", "/sandbox/data", map[string]string{"user_id": user, "resource": "heartrate", "value": "61.5"})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Equal(t, "/console/sandbox", at)
+	require.Contains(t, page, "New samples that are stored: 1.")
+	_, page, _ = c.open("/users/"+user, nil)
+	require.Contains(t, page, "1 value between 61.5 and 61.5")
+	status, page, _ = c.submit("/sandbox", "/sandbox/data", map[string]string{"user_id": user, "value": "much"})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, page, "value: must be a number like 61.5")
+
+	status, page, order := c.submit("/sandbox", "/sandbox/orders", map[string]string{"user_id": user})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Regexp(t, `^/console/orders/[0-9a-f-]{36}$`, order)
+	order = strings.TrimPrefix(order, consolePath)
+	require.Contains(t, page, "No results yet.")
+	require.NotContains(t, page, "report (PDF)", "a document that does not exist has no link")
+	status, page, _ = c.submit(order, order+"/simulate", map[string]string{"final_status": "collecting_sample.testkit.with_customer"})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "<strong>with customer</strong>")
+	status, page, _ = c.submit(order, order+"/simulate", map[string]string{"interpretation": "abnormal"})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "<strong>completed</strong>")
+	require.Contains(t, page, `<td class="bad">abnormal</td>`)
+	links := regexp.MustCompile(`href="/console(/orders/[^"]+/documents/[^"]+)"`).FindAllStringSubmatch(page, -1)
+	require.Len(t, links, 4)
+	for _, m := range links {
+		status, file, _ := c.open(m[1], nil)
+		require.Equal(t, http.StatusOK, status, m[1])
+		require.True(t, strings.HasPrefix(file, "%PDF-"), m[1])
+	}
+	status, page, _ = c.submit(order, order+"/simulate", map[string]string{"final_status": "received.testkit.ordered"})
+	require.Equal(t, http.StatusBadRequest, status, page)
+	require.Contains(t, page, "the order cannot get there from where it stands")
+
+	status, page, at = c.submit("/sandbox", "/sandbox/people", map[string]string{
+		"client_user_id": "with results", "provider": "acme_ring", "second_provider": "acme_watch", "interpretation": "critical"})
+	require.Equal(t, http.StatusOK, status, page)
+	for _, want := range []string{"User with results", "Acme Ring", "Acme Watch"} {
+		require.Contains(t, page, want)
+	}
+	user = strings.TrimPrefix(at, consolePath)
+	c.eventually(user, "Source used by the merge")
+	_, page, _ = c.open(user+"/labs", nil)
+	require.Contains(t, page, `<td class="bad">`)
+	p.quit()
+}
+
+// A held result is accepted for the order that it names, on the page of the order and on its own.
+func TestHeldResultInTheConsole(t *testing.T) {
+	p, c := consoleOf(t)
+	held := func() (review, order string) {
+		t.Helper()
+		status, page, _ := c.submit("/sandbox", "/sandbox/results", map[string]string{"case": "match_demo"})
+		require.Equal(t, http.StatusOK, status, page)
+		page = c.eventually("/reviews", "<td>pending customer review</td>")
+		review = regexp.MustCompile(`/console(/reviews/[0-9a-f-]{36})"`).FindStringSubmatch(page)[1]
+		_, page, _ = c.open(review, nil)
+		return review, regexp.MustCompile(`/console(/orders/[0-9a-f-]{36})"`).FindStringSubmatch(page)[1]
+	}
+	review, order := held()
+	_, page, _ := c.open(order, nil)
+	require.Contains(t, page, "<td>match demo</td>")
+	status, page, at := c.submit(order, review, nil)
+	require.Equal(t, http.StatusOK, status, page)
+	require.Equal(t, consolePath+review, at)
+	require.Contains(t, page, "<p>resolved")
+	_, page, _ = c.open(order, nil)
+	require.Contains(t, page, "No result under review names this order.")
+	require.NotContains(t, page, "No results yet.")
+	require.Contains(t, page, "<strong>completed</strong>")
+
+	review, order = held()
+	_, page, _ = c.open(review, nil)
+	csrf := csrfToken.FindStringSubmatch(page)[1]
+	status, page, _ = c.open(review, url.Values{"csrf": {csrf}, "action": {"accept"}, "order_id": {strings.TrimPrefix(order, "/orders/")}, "note": {"by telephone"}})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "by telephone")
+	status, page, _ = c.open(review, url.Values{"csrf": {csrf}, "action": {"accept"}, "order_id": {strings.TrimPrefix(order, "/orders/")}})
+	require.Equal(t, http.StatusNotFound, status, page)
+	require.Contains(t, page, "the result is not open for review")
+	_, page, _ = c.open("/reviews?status=resolved", nil)
+	require.Contains(t, page, "2 results")
+	_, page, _ = c.open("/reviews?status=resolved&decision_code=no_match", nil)
+	require.Contains(t, page, "No result fits the filter.")
+	p.quit()
+}
+
+// The workbench downloads Parquet, and its snippets run as they are shown.
+func TestQueryAsFilesAndCode(t *testing.T) {
+	p, c := consoleOf(t)
+	user := measuredPerson(p)
+	_, page, _ := c.open("/query?user="+user, nil)
+	var form htmlForm
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	for n := range root.Descendants() {
+		if n.Data == "form" && !has(n, "action") {
+			form = readForm(n)
+		}
+	}
+	require.Equal(t, user, form.values.Get("user"))
+	form.values.Set("text", strings.ReplaceAll(form.values.Get("text"), `"queries"`, `"config": {"overlap_policy": "all"}, "queries"`))
+	form.values.Set("as", "parquet")
+	status, file, _ := c.open("/query", form.values)
+	require.Equal(t, http.StatusOK, status)
+	requireParquet(t, strings.NewReader(file))
+	form.values.Set("as", "table")
+	status, page, _ = c.open("/query", form.values)
+	require.Equal(t, http.StatusOK, status, page)
+	root, err = html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	code := map[string]string{}
+	for n := range root.Descendants() {
+		if n.Data == "details" && n.FirstChild != nil && n.FirstChild.NextSibling != nil {
+			code[text(n.FirstChild)] = text(n.FirstChild.NextSibling)
+		}
+	}
+	dir := t.TempDir()
+	command := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "API_KEY="+p.key, "GOWORK=off", "GOFLAGS=-mod=mod")
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		require.NoError(t, err, said.String())
+		return string(out)
+	}
+	if _, err := exec.LookPath("curl"); err == nil {
+		require.Contains(t, command("sh", "-c", code["curl"]), `"results"`)
+		command("sh", "-c", code["Parquet with curl"])
+		archive, err := os.Open(filepath.Join(dir, "query.tar.gz"))
+		require.NoError(t, err)
+		defer archive.Close()
+		requireParquet(t, archive)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(code["Go"]), 0o600))
+	require.Contains(t, command("go", "run", "main.go"), `"results"`)
+	p.quit()
+}
+
+// requireParquet checks that an archive holds one Parquet file.
+func requireParquet(t *testing.T, r io.Reader) {
+	t.Helper()
+	z, err := gzip.NewReader(r)
+	require.NoError(t, err)
+	files := tar.NewReader(z)
+	head, err := files.Next()
+	require.NoError(t, err)
+	require.Equal(t, "0.parquet", head.Name)
+	b, err := io.ReadAll(files)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(b, []byte("PAR1")) && bytes.HasSuffix(b, []byte("PAR1")))
+	_, err = files.Next()
+	require.True(t, errors.Is(err, io.EOF))
+}
