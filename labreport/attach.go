@@ -296,7 +296,7 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 	if f, n := label(l.tokens, 0); n > 0 && f != noField && f != fLab && f != fSpecimen {
 		return "", false
 	}
-	if strings.HasSuffix(text, ".") || strings.IndexFunc(text, unicode.IsLetter) < 0 {
+	if strings.HasSuffix(text, ".") || strings.IndexFunc(text, unicode.IsLetter) < 0 || reSite.MatchString(l.text()) {
 		return "", false
 	}
 	if _, printed, _ := findDate(text, dayFirst); printed != "" {
@@ -343,6 +343,9 @@ func (d *document) printsRange(tokens []token) bool {
 
 // reSpecimen is a line or a cell that states what was examined.
 var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sample type|type of specimen|specimen source|source|material|probenmaterial|untersuchungsmaterial|probenart|probe|muestra|tipo de muestra|tipo de esp[eé]cimen|[eé]chantillon|nature du pr[eé]l[eè]vement|nature de l'[eé]chantillon|type de pr[eé]l[eè]vement|mat[eé]riel)\s*:?\s+(.+)$`)
+
+// reSite is a line that says where a specimen was taken.
+var reSite = regexp.MustCompile(`(?i)^(?:source|specimen source|specimen|sample|site|body site|collection site|material|probe|entnahmeort|entnahmestelle|muestra|sitio|lugar|localizaci[oó]n|pr[eé]l[eè]vement|siège|site de pr[eé]l[eè]vement)\s*:`)
 
 // statesSpecimen notes the specimen that a line states: of the report before its first row,
 // of the section after it. A title that names a specimen counts as such a line only before

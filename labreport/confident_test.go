@@ -144,7 +144,7 @@ func TestNoCodeOfAnotherSpecimen(t *testing.T) {
 				if len(term.Units) > 0 {
 					row.Unit = term.Units[0]
 				}
-				if loinc.SpecimenOf(row.Name) != loinc.NoSpecimen {
+				if loinc.NamedSpecimen(row.Name) != loinc.NoSpecimen {
 					continue // the row decides
 				}
 				rows++

@@ -113,7 +113,7 @@ func TestLabelsOutsideTheLists(t *testing.T) {
 	for i := 0; i < len(outside); i += step {
 		fluid := fluids[i/step%len(fluids)]
 		l := outside[i]
-		if of := loinc.SpecimenOf(l.name); of != loinc.NoSpecimen {
+		if of := loinc.NamedSpecimen(l.name); of != loinc.NoSpecimen {
 			continue // the row decides
 		}
 		try(l, fluid, func(code string) bool {

@@ -228,7 +228,11 @@ func (d *document) read() {
 			continue
 		}
 		if name, ok := d.panelName(i, cols); ok {
-			in = in.under(name, i)
+			next := in.under(name, i)
+			if next.specimen == loinc.NoSpecimen && in.line >= 0 && i == in.line+1 && in.specimen != loinc.Blood {
+				next.specimen = in.specimen // a second line of the same heading
+			}
+			in = next
 		}
 	}
 	for i := range claimed {

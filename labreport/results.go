@@ -151,7 +151,7 @@ func (d *document) unitInName(r *row) {
 
 // termsOf returns the terms that a row may mean, those of its specimen if there are any.
 func (d *document) termsOf(r *row) []*loinc.Term {
-	specimen := loinc.SpecimenOf(r.name)
+	specimen := loinc.NamedSpecimen(r.name)
 	if specimen == loinc.NoSpecimen {
 		specimen = r.specimen
 	}

@@ -239,7 +239,7 @@ func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best f
 
 // describe fills what follows from the name and the best candidate.
 func (res *Result) describe(raw RawRow, candidates []loinc.Candidate, best float64) {
-	specimen := loinc.SpecimenOf(raw.Name)
+	specimen := loinc.NamedSpecimen(raw.Name)
 	if specimen == loinc.NoSpecimen {
 		specimen = raw.Specimen
 	}

@@ -1,6 +1,8 @@
 package labreport
 
 import (
+	"slices"
+
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
@@ -8,15 +10,17 @@ import (
 // specimenIn returns the specimen that a panel implies: lipids and blood counts are
 // measured in blood.
 func specimenIn(panel string) loinc.Specimen {
-	if s := loinc.SpecimenOf(panel); s != loinc.NoSpecimen {
-		return s
+	of := loinc.SpecimenOf(panel)
+	ofBlood := slices.ContainsFunc(loinc.Key(panel), func(w string) bool { return bloodPanels[w] })
+	switch {
+	case !ofBlood:
+		return of
+	case of == loinc.NoSpecimen:
+		return loinc.Blood
+	case of != loinc.Blood && loinc.Joins(panel): // "Renal panel and urine"
+		return loinc.SeveralSpecimens
 	}
-	for _, w := range loinc.Key(panel) {
-		if bloodPanels[w] {
-			return loinc.Blood
-		}
-	}
-	return loinc.NoSpecimen
+	return of
 }
 
 // departments are words of headings that name a department of the laboratory. They imply
@@ -60,34 +64,63 @@ func (s section) under(heading string, line int) section {
 }
 
 // inferSpecimens sets the specimen of rows that state none: two rows of the same panel that
-// are measured in blood alone show that the panel is of blood. Where no row is of another
-// specimen, two of the whole report do for rows without a panel, and one of the panel.
+// are measured in one specimen alone, blood or urine, show that the panel is of it. Where no
+// row is of another specimen, two of the whole report do for rows without a panel, and one of
+// the panel.
 func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 	for _, r := range rows {
 		if r.Specimen == "" || r.Specimen == loinc.NoSpecimen {
 			r.Specimen = specimenIn(r.Panel)
 		}
 	}
-	blood, all, foreign := map[string]int{}, 0, false
+	inBlood, inUrine := shown{panel: map[string]int{}}, shown{panel: map[string]int{}}
 	for _, r := range rows {
-		of := loinc.SpecimenOf(r.Name)
+		of := loinc.NamedSpecimen(r.Name)
 		if of == loinc.NoSpecimen {
 			of = r.Specimen
 		}
 		if of == loinc.NoSpecimen {
-			if found, err := c.Find(r.Name); err == nil && loinc.ImpliedSpecimen(found) == loinc.Blood {
-				blood[r.Panel]++
-				all++
+			if found, err := c.Find(r.Name); err == nil {
+				switch loinc.ImpliedSpecimen(found).Published() {
+				case loinc.Blood:
+					inBlood.row(r.Panel)
+					inUrine.foreign = true
+				case loinc.Urine:
+					inUrine.row(r.Panel)
+					inBlood.foreign = true
+				}
 			}
 		}
-		if of.Compatible(loinc.Blood) {
-			continue
-		}
-		foreign = true
+		inBlood.foreign = inBlood.foreign || of == loinc.SeveralSpecimens || !of.Compatible(loinc.Blood)
+		inUrine.foreign = inUrine.foreign || of == loinc.SeveralSpecimens || !of.Compatible(loinc.Urine)
 	}
 	for _, r := range rows {
-		if r.Specimen == loinc.NoSpecimen && (blood[r.Panel] >= 2 && (r.Panel != "" || !foreign) || all >= 2 && !foreign && (r.Panel == "" || blood[r.Panel] > 0)) {
+		if r.Specimen != loinc.NoSpecimen {
+			continue
+		}
+		blood, urine := inBlood.implies(r.Panel), inUrine.implies(r.Panel)
+		switch {
+		case blood && !urine:
 			r.Specimen = loinc.Blood
+		case urine && !blood:
+			r.Specimen = loinc.Urine
 		}
 	}
+}
+
+// shown counts the rows that are measured in one specimen alone.
+type shown struct {
+	panel   map[string]int
+	all     int
+	foreign bool // some row is of another specimen
+}
+
+func (s *shown) row(panel string) {
+	s.panel[panel]++
+	s.all++
+}
+
+// implies reports whether the rows show that a panel is of the specimen.
+func (s *shown) implies(panel string) bool {
+	return s.panel[panel] >= 2 && (panel != "" || !s.foreign) || s.all >= 2 && !s.foreign && (panel == "" || s.panel[panel] > 0)
 }

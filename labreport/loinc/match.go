@@ -54,18 +54,19 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 			found[i].Likeness *= 0.9
 		}
 	}
-	specimen := SpecimenOf(q.Name)
+	specimen := NamedSpecimen(q.Name)
 	if specimen == NoSpecimen {
 		specimen = q.Specimen
 	}
-	guessed := specimen == OtherSpecimen || specimen == NoSpecimen && ImpliedSpecimen(found) == NoSpecimen
+	guessed := specimen == OtherSpecimen || (specimen == NoSpecimen || specimen == SeveralSpecimens) && ImpliedSpecimen(found) == NoSpecimen
+	kind := bloodKindOf(q, specimen)
 	out := make([]Candidate, 0, len(found))
 	for _, f := range found {
 		if !specimen.Compatible(f.Term.Specimen()) {
 			continue
 		}
-		s, clash := weigh(f, q, specimen)
-		out = append(out, Candidate{f.Term, s, clash, guessed})
+		s, clash := weigh(f, q, specimen, kind)
+		out = append(out, Candidate{f.Term, s, clash, guessed || !kind.certain(f.Term)})
 	}
 	order := func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(rankOf(a.Term), rankOf(b.Term)), strings.Compare(a.Term.Code, b.Term.Code))
@@ -88,7 +89,7 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 }
 
 // weigh scores one term.
-func weigh(f Found, q Question, specimen Specimen) (score float64, clash bool) {
+func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float64, clash bool) {
 	t := f.Term
 	score = 0.77 - 1.6*(1-f.Likeness)
 	byUnit, clash := unitScore(t, q)
@@ -101,8 +102,10 @@ func weigh(f Found, q Question, specimen Specimen) (score float64, clash bool) {
 	if strings.Contains(low, "24h") && specimen != dayUrine && q.Unit.Kind() != "perday" && !strings.Contains(fold.String(q.Name), "24") {
 		score -= 0.15
 	}
-	if (strings.Contains(low, "arterial") || strings.Contains(low, "venous")) && !strings.Contains(fold.String(q.Name+" "+q.Panel), "arter") {
-		score -= 0.1
+	for _, of := range []bloodKind{arterialBlood, venousBlood} {
+		if strings.Contains(low, string(of)) && kind != of {
+			score -= 0.1
+		}
 	}
 	// What is measured most is meant most.
 	r := rankOf(t)

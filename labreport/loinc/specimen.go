@@ -38,6 +38,10 @@ const (
 	sweat         Specimen = "sweat"
 )
 
+// SeveralSpecimens is a section with results of more than one specimen. It is published as
+// unknown, and no row of it has its specimen inferred.
+const SeveralSpecimens Specimen = "several"
+
 // Published returns the sample_type of a specimen.
 func (s Specimen) Published() Specimen {
 	switch s {
@@ -45,6 +49,8 @@ func (s Specimen) Published() Specimen {
 		return Urine
 	case cerebrospinal, pleural, peritoneal, pericardial, synovial, amniotic, bile, dialysate, semen, sweat:
 		return OtherSpecimen
+	case SeveralSpecimens:
+		return NoSpecimen
 	}
 	return s
 }
@@ -54,7 +60,7 @@ func (s Specimen) Published() Specimen {
 func (s Specimen) Compatible(of Specimen) bool {
 	blood := func(s Specimen) bool { return s == Blood || s == CapillaryBlood }
 	switch {
-	case s == NoSpecimen, of == NoSpecimen, s == of, blood(s) && blood(of), s == Urine && of == dayUrine:
+	case s == NoSpecimen, s == SeveralSpecimens, of == NoSpecimen, s == of, blood(s) && blood(of), s == Urine && of == dayUrine:
 		return true
 	case s == OtherSpecimen, of == OtherSpecimen: // a fluid that is not named
 		return s.Published() == OtherSpecimen && of.Published() == OtherSpecimen
@@ -90,9 +96,69 @@ var specimenWords = func() map[string]Specimen {
 	return out
 }()
 
-// SpecimenOf returns the specimen that a name or a panel's heading mentions. A named fluid
-// precedes a fluid without a name, and both precede blood: "blood cells in pleural fluid".
+// siteWords are further words of headings that name a specimen. Names of analytes in blood have
+// them too: gastric parietal cell antibodies, IgE against milk.
+var siteWords = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range Key(`milk muttermilch leche lait marrow knochenmark medula moelle vitreous glaskorper gastric magensaft gastrico gastrique nasal nasopharyngeal
+		throat rachen vaginal cervical urethral wound wunde herida plaie pus abscess abszess tear bronchial tracheal bronchoalveolar biopsy biopsie biopsia tissue gewebe nail
+		meconium mekonium cyst zyste effusion erguss derrame epanchement transudate exudate secretion sekret`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// SpecimenOf returns the specimen that a heading or a statement mentions. A named fluid
+// precedes a fluid without a name, and both precede blood: "blood cells in pleural fluid". It
+// is [SeveralSpecimens] if the text joins two specimens: "Serum and urine".
 func SpecimenOf(text string) Specimen {
+	got := mentioned(text)
+	words := Key(text)
+	if (got == NoSpecimen || got == Blood) && slices.ContainsFunc(words, func(w string) bool { return siteWords[w] }) {
+		got = OtherSpecimen
+	}
+	if reJoined.MatchString(text) && slices.ContainsFunc(words, func(w string) bool { s := specimenWords[w]; return s != "" && s != got && s != OtherSpecimen }) {
+		return SeveralSpecimens
+	}
+	return got
+}
+
+// reJoined is a word or a sign that joins two specimens.
+var reJoined = regexp.MustCompile(`(?i)[&+/]|\b(?:and|und|y|et)\b`)
+
+// Joins reports whether a heading joins two things: "Renal panel and urine".
+func Joins(heading string) bool { return reJoined.MatchString(heading) }
+
+var (
+	// reSystem is the specimen in front of a name, as the nomenclature of the IFCC and IUPAC
+	// (NPU) has it: "S-Sodium", "fP-Glucose", "U-Albumin".
+	reSystem = regexp.MustCompile(`^(?:([afvc]?[SPB])|([dt]?U))-\p{Lu}`)
+	// reUrineLetter is a name that ends in the letter of urine: "Sodium (U)".
+	reUrineLetter = regexp.MustCompile(`[ ,](?:\(U\)|U)$`)
+	reHidden      = regexp.MustCompile(`(?i)\b(?:occult|hidden|okkult|ocult|cach)`)
+)
+
+// NamedSpecimen returns the specimen that the name of an analyte mentions. Blood alone and
+// occult blood are analytes, and no specimen.
+func NamedSpecimen(name string) Specimen {
+	if m := reSystem.FindStringSubmatch(name); m != nil {
+		if m[2] != "" {
+			return Urine
+		}
+		return Blood
+	}
+	got := mentioned(name)
+	switch {
+	case got == NoSpecimen && reUrineLetter.MatchString(name):
+		return Urine
+	case got == Blood && (reHidden.MatchString(name) || !slices.ContainsFunc(Key(name), func(w string) bool { return specimenWords[w] != Blood })):
+		return NoSpecimen
+	}
+	return got
+}
+
+// mentioned returns the specimen of the words of a text.
+func mentioned(text string) Specimen {
 	words := Key(text)
 	got := NoSpecimen
 	for _, w := range words {
@@ -114,7 +180,7 @@ func SpecimenOf(text string) Specimen {
 // specimen.
 func StatedSpecimen(text string) Specimen {
 	of := SpecimenOf(text)
-	if of != Blood && slices.ContainsFunc(Key(text), func(w string) bool { return specimenWords[w] == Blood }) {
+	if of == SeveralSpecimens || of != Blood && slices.ContainsFunc(Key(text), func(w string) bool { return specimenWords[w] == Blood }) {
 		return NoSpecimen
 	}
 	return of
@@ -175,6 +241,9 @@ func (t *Term) Specimen() Specimen {
 var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
+// everywhere are components of urine in the catalogue that are examined in other specimens too.
+var everywhere = fold.Set(`appearance clarity color turbidity volume crystal bacteria yeast mucus cell cast ph gravity parasite consistency odor fungi`)
+
 // ImpliedSpecimen returns the specimen of which all terms are that a name may mean; NoSpecimen if
 // they differ or if the analyte is measured in other fluids too.
 func ImpliedSpecimen(found []Found) Specimen {
@@ -194,8 +263,9 @@ func ImpliedSpecimen(found []Found) Specimen {
 		case got != of:
 			return NoSpecimen
 		}
-		if of == Blood && slices.ContainsFunc(Key(f.Term.Component), func(w string) bool { return inFluids[w] }) &&
-			!strings.ContainsAny(f.Term.Component, "/.") {
+		words := Key(f.Term.Component)
+		if of == Blood && slices.ContainsFunc(words, func(w string) bool { return inFluids[w] }) && !strings.ContainsAny(f.Term.Component, "/.") ||
+			of.Published() == Urine && slices.ContainsFunc(words, func(w string) bool { return everywhere[w] || inFluids[w] }) && !strings.Contains(f.Term.Component, "/") {
 			return NoSpecimen
 		}
 	}

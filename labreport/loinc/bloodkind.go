@@ -1,0 +1,75 @@
+package loinc
+
+import (
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+)
+
+// bloodKind is a kind of blood that a report states. LOINC has terms of their own for each.
+type bloodKind string
+
+const (
+	anyBlood       bloodKind = ""
+	arterialBlood  bloodKind = "arterial"
+	venousBlood    bloodKind = "venous"
+	capillaryBlood bloodKind = "capillary"
+	cordBlood      bloodKind = "cord"
+	driedBlood     bloodKind = "dried"
+	wholeBlood     bloodKind = "whole"
+	// serumOrPlasma is stated in the name of the analyte.
+	serumOrPlasma bloodKind = "serum"
+)
+
+// bloodPhrases show the kind of blood, folded, by the beginning of a word.
+var bloodPhrases = []struct {
+	phrase string
+	of     bloodKind
+}{
+	{"arter", arterialBlood}, {"cord", cordBlood}, {"nabelschnur", cordBlood}, {"umbilical", cordBlood}, {"dried", driedBlood}, {"dbs", driedBlood}, {"trockenblut", driedBlood},
+	{"gota seca", driedBlood}, {"buvard", driedBlood}, {"filter paper", driedBlood}, {"whole blood", wholeBlood}, {"vollblut", wholeBlood}, {"sangre total", wholeBlood}, {"sang total", wholeBlood},
+	{"venous blood", venousBlood}, {"venose", venousBlood}, {"vbg", venousBlood}, {"abg", arterialBlood},
+}
+
+// bloodKindOf returns the kind of blood that a row states, in its name or in its heading.
+func bloodKindOf(q Question, specimen Specimen) bloodKind {
+	if !specimen.Compatible(Blood) {
+		return anyBlood
+	}
+	for _, text := range []string{q.Name, q.Panel} {
+		folded := " " + fold.String(text)
+		for _, p := range bloodPhrases {
+			if strings.Contains(folded, " "+p.phrase) {
+				return p.of
+			}
+		}
+	}
+	if specimen == CapillaryBlood {
+		return capillaryBlood
+	}
+	for _, w := range Key(q.Name) {
+		if w == "serum" || w == "plasma" {
+			return serumOrPlasma
+		}
+	}
+	return anyBlood
+}
+
+// certain reports whether a term may stand for the kind of blood without review.
+func (k bloodKind) certain(t *Term) bool {
+	if s := t.Specimen(); s != Blood && s != CapillaryBlood {
+		return true
+	}
+	system := strings.ToLower(t.System)
+	switch k {
+	case anyBlood, venousBlood:
+		return true
+	case wholeBlood:
+		return strings.Contains(system, "blood") || strings.HasPrefix(system, "bld")
+	case capillaryBlood:
+		return t.Specimen() == CapillaryBlood
+	case serumOrPlasma:
+		return !strings.HasSuffix(system, "blood") && system != "red cells" && !strings.HasPrefix(system, "bld") || strings.Contains(system, "serum")
+	}
+	return strings.Contains(system, string(k))
+}
