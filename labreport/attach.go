@@ -306,8 +306,8 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 	if letters > 3 {
 		return "", false
 	}
-	if d.printsRange(cells[0]) {
-		return "", false
+	if d.printsRange(cells[0]) || len(cells) == 2 && inValueColumn(cols, cells[1], l.height) {
+		return "", false // a range, or a result in words that are not known
 	}
 	if w := words[0]; w == "page" || w == "seite" || w == "pagina" || w == "note" || w == "comment" || w == "method" || w == "methode" || w == "metodo" || w == "hinweis" || w == "nota" {
 		return "", false

@@ -57,6 +57,8 @@ type column struct {
 	printed string
 	// unsure says that another dated column may be the current one.
 	unsure bool
+	// second says that the column is headed as one of results and stands behind such a one.
+	second bool
 }
 
 // heading reads a line as the heading of a table. It returns nil if it is not one.
@@ -175,7 +177,7 @@ func settle(cols []column) {
 		if cols[i].role == rValue {
 			if seen && !rOutThere {
 				// "Result   Interpretation": the words are a flag.
-				cols[i].role = rPrev
+				cols[i].role, cols[i].second = rPrev, true
 			}
 			seen = true
 		}

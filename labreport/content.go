@@ -25,6 +25,9 @@ func (s *search) content(r role, i, n int) float64 {
 			return impossible
 		}
 	}
+	if r == rFlag && s.noFlag(i, n) {
+		return impossible
+	}
 	key := stretch{r, n, s.hasCol, textOf(tokens)}
 	v, ok := s.g.fits[key]
 	if !ok {
@@ -35,6 +38,26 @@ func (s *search) content(r role, i, n int) float64 {
 		return s.byColumn(r, tokens, key.text)
 	}
 	return v
+}
+
+// noFlag reports whether a stretch that reads like a flag is a part of its neighbour: the sign
+// of the number behind it, an hour, or the beginning of a name ("Normal forms").
+func (s *search) noFlag(i, n int) bool {
+	text := textOf(s.l.tokens[i : i+n])
+	var next string
+	if i+n < len(s.l.tokens) && !s.l.tokens[i+n].gap {
+		next = s.l.tokens[i+n].text
+	}
+	switch {
+	case strings.Trim(text, "<>=") == "":
+		return next != "" && valueShape(next, s.g.decimals) == number1
+	case len(text) == 1 && unicode.IsLower(rune(text[0])) && !s.hasCol.has(rFlag):
+		return true
+	case (i == 0 || s.l.tokens[i].gap) && next != "" && len(text) > 2:
+		_, unit := ucum.Parse(next)
+		return !unit && strings.IndexFunc(next, fold.IsDigit) < 0 && strings.IndexFunc(next, unicode.IsLetter) >= 0 && s.g.known(next) < 0.8
+	}
+	return false
 }
 
 // byColumn is how well a text that says nothing fits a role by where it stands: in a
@@ -217,6 +240,9 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 		v = 4.2*k + 0.35*float64(len(tokens))
 	} else {
 		if letters < 2 {
+			return impossible
+		}
+		if _, flag := flagMeaning(name); flag {
 			return impossible
 		}
 		if _, unit := ucum.Parse(name); unit {

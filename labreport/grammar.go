@@ -54,13 +54,34 @@ func (p *parsed) withGroup(r role) []token {
 	return nil
 }
 
+// inSecondResult reports whether a stretch stands in a second column of results.
+func (p *parsed) inSecondResult(s piece) bool {
+	c, _ := columnOf(p.cols, p.line.tokens[s.from].x0, p.line.tokens[s.to-1].x1, p.line.height)
+	return c >= 0 && p.cols[c].second
+}
+
+// nameWithIndex returns the name with the word behind it that would be a unit behind the value:
+// "IgG index", "LDH ratio". Nil if there is none.
+func (p *parsed) nameWithIndex() []token {
+	for k, s := range p.pieces[:len(p.pieces)-1] {
+		unit := p.pieces[k+1]
+		if s.role != rName || unit.role != rUnit || p.line.tokens[unit.from].gap {
+			continue
+		}
+		if wordUnits[strings.ToLower(textOf(p.line.tokens[unit.from:unit.to]))] && slices.ContainsFunc(p.pieces[k+2:], func(s piece) bool { return s.role == rValue }) {
+			return p.line.tokens[s.from:unit.to]
+		}
+	}
+	return nil
+}
+
 // twoValues reports whether a number or a unit that belongs to no part of the row stands in it
 // behind the name, outside the columns of older results, codes and remarks.
 func (p *parsed) twoValues(d Decimals) bool {
 	named := false
 	for _, s := range p.pieces {
 		named = named || s.role == rName
-		if !named || s.role != rNote && s.role != rCode && s.role != rPrev || hasRole(p.cols, s.role) {
+		if !named || s.role != rNote && s.role != rCode && s.role != rPrev || hasRole(p.cols, s.role) && !p.inSecondResult(s) {
 			continue
 		}
 		if slices.ContainsFunc(p.line.tokens[s.from:s.to], func(t token) bool {

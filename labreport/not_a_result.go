@@ -3,6 +3,7 @@ package labreport
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
@@ -32,6 +33,16 @@ var guidanceWords = words("guidance")
 func guidance(name string) bool {
 	return slices.ContainsFunc(fold.Words(name), func(w string) bool { return guidanceWords[w] })
 }
+
+// bareFlag reports whether a name is a flag with numbers: the "High 160" of a list of limits.
+func bareFlag(name string) bool {
+	words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexFunc(w, unicode.IsLetter) < 0 })
+	_, flag := flagMeaning(strings.Join(words, " "))
+	return flag
+}
+
+// controlWords are words of rows that show the value of a control sample.
+var controlWords = words("control")
 
 // olderResult reports whether a line gives an older result of the row above it:
 // "Previous: 5.2 mg/dL".

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
@@ -314,11 +315,11 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	if name == "" || p.score < 2 {
 		return false
 	}
-	if notAnalyte(name) && p.known < 0.8 {
+	if notAnalyte(name) && p.known < 0.8 || d.ofControl(p) {
 		return false
 	}
 	known := p.known
-	if known < 0.8 && guidance(name) {
+	if known < 0.8 && (guidance(name) || bareFlag(name)) {
 		return false
 	}
 	if known < 0.8 {
@@ -375,9 +376,24 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	return unit && (isRange || limits) && (sh == number1)
 }
 
+// ofControl reports whether the cell of the name says that the row is of a control sample.
+func (d *document) ofControl(p *parsed) bool {
+	for _, s := range p.pieces {
+		if s.role != rName {
+			continue
+		}
+		for k := s.from; k < len(p.line.tokens) && (k == s.from || !p.line.tokens[k].gap); k++ {
+			if slices.ContainsFunc(fold.Words(p.line.tokens[k].text), func(w string) bool { return controlWords[w] }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // inValueColumn reports whether a value stands in a column of results.
 func inValueColumn(cols []column, value []token, height float64) bool {
-	if len(value) == 0 {
+	if len(value) == 0 || len(cols) == 0 {
 		return false
 	}
 	c, _ := columnOf(cols, value[0].x0, value[len(value)-1].x1, height)

@@ -21,6 +21,11 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.nameToks = r.nameToks[1:] // the range of the row beside it
 		}
 	}
+	unitToks := p.find(rUnit)
+	if whole := p.nameWithIndex(); whole != nil {
+		r.nameToks, unitToks = whole, nil
+		r.known = d.g.known(textOf(whole))
+	}
 	r.name = cleanName(textOf(r.nameToks))
 	r.value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(p.text(rValue)), ";,"))
 	if len(r.value) > 1 {
@@ -32,8 +37,8 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	if r.flag == "-" && p.pieces[0].role == rFlag && !hasRole(cols, rFlag) {
 		r.flag = "" // the mark of a list
 	}
-	r.unitToks = p.find(rUnit)
-	r.unitText = strings.TrimRight(strings.TrimSpace(p.text(rUnit)), ",;:")
+	r.unitToks = unitToks
+	r.unitText = strings.TrimRight(strings.TrimSpace(textOf(unitToks)), ",;:")
 	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
 		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
 			r.unitText = r.unitText[1 : n-1]

@@ -18,6 +18,7 @@ import (
 //	value     values in words, by what they mean
 //	group     words of ranges by sex, age or state
 //	guidance  words of lists that say what a value means
+//	control   words of rows that show the value of a control sample
 //	title     words of titles of reports
 //	person    words of headings over the patient's data
 //	frame     words that names of analytes do not have

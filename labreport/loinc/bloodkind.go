@@ -62,7 +62,7 @@ func (k bloodKind) certain(t *Term) bool {
 	}
 	system := strings.ToLower(t.System)
 	switch k {
-	case anyBlood, venousBlood:
+	case anyBlood:
 		return true
 	case wholeBlood:
 		return strings.Contains(system, "blood") || strings.HasPrefix(system, "bld")

@@ -160,7 +160,9 @@ func (t *Table) add(term int, name string, weight float64) {
 	if tight := squeeze(name); len(tight) >= 4 {
 		t.squeezed[tight] = append(t.squeezed[tight], entry{term, weight})
 	}
-	if less := withoutNoise(key); len(less) > 0 && len(less) < len(key) {
+	// A letter is a part of the name here: DHEA-S is not DHEA in serum.
+	less := slices.DeleteFunc(slices.Clone(key), func(w string) bool { return noiseWords[w] && len(w) > 1 })
+	if len(less) < len(key) && slices.ContainsFunc(less, func(w string) bool { return specimenWords[w] == "" }) {
 		t.note(strings.Join(less, " "), term, weight-0.06)
 	}
 }

@@ -60,6 +60,9 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	}
 	guessed := specimen == OtherSpecimen || (specimen == NoSpecimen || specimen == SeveralSpecimens) && ImpliedSpecimen(found) == NoSpecimen
 	kind := bloodKindOf(q, specimen)
+	if kind == venousBlood && !slices.ContainsFunc(found, func(f Found) bool { return strings.Contains(strings.ToLower(f.Term.System), string(kind)) }) {
+		kind = anyBlood // blood is taken from a vein unless something else is said
+	}
 	out := make([]Candidate, 0, len(found))
 	for _, f := range found {
 		if !specimen.Compatible(f.Term.Specimen()) {

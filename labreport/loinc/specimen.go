@@ -133,8 +133,8 @@ var (
 	// reSystem is the specimen in front of a name, as the nomenclature of the IFCC and IUPAC
 	// (NPU) has it: "S-Sodium", "fP-Glucose", "U-Albumin".
 	reSystem = regexp.MustCompile(`^(?:([afvc]?[SPB])|([dt]?U))-\p{Lu}`)
-	// reUrineLetter is a name that ends in the letter of urine: "Sodium (U)".
-	reUrineLetter = regexp.MustCompile(`[ ,](?:\(U\)|U)$`)
+	// reUrineLetter is a name that ends in the letter of urine: "Sodium (U)", "Natrium i.U.".
+	reUrineLetter = regexp.MustCompile(`[ ,](?:\(U\)|U|i\. ?U\.?)$`)
 	reHidden      = regexp.MustCompile(`(?i)\b(?:occult|hidden|okkult|ocult|cach)`)
 )
 
