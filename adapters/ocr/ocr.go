@@ -5,7 +5,6 @@ package ocr
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -282,7 +281,7 @@ func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word
 	x0, y0 := box.X*w-edge, box.Y*h-edge/2
 	var crop *image.Gray
 	err := e.alone(ctx, func() error {
-		crop = warp(p.flat, int((box.Width*w+2*edge)*scale), int((box.Height*h+edge)*scale), func(q point) point { return point{x0 + q.x/scale, y0 + q.y/scale} }, false)
+		crop = warp(p.flat, int((box.Width*w+2*edge)*scale), int((box.Height*h+edge)*scale), func(q point) point { return point{x0 + q.x/scale, y0 + q.y/scale} })
 		return nil
 	})
 	if err != nil {
@@ -342,7 +341,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 	for i, t := range ways {
 		words, err := e.attempt(ctx, p, t, langs)
 		if err != nil {
-			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
+			if i > 0 && errors.Is(err, healthlab.Exhausted) {
 				break // out of time: the best so far
 			}
 			return labreport.Page{}, err
@@ -450,52 +449,4 @@ func (e *Engine) blank(g *image.Gray) bool {
 		}
 	}
 	return dark*7*5000 < len(g.Pix)
-}
-
-// orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 if there is none.
-func orientation(data []byte) int {
-	for i := 2; i+4 <= len(data) && data[i] == 0xff; {
-		size := int(binary.BigEndian.Uint16(data[i+2:]))
-		if data[i+1] == 0xda || size < 2 || i+2+size > len(data) {
-			return 1
-		}
-		if seg := data[i+4 : i+2+size]; data[i+1] == 0xe1 && bytes.HasPrefix(seg, []byte("Exif\x00\x00")) {
-			if o, err := exifOrientation(seg[6:]); err == nil {
-				return o
-			}
-			return 1
-		}
-		i += 2 + size
-	}
-	return 1
-}
-
-var errExif = errors.New("no orientation")
-
-func exifOrientation(t []byte) (int, error) {
-	if len(t) < 8 {
-		return 0, errExif
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if t[0] == 'M' {
-		order = binary.BigEndian
-	}
-	at := int(order.Uint32(t[4:]))
-	if at < 0 || at+2 > len(t) {
-		return 0, errExif
-	}
-	n := int(order.Uint16(t[at:]))
-	for k := range n {
-		e := at + 2 + 12*k
-		if e+12 > len(t) {
-			return 0, errExif
-		}
-		if order.Uint16(t[e:]) == 0x0112 {
-			if o := int(order.Uint16(t[e+8:])); o >= 1 && o <= 8 {
-				return o, nil
-			}
-			return 0, errExif
-		}
-	}
-	return 0, errExif
 }

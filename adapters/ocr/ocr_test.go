@@ -223,6 +223,41 @@ func TestLanguagesThatNobodyNames(t *testing.T) {
 	require.Less(t, time.Since(began), 30*time.Second)
 }
 
+// A run that takes too long costs one reading of several.
+func TestReadingThatTakesTooLong(t *testing.T) {
+	slow := filepath.Join(t.TempDir(), "tesseract")
+	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$*\" in *\"--psm 11\"*) exec sleep 60 ;; esac\ncat > /dev/null\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t10\\t10\\t40\\t12\\t96\\tSodium\\n'\n"), 0o700))
+	e, err := ocr.New(&ocr.Options{Command: slow, Timeout: 2 * time.Second})
+	require.NoError(t, err)
+	page, err := e.Page(t.Context(), sheet(1))
+	require.NoError(t, err)
+	require.Equal(t, "Sodium", page.Words[0].Text)
+}
+
+// Pictures that are cut off, empty or too large are refused before they are read.
+func TestChecksPictures(t *testing.T) {
+	e := engine(t)
+	good := asPNG(t, sheet(1))
+	var b bytes.Buffer
+	require.NoError(t, jpeg.Encode(&b, sheet(1), nil))
+	photo := labreport.File{Type: "image/jpeg", Data: b.Bytes()}
+	for _, f := range []labreport.File{good, photo} {
+		pages, err := e.Check(t.Context(), f)
+		require.NoError(t, err)
+		require.Equal(t, 1, pages)
+		for _, part := range []int{1, 2, 10, 50, 90, 99} {
+			_, err := e.Check(t.Context(), labreport.File{Type: f.Type, Data: f.Data[:len(f.Data)*part/100]})
+			require.ErrorIs(t, err, healthlab.Invalid, "%s, %d %%", f.Type, part)
+		}
+	}
+	for name, data := range map[string][]byte{"no width": bombPNG(0, 100), "no height": bombPNG(100, 0), "wrong sum": append(bytes.Clone(good.Data[:40]), good.Data[44:]...)} {
+		_, err := e.Check(t.Context(), labreport.File{Type: "image/png", Data: data})
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+	}
+	_, err := e.Check(t.Context(), labreport.File{Type: "image/png", Data: bombPNG(11_000, 11_000)})
+	require.ErrorIs(t, err, healthlab.Exhausted)
+}
+
 // A page of a scan, at 300 dots an inch.
 func BenchmarkScannedPage(b *testing.B) {
 	e := engine(b)

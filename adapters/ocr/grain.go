@@ -1,0 +1,93 @@
+package ocr
+
+import "image"
+
+// smooth takes the grain out: a small soft blur.
+func smooth(g *image.Gray) {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	sum := make([]uint16, w*h)
+	for y := range h {
+		row := g.Pix[y*g.Stride : y*g.Stride+w]
+		for x := range w {
+			sum[y*w+x] = uint16(row[max(0, x-1)]) + 2*uint16(row[x]) + uint16(row[min(w-1, x+1)])
+		}
+	}
+	for y := range h {
+		up, down := max(0, y-1)*w, min(h-1, y+1)*w
+		for x := range w {
+			g.Pix[y*g.Stride+x] = uint8((sum[up+x] + 2*sum[y*w+x] + sum[down+x] + 8) / 16)
+		}
+	}
+}
+
+// degrain takes strong grain out before anything is made of the brightness of single
+// pixels: the paper of a grainy scan is as bright as its mean, not as its brightest
+// grains. Print is some pixels thick at the size that we read, and survives. It reports
+// whether there was strong grain.
+func degrain(g *image.Gray) bool {
+	// What is left of the noise after a pass is soft, and would not be seen as noise.
+	passes := min(3, int(graininess(g)/11))
+	for range passes {
+		smooth(g)
+	}
+	return passes > 0
+}
+
+// graininess estimates the strength of the noise, as a standard deviation of
+// brightness: by the median of what a mask answers to that neither even places nor
+// slopes touch (Immerkaer, Fast noise variance estimation, 1996; the median in place of
+// the mean, since print is no noise).
+func graininess(g *image.Gray) float64 {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	var count [4*255*2 + 1]int
+	n := 0
+	for y := 1; y < h-1; y += 3 {
+		up, row, down := g.Pix[(y-1)*g.Stride:], g.Pix[y*g.Stride:], g.Pix[(y+1)*g.Stride:]
+		for x := 1; x < w-1; x += 3 {
+			v := int(up[x-1]) + int(up[x+1]) + int(down[x-1]) + int(down[x+1]) + 4*int(row[x]) -
+				2*(int(up[x])+int(down[x])+int(row[x-1])+int(row[x+1]))
+			count[max(v, -v)]++
+			n++
+		}
+	}
+	left := n / 2
+	for v, c := range count {
+		if left -= c; left < 0 {
+			return float64(v) / (6 * 0.6745)
+		}
+	}
+	return 0
+}
+
+// calm takes out the grain that evening made strong, where it brightened dark paper.
+func calm(g *image.Gray) {
+	const grainy = 9
+	for range 3 {
+		if deviation(g) < grainy {
+			return
+		}
+		smooth(g)
+	}
+}
+
+// deviation returns how far most of the paper of an evened picture is darker than its most
+// common brightness.
+func deviation(g *image.Gray) int {
+	var hist [256]int
+	for y := range g.Rect.Dy() {
+		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
+			hist[v]++
+		}
+	}
+	paper := 128
+	for v := 128; v < 255; v++ { // 255 is also what was too bright
+		if hist[v] > hist[paper] {
+			paper = v
+		}
+	}
+	edge := paper
+	for edge > 0 && 10*hist[edge] > 6*hist[paper] { // one deviation, if the grain is normal
+		edge--
+	}
+	return paper - edge
+}

@@ -1,0 +1,180 @@
+package ocr
+
+import (
+	"image"
+	"math"
+)
+
+// point is a place in a picture, in pixels.
+type point struct{ x, y float64 }
+
+func dist(a, b point) float64 { return math.Hypot(a.x-b.x, a.y-b.y) }
+
+// sheet finds the four corners of a sheet of paper on something darker, clockwise
+// from the top left. False if the picture is all paper.
+func sheet(g *image.Gray) (corners [4]point, ok bool) {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	step := max(1, max(w, h)/400)
+	sw, sh := w/step, h/step
+	if sw < 40 || sh < 40 {
+		return corners, false
+	}
+	lum, hist := thumbnail(g, sw, sh, step)
+	cut := otsu(hist[:], sw*sh)
+	if !darkBorder(lum, sw, sh, cut) {
+		return corners, false
+	}
+	// Fill from the middle.
+	seen := make([]bool, sw*sh)
+	var todo []int
+	for dy := -sh / 8; dy <= sh/8; dy += max(1, sh/20) {
+		for dx := -sw / 8; dx <= sw/8; dx += max(1, sw/20) {
+			if i := (sh/2+dy)*sw + sw/2 + dx; lum[i] >= cut && !seen[i] {
+				seen[i] = true
+				todo = append(todo, i)
+			}
+		}
+	}
+	area := 0
+	best := [4]float64{math.Inf(1), math.Inf(-1), math.Inf(-1), math.Inf(1)}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		area++
+		x, y := i%sw, i/sw
+		p := point{float64(x * step), float64(y * step)}
+		if s := p.x + p.y; s < best[0] {
+			best[0], corners[0] = s, p
+		}
+		if s := p.x - p.y; s > best[1] {
+			best[1], corners[1] = s, p
+		}
+		if s := p.x + p.y; s > best[2] {
+			best[2], corners[2] = s, p
+		}
+		if s := p.x - p.y; s < best[3] {
+			best[3], corners[3] = s, p
+		}
+		for _, n := range []int{i - 1, i + 1, i - sw, i + sw} {
+			if n < 0 || n >= sw*sh || (n == i-1 && x == 0) || (n == i+1 && x == sw-1) || seen[n] || lum[n] < cut {
+				continue
+			}
+			seen[n] = true
+			todo = append(todo, n)
+		}
+	}
+	if area*10 < sw*sh*3 || !convex(corners, float64(step*min(sw, sh))/8) {
+		return corners, false
+	}
+	quad := quadArea(corners)
+	if got := float64(area) * float64(step*step); quad <= 0 || got/quad < 0.85 || got/quad > 1.15 {
+		return corners, false
+	}
+	// A little inside, so that no dark edge remains.
+	cx := (corners[0].x + corners[1].x + corners[2].x + corners[3].x) / 4
+	cy := (corners[0].y + corners[1].y + corners[2].y + corners[3].y) / 4
+	for i, c := range corners {
+		corners[i] = point{cx + (c.x-cx)*0.992, cy + (c.y-cy)*0.992}
+	}
+	return corners, true
+}
+
+// thumbnail is the picture made small, by the brightest of a few pixels: print is not
+// background. It also counts how often each brightness comes.
+func thumbnail(g *image.Gray, sw, sh, step int) (lum []int, hist [256]int) {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	lum = make([]int, sw*sh)
+	for y := range sh {
+		for x := range sw {
+			v := 0
+			for _, d := range [][2]int{{0, 0}, {step / 2, 0}, {0, step / 2}, {step / 2, step / 2}} {
+				v = max(v, int(g.Pix[min(h-1, y*step+d[1])*g.Stride+min(w-1, x*step+d[0])]))
+			}
+			lum[y*sw+x] = v
+			hist[v]++
+		}
+	}
+	return lum, hist
+}
+
+// darkBorder reports whether the edge of the picture is mostly darker than cut.
+func darkBorder(lum []int, sw, sh, cut int) bool {
+	edge, edgeDark := 0, 0
+	for x := range sw {
+		for _, y := range []int{0, sh - 1} {
+			edge++
+			if lum[y*sw+x] < cut {
+				edgeDark++
+			}
+		}
+	}
+	for y := range sh {
+		for _, x := range []int{0, sw - 1} {
+			edge++
+			if lum[y*sw+x] < cut {
+				edgeDark++
+			}
+		}
+	}
+	return edgeDark*10 >= edge*6
+}
+
+// convex reports whether four corners turn to the right at each of them, with sides of at least
+// a length. Others have no map to a rectangle.
+func convex(c [4]point, least float64) bool {
+	for i := range 4 {
+		a, b, d := c[i], c[(i+1)%4], c[(i+2)%4]
+		if dist(a, b) < least || (b.x-a.x)*(d.y-b.y)-(b.y-a.y)*(d.x-b.x) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func quadArea(c [4]point) float64 {
+	a := 0.0
+	for i := range 4 {
+		j := (i + 1) % 4
+		a += c[i].x*c[j].y - c[j].x*c[i].y
+	}
+	return a / 2
+}
+
+// otsu finds the brightness that best divides the dark from the bright.
+func otsu(hist []int, n int) int {
+	total := 0.0
+	for v, c := range hist {
+		total += float64(v * c)
+	}
+	sumLow, nLow, best, at := 0.0, 0, 0.0, 128
+	for v, c := range hist {
+		nLow += c
+		if nLow == 0 || nLow == n {
+			continue
+		}
+		sumLow += float64(v * c)
+		mLow := sumLow / float64(nLow)
+		mHigh := (total - sumLow) / float64(n-nLow)
+		if between := float64(nLow) * float64(n-nLow) * (mLow - mHigh) * (mLow - mHigh); between > best {
+			best, at = between, v+1
+		}
+	}
+	return at
+}
+
+// homography maps a rectangle of w by h onto four corners, clockwise from the top
+// left.
+func homography(w, h float64, c [4]point) func(point) point {
+	dx1, dx2, dx3 := c[1].x-c[2].x, c[3].x-c[2].x, c[0].x-c[1].x+c[2].x-c[3].x
+	dy1, dy2, dy3 := c[1].y-c[2].y, c[3].y-c[2].y, c[0].y-c[1].y+c[2].y-c[3].y
+	det := dx1*dy2 - dx2*dy1
+	g := (dx3*dy2 - dx2*dy3) / det
+	k := (dx1*dy3 - dx3*dy1) / det
+	a, b := c[1].x-c[0].x+g*c[1].x, c[3].x-c[0].x+k*c[3].x
+	d, e := c[1].y-c[0].y+g*c[1].y, c[3].y-c[0].y+k*c[3].y
+	return func(p point) point {
+		u, v := p.x/w, p.y/h
+		z := g*u + k*v + 1
+		return point{(a*u + b*v + c[0].x) / z, (d*u + e*v + c[0].y) / z}
+	}
+}
