@@ -38,7 +38,7 @@ var termWords = map[string]string{
 	"indirekt": "indirect", "indirecta": "indirect", "indirecte": "indirect", "unconjugated": "indirect",
 	"calc": "calculated", "calculado": "calculated", "calculada": "calculated", "berechnet": "calculated", "calcule": "calculated", "ber": "calculated",
 	"ab": "antibody", "abs.": "antibody", "antikorper": "antibody", "ak": "antibody", "anticuerpo": "antibody", "anticorp": "antibody", "ag": "antigen", "antigeno": "antigen", "antigene": "antigen",
-	"hep": "hepatitis", "hepatite": "hepatitis", "vit": "vitamin", "vitamina": "vitamin", "vitamine": "vitamin",
+	"dheas": "dhea s", "hep": "hepatitis", "hepatite": "hepatitis", "vit": "vitamin", "vitamina": "vitamin", "vitamine": "vitamin",
 	"hormona": "hormone", "hormon": "hormone", "sat": "saturation", "sattigung": "saturation", "saturacion": "saturation", "saturacao": "saturation",
 	"urin": "urine", "orina": "urine", "urinaire": "urine", "urinary": "urine", "harn": "urine", "urinario": "urine", "urines": "urine",
 	"suero": "serum", "serique": "serum", "serico": "serum", "serica": "serum", "plasmatique": "plasma", "plasmatico": "plasma", "plasmatica": "plasma",

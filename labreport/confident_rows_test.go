@@ -1,0 +1,140 @@
+package labreport_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+)
+
+const tableHead = "Test  Result  Units  Reference\n"
+
+// A heading that joins two specimens decides none of its rows.
+func TestHeadingOfTwoSpecimens(t *testing.T) {
+	for _, heading := range []string{"Renal Panel and Urine", "Serum and CSF", "Blutbild und Urin", "Suero y orina", "Serum / urine chemistry"} {
+		t.Run(heading, func(t *testing.T) {
+			all := rowsOf(t, heading+"\n"+tableHead+"Creatinine  0.9  mg/dL  0.6 - 1.2\nGlucose  95  mg/dL  70 - 99\nSodium (U)  60  mmol/L  20 - 200\n")
+			for _, name := range []string{"Creatinine", "Glucose"} {
+				r := named(all, name)[0]
+				require.Equal(t, loinc.NoSpecimen, r.SampleType, name)
+				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus, name)
+			}
+			require.Equal(t, loinc.Urine, named(all, "Sodium (U)")[0].SampleType)
+		})
+	}
+}
+
+// A line that says where a specimen was taken keeps the specimen of the heading over it.
+func TestSiteOfASpecimen(t *testing.T) {
+	for _, text := range []string{"Body fluid analysis\nSource: Left knee\n", "Pleural fluid\nRight side\n", "Breast milk\n", "Gastric aspirate\n", "Muttermilch\n"} {
+		t.Run(text, func(t *testing.T) {
+			for _, r := range rowsOf(t, text+tableHead+"WBC  12500  /uL  < 200\nGlucose  40  mg/dL\nProtein  4.2  g/dL\n") {
+				require.Equal(t, loinc.OtherSpecimen, r.SampleType, r.TestName)
+				require.Empty(t, r.LoincMatches, r.TestName)
+			}
+		})
+	}
+}
+
+// Blood is an analyte of urine and stool; colour and appearance are of any fluid.
+func TestNamesThatStateNoSpecimen(t *testing.T) {
+	all := rowsOf(t, "Urinalysis\nTest  Result  Reference\nBlood  2+  Negative\nNitrite  Negative  Negative\nGlucose  Negative  Negative\nKetones  Negative  Negative\n")
+	require.Equal(t, loinc.Urine, named(all, "Blood")[0].SampleType)
+	require.Contains(t, named(all, "Blood")[0].LoincMatches[0].LoincName, "Urine")
+	all = rowsOf(t, "Stool\nTest  Result  Reference\nOccult blood  Negative  Negative\nColor  Brown\nWBC  Negative  Negative\nCalprotectin  20 ug/g  < 50\n")
+	require.Equal(t, loinc.Stool, named(all, "Occult blood")[0].SampleType)
+	all = rowsOf(t, "Tap\nTest  Result  Reference\nColor  Yellow  Yellow\nAppearance  Clear  Clear\nGlucose  60 mg/dL  40 - 70\nProtein  30 mg/dL  15 - 45\n")
+	for _, name := range []string{"Color", "Appearance"} {
+		require.NotEqual(t, labreport.AutoMatch, *named(all, name)[0].LoincMatchStatus)
+		require.Equal(t, loinc.NoSpecimen, named(all, name)[0].SampleType)
+	}
+}
+
+// A letter or an abbreviation in the name states the specimen.
+func TestLettersOfSpecimens(t *testing.T) {
+	for name, want := range map[string]loinc.Specimen{"S-Natrium": loinc.Blood, "fP-Glucose": loinc.Blood, "U-Albumin": loinc.Urine, "Sodium (U)": loinc.Urine, "Kreatinin i.U.": loinc.Urine,
+		"Creatinine, U": loinc.Urine, "S-100": loinc.NoSpecimen, "Blood": loinc.NoSpecimen, "Occult blood": loinc.NoSpecimen, "Sangre": loinc.NoSpecimen, "Okkultes Blut im Stuhl": loinc.Stool} {
+		require.Equal(t, want, loinc.NamedSpecimen(name), name)
+	}
+}
+
+// Arterial, capillary, cord, dried and whole blood have terms of their own.
+func TestKindsOfBlood(t *testing.T) {
+	for _, heading := range []string{"Arterial blood gas", "Cord blood", "Capillary blood", "Dried blood spot", "Nabelschnurblut"} {
+		t.Run(heading, func(t *testing.T) {
+			for _, r := range rowsOf(t, heading+"\n"+tableHead+"pH  7.38    7.35 - 7.45\nGlucose  95  mg/dL  70 - 99\nSodium  139  mmol/L  136 - 145\nTSH  2.1  mIU/L  0.4 - 4.0\n") {
+				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus, r.TestName)
+			}
+		})
+	}
+	reader := labreport.NewReader(nil)
+	for _, row := range []labreport.RawRow{{Name: "Hemoglobin, plasma", Value: "3", Unit: "g/dL"}, {Name: "Ferritin, whole blood", Value: "40", Unit: "ng/mL"}} {
+		row.Specimen = loinc.Blood
+		require.NotEqual(t, labreport.AutoMatch, *reader.Complete(labreport.RawReport{Rows: []labreport.RawRow{row}}).Results[0].LoincMatchStatus, row.Name)
+	}
+	for _, row := range []labreport.RawRow{{Name: "Glucose, whole blood", Value: "95", Unit: "mg/dL"}, {Name: "Sodium, whole blood", Value: "139", Unit: "mmol/L"}} {
+		row.Specimen = loinc.Blood
+		require.Contains(t, reader.Complete(labreport.RawReport{Rows: []labreport.RawRow{row}}).Results[0].LoincMatches[0].LoincName, "in Blood", row.Name)
+	}
+}
+
+// Names of one term do not lead to another.
+func TestNamesThatMislead(t *testing.T) {
+	for name, wrong := range map[string]string{"High Sensitivity Troponin I": "20448-7", "Anti HCV": "11011-4", "DHEA": "2191-5", "Mean corpuscular hemoglobin": "28540-3",
+		"Urea/Creatinine Ratio": "3091-6", "Urine": "53963-5", "Epithelial Cells": "11277-1"} {
+		found, err := loinc.Embedded().Find(name)
+		require.NoError(t, err)
+		for _, f := range found {
+			require.False(t, f.Term.Code == wrong && f.Likeness >= 0.85, "%s: %s", name, f.Term.Name)
+		}
+	}
+}
+
+// Lines of limits and of control samples are no results.
+func TestLimitsAndControls(t *testing.T) {
+	all := rowsOf(t, tableHead+"LDL Cholesterol  130  mg/dL  < 100\nHigh  160 - 189  mg/dL\nVery high  190  mg/dL\nProthrombin time  12.1  sec  11.0 - 13.5\nPT control  12.0  sec\n"+
+		"Control  100  %\nKontrolle  98  %\naPTT  30  sec  25 - 36\nFerritin  40  ng/mL  15 - 150\n")
+	var names []string
+	for _, r := range all {
+		names = append(names, r.TestName)
+	}
+	require.Equal(t, []string{"LDL Cholesterol", "Prothrombin time", "aPTT", "Ferritin"}, names)
+}
+
+// What looks like a flag or a unit may be a part of its neighbour.
+func TestFlagsAndUnitsThatAreNone(t *testing.T) {
+	all := rowsOf(t, "Analyte  Reference  Units  Result\nGlucose  70 - 99  mg/dL  95\neGFR  > 60  mL/min/1.73m2  > 90\nCRP  < 5  mg/L  < 0.5\nFerritin  15 - 150  ng/mL  8 L\n")
+	require.Equal(t, "> 90", named(all, "eGFR")[0].Value)
+	require.Equal(t, labreport.Normal, *named(all, "eGFR")[0].Interpretation)
+	require.Equal(t, labreport.Normal, *named(all, "CRP")[0].Interpretation)
+	require.Equal(t, labreport.Abnormal, *named(all, "Ferritin")[0].Interpretation)
+
+	all = rowsOf(t, tableHead+"Glucose fasting  92  mg/dL  70 - 99\nGlucose 1 h  165  mg/dL  < 180\nInsulin  8  uIU/mL  2 - 20\nIgG index  0.55    0.3 - 0.7\nNormal forms  6  %\nIgG  980  mg/dL  700 - 1600\n")
+	require.Equal(t, "0.55", named(all, "IgG index")[0].Value)
+	require.Nil(t, named(all, "IgG index")[0].Units)
+	require.NotEqual(t, labreport.AutoMatch, *named(all, "IgG index")[0].LoincMatchStatus)
+	for _, r := range all {
+		if r.Value == "165" {
+			require.Equal(t, labreport.Normal, *r.Interpretation, "the hour is no flag")
+			require.False(t, fieldIsSure(r, "test_name") && r.TestName == "Glucose", "the name is cut")
+		}
+		if r.Value == "6" {
+			require.Equal(t, labreport.Unclear, *r.Interpretation, "normal is a part of the name")
+		}
+	}
+}
+
+// Two columns of results that no heading tells apart are doubted.
+func TestTwoColumnsOfResults(t *testing.T) {
+	for _, r := range rowsOf(t, "Test  Result 1  Result 2  Mean  Units  Reference\nGlucose  94  96  95  mg/dL  70 - 99\nSodium  138  140  139  mmol/L  136 - 145\nPotassium  4.0  4.2  4.1  mmol/L  3.5 - 5.1\n") {
+		require.False(t, fieldIsSure(r, "value"), r.TestName)
+	}
+}
+
+// A row with a value in words that are not known is no heading.
+func TestUnknownWordsAreNoPanel(t *testing.T) {
+	all := rowsOf(t, "Serology\n"+tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nANA pattern  Speckled\nFerritin  40  ng/mL  15 - 150\nCRP  1  mg/L  < 5\n")
+	require.Equal(t, "Serology", *named(all, "Ferritin")[0].SourcePanelName)
+}
