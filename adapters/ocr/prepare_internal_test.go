@@ -70,7 +70,9 @@ func TestConvex(t *testing.T) {
 // The lines of a table are erased, and print and thick bars stay.
 func TestErasesRules(t *testing.T) {
 	g := paper(600, 500, 255)
-	fill := func(x0, y0, x1, y1 int) { draw.Draw(g, image.Rect(x0, y0, x1, y1), image.Black, image.Point{}, draw.Src) }
+	fill := func(x0, y0, x1, y1 int) {
+		draw.Draw(g, image.Rect(x0, y0, x1, y1), image.Black, image.Point{}, draw.Src)
+	}
 	fill(20, 50, 580, 53)    // a rule
 	fill(300, 100, 303, 480) // a rule between columns
 	fill(40, 200, 140, 203)  // a dash, short
