@@ -6,6 +6,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
@@ -211,6 +214,8 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 		p.Add("empty", "must not be empty", path...)
 	case len(v) > maxCorrectedText:
 		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", maxCorrectedText), path...)
+	case !plainText(v):
+		p.Add("text", "must be UTF-8 without control characters", path...)
 	case field == fieldValue && reCommaDecimals.MatchString(v):
 		p.Add("number", "must be written with a decimal point and without group marks", path...)
 	case field == fieldSpecimen && !slices.Contains(specimenValues, loinc.Specimen(v)):
@@ -223,6 +228,9 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 		p.Add("loinc_code", "must be a LOINC code with its check digit, as 2345-7", path...)
 	}
 }
+
+// plainText reports whether a text can be stored and printed on a line.
+func plainText(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
 
 // text returns a field of the row by its JSON name.
 func (a *AddedRow) text(field string) string {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -46,10 +47,12 @@ type JobReview struct {
 
 // Example is a correction beside what was read, for training and measuring readers.
 type Example struct {
-	JobID      JobID          `json:"job_id"`
-	ReviewedBy string         `json:"reviewed_by"`
-	ReviewedAt healthlab.Time `json:"reviewed_at"`
-	Correction Correction     `json:"correction"`
+	JobID JobID `json:"job_id"`
+	// UserID is whose report it is. It is not part of the JSON.
+	UserID     healthlab.UserID `json:"-"`
+	ReviewedBy string           `json:"reviewed_by"`
+	ReviewedAt healthlab.Time   `json:"reviewed_at"`
+	Correction Correction       `json:"correction"`
 	// Read is the field of a change as it was read; nil if it was not.
 	Read *string `json:"read"`
 	// Reading is where the field was read, and how surely; nil if it was not.
@@ -214,7 +217,7 @@ func errNotDrawn() error {
 
 // Approve completes a job with the draft as the corrections change it; see
 // [Reader.Correct]. The draft stays beside it. by names the reviewer, for the record.
-// Invalid if a correction does not fit the draft, Precondition with
+// Invalid if a correction does not fit the draft or no result is left, Precondition with
 // [RuleJobNotInReview] if the job does not wait for review.
 func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, by string, corrections []Correction) (PublishedJob, error) {
 	if err := checkReviewer(by).Err(); err != nil {
@@ -226,6 +229,11 @@ func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, 
 			return r, nil
 		}
 		data, err := s.reader.Correct(*j.Draft, corrections)
+		if err == nil && len(data.Results) == 0 {
+			var p healthlab.Problems
+			p.Add("too_short", "must leave at least one result; reject a job whose report has none", "corrections")
+			err = p.Err()
+		}
 		r.Corrections, r.Data = corrections, &data
 		return r, err
 	})
@@ -245,10 +253,13 @@ func (s *Service) Reject(ctx context.Context, team healthlab.TeamID, id JobID, b
 
 func checkReviewer(by string) (p healthlab.Problems) {
 	const most = 200
-	if by == "" {
+	switch {
+	case strings.TrimSpace(by) == "":
 		p.Add("missing", "must name the reviewer", "reviewed_by")
-	} else if len(by) > most {
-		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", most), "reviewed_by")
+	case utf8.RuneCountInString(by) > most:
+		p.Add("too_long", fmt.Sprintf("must have at most %d characters", most), "reviewed_by")
+	case !plainText(by):
+		p.Add("text", "must be UTF-8 without control characters", "reviewed_by")
 	}
 	return p
 }
@@ -310,7 +321,7 @@ func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func
 
 // example returns a correction beside what was read.
 func (j *Job) example(c Correction) Example {
-	e := Example{JobID: j.ID, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
+	e := Example{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
 	evidence := j.Draft.Metadata.Evidence
 	if c.Result != nil && c.Action != AddResult {
 		e.Draft = &j.Draft.Results[*c.Result]

@@ -93,6 +93,64 @@ func TestApproveTheDraft(t *testing.T) {
 	require.NoError(t, d.Examples(t.Context(), d.team, func(labreport.Example) error { return fmt.Errorf("no correction was made") }))
 }
 
+// Of two reviewers at a time one decides, and the other is told so.
+func TestTwoReviewersAtATime(t *testing.T) {
+	d := newTestService(t, labreport.Options{})
+	id := d.create(t, true)
+	d.work(t)
+	errs := make(chan error, 8)
+	for i := range cap(errs) {
+		go func() {
+			var err error
+			if i%2 == 0 {
+				_, err = d.Approve(t.Context(), d.team, id, "first", []labreport.Correction{change(0, "value", "42")})
+			} else {
+				_, err = d.Reject(t.Context(), d.team, id, "second", labreport.LowQuality)
+			}
+			errs <- err
+		}()
+	}
+	decided := 0
+	for range cap(errs) {
+		err := <-errs
+		if err == nil {
+			decided++
+			continue
+		}
+		var wrong *healthlab.RuleError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, labreport.RuleJobNotInReview, wrong.Type)
+	}
+	require.Equal(t, 1, decided)
+	require.Len(t, d.eventStatuses(t), 3)
+}
+
+// A review names a person and leaves a result.
+func TestReviewsThatAreRefused(t *testing.T) {
+	d := newTestService(t, labreport.Options{})
+	id := d.create(t, true)
+	d.work(t)
+	for _, by := range []string{"", "   ", "a\x00b", "a\nb", "\xff", strings.Repeat("é", 201)} {
+		_, err := d.Approve(t.Context(), d.team, id, by, nil)
+		require.ErrorIs(t, err, healthlab.Invalid, "%q", by)
+		_, err = d.Reject(t.Context(), d.team, id, by, labreport.LowQuality)
+		require.ErrorIs(t, err, healthlab.Invalid, "%q", by)
+	}
+	for _, text := range []string{"4\x002", "4\n2", "\xff"} {
+		_, err := d.Approve(t.Context(), d.team, id, "dr. example", []labreport.Correction{change(0, "value", text)})
+		require.ErrorIs(t, err, healthlab.Invalid, "%q", text)
+	}
+	var none []labreport.Correction
+	for i := range d.review(t, id).Draft.Results {
+		none = append(none, labreport.Correction{Action: labreport.DropResult, Result: &i})
+	}
+	_, err := d.Approve(t.Context(), d.team, id, "dr. example", none)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.Equal(t, labreport.PendingReview, d.get(t, id).Status)
+	_, err = d.Approve(t.Context(), d.team, id, strings.Repeat("é", 200), none[1:])
+	require.NoError(t, err)
+}
+
 func TestRejectedReview(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
@@ -315,7 +373,7 @@ func TestExportedCorrections(t *testing.T) {
 	}))
 	require.Len(t, got, 5)
 	reading := draft.Results[0].Evidence["value"]
-	require.Equal(t, labreport.Example{JobID: id, ReviewedBy: "dr. example", ReviewedAt: healthlab.At(d.now), Correction: list[0], Read: &draft.Results[0].Value,
+	require.Equal(t, labreport.Example{JobID: id, UserID: d.user, ReviewedBy: "dr. example", ReviewedAt: healthlab.At(d.now), Correction: list[0], Read: &draft.Results[0].Value,
 		Reading: &reading, Draft: &draft.Results[0]}, got[0])
 	require.Equal(t, draft.Results[0].LoincMatches[0].LoincCode, *got[1].Read)
 	require.Equal(t, &draft.Results[1], got[2].Draft)

@@ -357,10 +357,13 @@ func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 		case pdf && errors.Is(err, ErrPassword):
 			return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF needs a password; remove the password and upload it again")
 		case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
-			if pdf {
+			switch {
+			case pdf:
 				return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF is damaged or has no pages")
+			case errors.Is(err, healthlab.Exhausted):
+				return rule(healthlab.Precondition, RuleUndecodableImage, "a picture has too many pixels; upload it with a lower resolution")
 			}
-			return rule(healthlab.Precondition, RuleUndecodableImage, "a picture cannot be read")
+			return rule(healthlab.Precondition, RuleUndecodableImage, "a picture is damaged or cut off")
 		default:
 			return fmt.Errorf("create parsing job: %w", err)
 		}

@@ -90,6 +90,11 @@ func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) 
 	if err != nil {
 		return err
 	}
+	j, err := a.Reports.JobReview(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	concerns(r.Context(), j.UserID) // a picture names no user for the access log
 	picture, err := a.Reports.PagePNG(r.Context(), team, id, page)
 	if err != nil {
 		return err
@@ -130,8 +135,23 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 	if err != nil {
 		return err
 	}
+	// The access log has everyone whose data is exported before the first byte is sent.
+	persons := map[healthlab.UserID]bool{}
+	err = a.Reports.Examples(r.Context(), team, func(e labreport.Example) error {
+		persons[e.UserID] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for user := range persons {
+		concerns(r.Context(), user)
+	}
 	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error {
 		return a.Reports.Examples(r.Context(), team, func(e labreport.Example) error {
+			if !persons[e.UserID] {
+				return nil // reviewed while this runs: in the next export
+			}
 			line, err := json.Marshal(e)
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -122,6 +123,9 @@ func TestRefusedReviews(t *testing.T) {
 		`{}`:                            {"body.reviewed_by"},
 		`{"reviewed_by":""}`:            {"body.reviewed_by"},
 		`{"reviewed_by":"x","other":1}`: {"body.other"},
+		`{"reviewed_by":"  "}`:          {"body.reviewed_by"},
+		`{"reviewed_by":"a\u0000b"}`:    {"body.reviewed_by"},
+		`{"reviewed_by":"x","corrections":[{"action":"drop","result":0},{"action":"drop","result":1},{"action":"drop","result":2}]}`: {"body.corrections"},
 		`{"reviewed_by":"x","corrections":[{"action":"change","result":7,"field":"value","value":"1"},{"action":"mend"}]}`: {"body.corrections.0.result", "body.corrections.1.action"},
 		`{"reviewed_by":"x","corrections":[{"action":"add","row":{"test_name":"Iron"}}]}`:                                  {"body.corrections.0.row.value"},
 	} {
@@ -138,7 +142,35 @@ func TestRefusedReviews(t *testing.T) {
 		require.Equal(t, "JOB_NOT_FOUND", v.management.Send(t, "GET", v.path(otherTeam, rest), nil).Want(t, 404).ErrorType(t))
 	}
 	require.Equal(t, "JOB_NOT_FOUND", v.management.Send(t, "POST", v.path(otherTeam, "job/"+id+"/approve"), `{"reviewed_by":"x"}`).Want(t, 404).ErrorType(t))
+	require.Equal(t, "JOB_NOT_FOUND", v.management.Send(t, "POST", v.path(otherTeam, "job/"+id+"/reject"), `{"reviewed_by":"x","failure_reason":"low_quality"}`).Want(t, 404).ErrorType(t))
 	require.Empty(t, v.management.Send(t, "GET", v.path(otherTeam, "correction"), nil).Want(t, 200).Body)
+	v.send("POST", "job/"+id+"/approve", `{"reviewed_by":"`+strings.Repeat("x", 5<<20)+`"}`).Want(t, http.StatusRequestEntityTooLarge)
+	var job struct{ Status string }
+	v.send("GET", "job/"+id, nil).Want(t, 200).JSON(t, &job)
+	require.Equal(t, "pending_review", job.Status)
+}
+
+// Who looks at a report, its pages or the corrections is in the access log, with whose they are.
+func TestAccessToReviews(t *testing.T) {
+	v := newReviewer(t)
+	access := newAccess(t)
+	v.config.Access = access
+	v.management = contract.NewClient(t, v.handler(), httpapi.OpenAPI()).With("x-management-key", managementKey)
+	id := v.wait()
+	v.send("GET", "correction", nil).Want(t, 200) // there is none yet
+	v.send("GET", "job", nil).Want(t, 200)
+	v.send("GET", "job/"+id, nil).Want(t, 200)
+	v.send("GET", "job/"+id+"/page/1", nil).Want(t, 200)
+	v.send("POST", "job/"+id+"/approve", `{"reviewed_by":"dr. example","corrections":[{"action":"drop","result":1}]}`).Want(t, 200)
+	v.send("GET", "correction", nil).Want(t, 200)
+	page, err := access.Lines(t.Context(), accesslog.Query{Team: team, N: 50})
+	require.NoError(t, err)
+	var got []string
+	for _, l := range page {
+		require.Equal(t, v.user, l.Person, l.Operation)
+		got = append(got, l.Operation)
+	}
+	require.Equal(t, []string{"list_lab_report_jobs", "read_lab_report_review", "read_lab_report_page", "approve_lab_report", "export_lab_report_corrections"}, got)
 }
 
 func TestListReportJobs(t *testing.T) {

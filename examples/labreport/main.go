@@ -2,16 +2,16 @@
 // person can check against the paper.
 //
 //	labreport report.pdf
-//	labreport page1.jpg page2.jpg -as-one
+//	labreport -as-one page1.jpg page2.jpg
 //	labreport -json report.pdf
 //	labreport -boxes boxes.png report.pdf
 //	labreport -loinc Loinc.csv report.pdf
 //
-// It uses the checks of an upload and exits with 1 if a file was refused, after it has read
-// the others.
+// It makes the checks of an upload. It exits with 1 if it could not open a file, refused one, or
+// found no results in one, after it has read the others.
 //
-// With -results DIR it writes one JSON file per report instead. Pictures and scanned
-// pages need tesseract in the path.
+// With -results DIR it writes one JSON file per report instead, of a report without results
+// too; that is no reason to exit with 1. Pictures and scanned pages need tesseract in the path.
 package main
 
 import (
@@ -144,7 +144,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return err
+			return errRefused{err}
 		}
 		files = append(files, labreport.File{Data: data})
 	}

@@ -134,9 +134,10 @@ func TestRefusedFiles(t *testing.T) {
 		return path
 	}
 	var out bytes.Buffer
-	err := run(t.Context(), []string{write("empty.pdf", ""), write("text.pdf", "hello"), write("damaged.pdf", "%PDF-1.4 damaged")}, &out)
-	require.EqualError(t, err, "3 of 3 reports were refused")
+	err := run(t.Context(), []string{write("empty.pdf", ""), write("text.pdf", "hello"), filepath.Join(dir, "missing.pdf"), write("damaged.pdf", "%PDF-1.4 damaged")}, &out)
+	require.EqualError(t, err, "4 of 4 reports were refused")
 	require.Contains(t, out.String(), "empty.pdf: ")
+	require.Contains(t, out.String(), "missing.pdf: ")
 	require.Contains(t, out.String(), "a file is a PDF, a JPEG or a PNG")
 	require.Contains(t, out.String(), "the PDF is damaged or has no pages")
 }
