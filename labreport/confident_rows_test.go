@@ -138,3 +138,26 @@ func TestUnknownWordsAreNoPanel(t *testing.T) {
 	all := rowsOf(t, "Serology\n"+tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nANA pattern  Speckled\nFerritin  40  ng/mL  15 - 150\nCRP  1  mg/L  < 5\n")
 	require.Equal(t, "Serology", *named(all, "Ferritin")[0].SourcePanelName)
 }
+
+// A label is no name, and a patient is no laboratory.
+func TestNamesThatAreLabels(t *testing.T) {
+	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nSodium  139  mmol/L  136 - 145\nTSH  2.1  mIU/L  0.4 - 4.5\n"
+	for name, c := range map[string]struct{ text, first, last, lab string }{
+		"label below": {"Northlab Diagnostics\nName  Test, Anna\nBirth date  1980-05-13\nSpecimen ID  A-1234\n", "", "", "Northlab Diagnostics"},
+		"heading":     {"Northlab Diagnostics\nPatient Information\nDOB: 05/13/1980  Sex: F\n", "", "", "Northlab Diagnostics"},
+		"two columns": {"Patient  Physician\nJohn Smith  Dr. Mary Jones\nDOB: 05/17/1970  Sex: M\n", "John", "Smith", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, reason := labreport.NewReader(nil).Read(printed(c.text + rows))
+			require.Empty(t, reason)
+			text := func(s *string) string {
+				if s == nil {
+					return ""
+				}
+				return *s
+			}
+			m := d.Metadata
+			require.Equal(t, []string{c.first, c.last, c.lab}, []string{text(m.PatientFirstName), text(m.PatientLastName), text(m.LabName)})
+		})
+	}
+}

@@ -118,10 +118,16 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 		}
 	}
 	m.setName(set, &out)
-	if c, ok := labName(lines, m.best(fLab), isRow); ok {
+	if c, ok := labName(lines, m.best(fLab), isRow); ok && !out.names(c.text) {
 		set(&out.LabName, "lab_name", c, c.text, 0.9*c.weight)
 	}
 	return out
+}
+
+// names reports whether a text is the patient's name, or a part of it.
+func (m *Metadata) names(text string) bool {
+	of := fold.Words(deref(m.PatientFirstName) + " " + deref(m.PatientLastName))
+	return !slices.ContainsFunc(fold.Words(text), func(w string) bool { return !slices.Contains(of, w) })
 }
 
 // best returns the finds of a field, the strongest first, in the order of the

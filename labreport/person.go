@@ -48,13 +48,24 @@ func personName(s string) string {
 			return ""
 		}
 	}
-	if titleWords[fold.String(words[0])] {
+	if titleWords[fold.String(words[0])] || beginsWithLabel(s) {
 		return ""
 	}
 	if r := []rune(words[0])[0]; !unicode.IsUpper(r) && !nameParticles[words[0]] {
 		return ""
 	}
 	return s
+}
+
+// beginsWithLabel reports whether a text begins with a label of several words: "Birth date".
+func beginsWithLabel(s string) bool {
+	words := fold.Words(s)
+	for n := 2; n <= len(words); n++ {
+		if _, ok := labelWords[strings.Join(words[:n], " ")]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // headingWords are words of headings over the patient's data.
