@@ -230,7 +230,9 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 }
 
 // plainText reports whether a text can be stored and printed on a line.
-func plainText(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
+func plainText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
 
 // text returns a field of the row by its JSON name.
 func (a *AddedRow) text(field string) string {

@@ -126,8 +126,8 @@ func TestRefusedReviews(t *testing.T) {
 		`{"reviewed_by":"  "}`:          {"body.reviewed_by"},
 		`{"reviewed_by":"a\u0000b"}`:    {"body.reviewed_by"},
 		`{"reviewed_by":"x","corrections":[{"action":"drop","result":0},{"action":"drop","result":1},{"action":"drop","result":2}]}`: {"body.corrections"},
-		`{"reviewed_by":"x","corrections":[{"action":"change","result":7,"field":"value","value":"1"},{"action":"mend"}]}`: {"body.corrections.0.result", "body.corrections.1.action"},
-		`{"reviewed_by":"x","corrections":[{"action":"add","row":{"test_name":"Iron"}}]}`:                                  {"body.corrections.0.row.value"},
+		`{"reviewed_by":"x","corrections":[{"action":"change","result":7,"field":"value","value":"1"},{"action":"mend"}]}`:           {"body.corrections.0.result", "body.corrections.1.action"},
+		`{"reviewed_by":"x","corrections":[{"action":"add","row":{"test_name":"Iron"}}]}`:                                            {"body.corrections.0.row.value"},
 	} {
 		require.ElementsMatch(t, where, v.send("POST", "job/"+id+"/approve", body).Want(t, 422).Locs(t), body)
 	}
