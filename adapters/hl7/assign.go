@@ -11,17 +11,17 @@ import (
 type unassigned struct {
 	reason string
 	// held is the order that they name; nil for none, or several.
-	held    *Dossier
+	held    *dossier
 	patient Patient
 	tests   []TestReport
 }
 
 // assign finds the order of each test by number, and returns the tests without one. In a
 // message that a person attached, the patient is not compared.
-func assign(in Incoming, found map[string]*Dossier, attached bool) (map[string][]TestReport, []unassigned) {
+func assign(in Incoming, found map[string]*dossier, attached bool) (map[string][]TestReport, []unassigned) {
 	mine := map[string][]TestReport{}
 	var rest []unassigned
-	leave := func(reason string, held *Dossier, t TestReport) {
+	leave := func(reason string, held *dossier, t TestReport) {
 		i := slices.IndexFunc(rest, func(u unassigned) bool { return u.reason == reason && u.held == held && u.patient == t.Patient })
 		if i < 0 {
 			i, rest = len(rest), append(rest, unassigned{reason: reason, held: held, patient: t.Patient})
@@ -54,11 +54,11 @@ func assign(in Incoming, found map[string]*Dossier, attached bool) (map[string][
 // message returns the results for the review queue of the orders.Service; nil without a
 // review team or without results. If the patient is another than the order's, the message
 // names the specimen and not the order, so that the order stays a candidate.
-func (u unassigned) message(d Delivery, n int, opts *Options) *orders.Message {
+func (u unassigned) message(d delivery, n int, opts *Options) *orders.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
 	}
-	report := Dossier{Number: "1"} // the id of a sample without one
+	report := dossier{Number: "1"} // the id of a sample without one
 	report.take(u.tests, true)
 	if len(report.State.Tests) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
 // Sender sends a message to the laboratory and returns the first answer that accept takes.
@@ -24,13 +25,15 @@ type Sender interface {
 // concurrent use, and any number of processes may share a journal.
 type Backend struct {
 	sender  Sender
-	journal Journal
+	journal journal
 	opts    Options
 }
 
-// New returns a laboratory behind a sender.
-func New(s Sender, j Journal, o *Options) *Backend {
-	return &Backend{sender: s, journal: j, opts: o.withDefaults()}
+// New returns a laboratory behind a sender. Its journal in the store has the name
+// [Options].LabSlug: two laboratories of one store need two slugs.
+func New(s Sender, store labjournal.Store, o *Options) *Backend {
+	opts := o.withDefaults()
+	return &Backend{sender: s, journal: journal{store, opts.LabSlug}, opts: opts}
 }
 
 // Submit implements orders.LabBackend. A repeat sends the same message, byte for byte. The
@@ -66,8 +69,8 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		v.sample = d.Number
 	}
 	var out orders.Accepted
-	record := Delivery{Key: shortID([]byte("answer"), d.Request), At: b.opts.Now(), Raw: answer, Numbers: []string{d.Number}}
-	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
+	record := b.delivery(shortID([]byte("answer"), d.Request), answer, d.Number)
+	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = refusal == nil, refusal != nil
 			if held.SampleID == "" {
@@ -75,7 +78,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 			}
 			out.SampleID = held.SampleID
 		}
-		return Outcome{}
+		return outcome{}
 	})
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
@@ -83,7 +86,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	if refusal != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
-	d, err = b.journal.Dossier(ctx, d.Number) // another process may have been first
+	d, err = b.journal.dossier(ctx, d.Number) // another process may have been first
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
@@ -91,25 +94,25 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 }
 
 // open stores the order message, unless it is stored.
-func (b *Backend) open(ctx context.Context, s orders.Submission) (Dossier, error) {
+func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
-	d, err := b.journal.Dossier(ctx, r.number)
+	d, err := b.journal.dossier(ctx, r.number)
 	if !errors.Is(err, healthlab.NotFound) {
 		return d, err
 	}
 	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
 		in, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
 		if err != nil {
-			return Dossier{}, fmt.Errorf("insurance: %w", err)
+			return dossier{}, fmt.Errorf("insurance: %w", err)
 		}
 		r.insurance = &in
 	}
 	r.messageID = "O" + shortID([]byte(r.number), []byte(r.control))
 	m, err := r.message()
 	if err != nil {
-		return Dossier{}, err
+		return dossier{}, err
 	}
-	return b.journal.Open(ctx, r.dossier(m))
+	return b.journal.open(ctx, r.dossier(m))
 }
 
 // exchange sends a message and reads the answer.
@@ -139,7 +142,7 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement
 // Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
-	d, err := b.journal.Dossier(ctx, number)
+	d, err := b.journal.dossier(ctx, number)
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		return nil
@@ -163,12 +166,12 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	default:
 		return fmt.Errorf("cancel order: %w", refusal)
 	}
-	record := Delivery{Key: shortID([]byte("answer"), message), At: b.opts.Now(), Raw: answer, Numbers: []string{number}}
-	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
+	record := b.delivery(shortID([]byte("answer"), message), answer, number)
+	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
 		if held := found[number]; held != nil {
 			held.Cancelled = true
 		}
-		return Outcome{}
+		return outcome{}
 	})
 	if err != nil {
 		return fmt.Errorf("cancel order: %w", err)
@@ -178,7 +181,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 
 // cancellation returns the message that cancels an order: the header of the one that placed
 // it with another id, the patient, and each test.
-func (b *Backend) cancellation(d Dossier) ([]byte, error) {
+func (b *Backend) cancellation(d dossier) ([]byte, error) {
 	placed, err := er7.Parse(d.Request, nil)
 	if err != nil {
 		return nil, err
@@ -217,14 +220,18 @@ func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Bat
 	if err != nil {
 		after = 0
 	}
-	entries, err := b.journal.Feed(ctx, after, max(n, 0))
+	messages, last, err := b.journal.feed(ctx, after, max(n, 0))
 	if err != nil {
 		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
 	}
-	out := orders.Batch{Cursor: cursor}
-	for _, e := range entries {
-		out.Messages = append(out.Messages, e.Message)
-		out.Cursor = strconv.FormatInt(e.Place, 10)
+	out := orders.Batch{Cursor: cursor, Messages: messages}
+	if len(messages) > 0 {
+		out.Cursor = strconv.FormatInt(last, 10)
 	}
 	return out, nil
+}
+
+// delivery is a message of the laboratory about the orders with these numbers.
+func (b *Backend) delivery(key string, raw []byte, numbers ...string) delivery {
+	return delivery{labjournal.Delivery{Key: key, At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}, numbers}
 }

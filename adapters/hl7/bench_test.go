@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkHandle(b *testing.B) {
 	for b.Loop() {
 		if i == len(reports) { // repeats are not measured
 			b.StopTimer()
-			bench.back = hl7.New(bench.lab, hl7.NewMemoryJournal(), nil)
+			bench.back = hl7.New(bench.lab, memory.New(nil).LabJournal(), nil)
 			reports = reports[:0]
 			for range 200 {
 				reports = append(reports, bench.report(bench.submit(submission()), segments...))

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 )
@@ -103,7 +104,7 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 			return ours, nil
 		}
 		client := mllp.NewClient("lab:2575", &mllp.ClientOptions{Dial: dial})
-		back := hl7.New(client, hl7.NewMemoryJournal(), nil)
+		back := hl7.New(client, memory.New(nil).LabJournal(), nil)
 		s := submission()
 		tries := 0
 		for {
@@ -125,7 +126,7 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 // Two processes on one journal, a laboratory that sends everything twice at once: each
 // report is told once.
 func TestAtOnce(t *testing.T) {
-	j := hl7.NewMemoryJournal()
+	j := memory.New(nil).LabJournal()
 	one := newBenchOn(t, j, nil)
 	two := hl7.New(one.lab, j, nil)
 	var all sync.WaitGroup

@@ -4,17 +4,18 @@
 // [Backend] is an orders.LabBackend. It sends through a [Sender], most often an
 // mllp.Client, and it is the mllp.Handler of what the laboratory sends:
 //
-//	lab := hl7.New(mllp.NewClient("lab.example.com:2575", nil), hl7.NewMemoryJournal(), &hl7.Options{
+//	lab := hl7.New(mllp.NewClient("lab.example.com:2575", nil), store.LabJournal(), &hl7.Options{
 //		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 //	})
-//	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{Environment: healthlab.Production})
+//	service, err := orders.New(store, users, catalogue, lab, &orders.Options{Environment: healthlab.Production})
 //	go mllp.NewServer(lab, nil).Serve(ctx, listener)
 //
 // Names to know:
 //
 //   - [Options] says how one laboratory speaks: names, codes, zone, version.
-//   - [Journal] stores orders and messages; a message is acknowledged after it was stored.
-//     [NewMemoryJournal] ends with the process, [OpenFileJournal] does not.
+//   - The journal (orders/labjournal) stores orders and messages, encrypted with the keys of
+//     the patients; a message is acknowledged after it was stored. The stores of
+//     adapters/memory and adapters/postgres have one.
 //   - [Read] turns a result message into plain values, without storing anything.
 //   - [Options].ReviewTeam: results that belong to no order for certain go to the review
 //     queue of the orders.Service. Without it, [Backend.Review] lists them, and

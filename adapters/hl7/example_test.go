@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
@@ -34,7 +35,7 @@ func Example() {
 
 	lab := hl7.New(
 		mllp.NewClient("lab.example.com:2575", &mllp.ClientOptions{Dial: func(context.Context, string) (net.Conn, error) { return ours, nil }}),
-		hl7.NewMemoryJournal(),
+		memory.New(nil).LabJournal(),
 		&hl7.Options{Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTH"}})
 	accepted, err := lab.Submit(ctx, orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()},

@@ -2,46 +2,28 @@ package hl7
 
 import (
 	"context"
-	"time"
+	"encoding/json"
+	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Journal stores the messages to and from one laboratory. All methods are safe for
-// concurrent use and atomic. A call returns after its writes are durable, because the
-// laboratory gets its acknowledgement then and does not send the message again.
-type Journal interface {
-	// Open stores a new dossier, or returns the one with its number.
-	Open(ctx context.Context, d Dossier) (Dossier, error)
-	// Dossier returns the one of a number; NotFound if there is none.
-	Dossier(ctx context.Context, number string) (Dossier, error)
-	// Take stores a delivery with its effects. change gets the known dossiers by number and
-	// may edit them; it is pure and may run twice. Take appends its messages to the feed. If
-	// the key of the delivery is known, Take changes nothing and returns false. The delivery
-	// that it resolves leaves the review; NotFound if it was not under review.
-	Take(ctx context.Context, d Delivery, numbers []string, change func(map[string]*Dossier) Outcome) (bool, error)
-	// Feed returns at most n entries after a place, in the order in which they were
-	// written. The places grow, from 1. A place that is not reached yet, as of another
-	// journal that was lost, means the start.
-	Feed(ctx context.Context, after int64, n int) ([]Entry, error)
-	// Review returns at most n deliveries under review after a place.
-	Review(ctx context.Context, after int64, n int) ([]Delivery, error)
-}
-
-// Dossier is the state of one order at the laboratory. It has results: protect it as the
-// orders. Printing or logging it shows nothing.
-type Dossier struct {
+// dossier is the state of one order at the laboratory. It is kept as the Doc of a
+// [labjournal.Record].
+type dossier struct {
 	// Number is the placer order number.
 	Number string
 	Team   healthlab.TeamID
+	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
 	// Patient is compared with that of reports.
 	Patient Patient
-	Tests   []Test
+	Tests   []orderedTest
 	// Request is the message as it was sent, so that it can be sent again unchanged.
 	Request []byte
 	// Answered: the laboratory took the order. Refused: it did not, for good.
@@ -50,42 +32,107 @@ type Dossier struct {
 	SampleID string
 	// Cancelled: the laboratory took the cancellation.
 	Cancelled bool
-	State     State
+	State     orderState
 }
 
-// Test is one test that was ordered.
-type Test struct {
+// orderedTest is one test that was ordered.
+type orderedTest struct {
 	// Code is what it was ordered by.
 	Code   string
 	Marker labresult.SourceMarker
 }
 
-// Delivery is one message as it came in. Printing or logging it shows nothing.
-type Delivery struct {
-	// Place is its place among the deliveries, set by the journal.
-	Place int64
-	// Key is equal for equal content.
-	Key string
-	At  time.Time
-	Raw []byte
-	// Review is the reason for review; empty for none.
-	Review string
+// delivery is one message as it came in.
+type delivery struct {
+	labjournal.Delivery
 	// Numbers are the order numbers in it.
 	Numbers []string
-	// Resolves is the place of the delivery under review that this one replaces; zero for
-	// none.
-	Resolves int64
 }
 
-// Outcome is the effect of a delivery.
-type Outcome struct {
-	Messages []orders.Message
-	// Review is the reason for review; empty for none.
-	Review string
+// outcome is the effect of a delivery.
+type outcome struct {
+	messages []orders.Message
+	review   string // the reason for review; empty for none
 }
 
-// Entry is one message of the feed.
-type Entry struct {
-	Place   int64
-	Message orders.Message
+// journal keeps dossiers and messages of one laboratory in a store.
+type journal struct {
+	store labjournal.Store
+	lab   string
+}
+
+func (j journal) open(ctx context.Context, d dossier) (dossier, error) {
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return dossier{}, fmt.Errorf("encode HL7 dossier: %w", err)
+	}
+	r, err := j.store.Open(ctx, j.lab, labjournal.Record{Number: d.Number, Team: d.Team, User: d.User, Doc: doc})
+	if err != nil {
+		return dossier{}, fmt.Errorf("open HL7 dossier: %w", err)
+	}
+	return readDossier(&r)
+}
+
+func (j journal) dossier(ctx context.Context, number string) (dossier, error) {
+	r, err := j.store.Record(ctx, j.lab, number)
+	if err != nil {
+		return dossier{}, fmt.Errorf("HL7 dossier: %w", err)
+	}
+	return readDossier(&r)
+}
+
+func readDossier(r *labjournal.Record) (d dossier, err error) {
+	if err := json.Unmarshal(r.Doc, &d); err != nil {
+		return dossier{}, fmt.Errorf("%w: the HL7 dossier of an order cannot be decoded", healthlab.Invalid)
+	}
+	return d, nil
+}
+
+// take keeps a delivery with its effects; see [labjournal.Store.Take]. change gets the known
+// dossiers by number and may edit them; it is pure.
+func (j journal) take(ctx context.Context, d delivery, change func(map[string]*dossier) outcome) (bool, error) {
+	return j.store.Take(ctx, j.lab, d.Delivery, d.Numbers, func(records map[string]*labjournal.Record) (labjournal.Outcome, error) {
+		found, users := map[string]*dossier{}, map[orders.OrderID]healthlab.UserID{}
+		for number, r := range records {
+			held, err := readDossier(r)
+			if err != nil {
+				return labjournal.Outcome{}, err
+			}
+			found[number], users[held.Order] = &held, r.User
+		}
+		effect := change(found)
+		out := labjournal.Outcome{Review: effect.review}
+		for _, m := range effect.messages {
+			doc, err := json.Marshal(m)
+			if err != nil {
+				return labjournal.Outcome{}, fmt.Errorf("encode HL7 message: %w", err)
+			}
+			out.Messages = append(out.Messages, labjournal.Message{Team: m.Team, User: users[m.Order], Doc: doc})
+		}
+		for number, r := range records {
+			doc, err := json.Marshal(found[number])
+			if err != nil {
+				return labjournal.Outcome{}, fmt.Errorf("encode HL7 dossier: %w", err)
+			}
+			r.Doc = doc
+		}
+		return out, nil
+	})
+}
+
+// feed returns messages for the orders.Service after a place, and the place of the last one.
+func (j journal) feed(ctx context.Context, after int64, n int) ([]orders.Message, int64, error) {
+	entries, err := j.store.Feed(ctx, j.lab, after, n)
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []orders.Message
+	for _, e := range entries {
+		var m orders.Message
+		if err := json.Unmarshal(e.Doc, &m); err != nil {
+			return nil, 0, fmt.Errorf("%w: a message of the HL7 journal cannot be decoded", healthlab.Invalid)
+		}
+		out, after = append(out, m), e.Place
+	}
+	return out, after, nil
 }

@@ -13,18 +13,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// What was acknowledged survives the process, in the middle of everything.
-func TestFileJournal(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lab.journal")
-	open := func() (*hl7.LocalJournal, *bench) {
-		j, err := hl7.OpenFileJournal(path)
-		require.NoError(t, err)
-		return j, newBenchOn(t, j, nil)
-	}
-	j, b := open()
+// Another process goes on with a journal: it sends no order twice, takes no message twice
+// and has what waits for review.
+func TestJournalOfTwoProcesses(t *testing.T) {
+	j := memory.New(nil).LabJournal()
+	b := newBenchOn(t, j, nil)
 	s := submission()
 	n := b.submit(s)
 	raw := b.report(n, ana, ferrP, ferritin("9", "L", "P"))
@@ -32,16 +29,8 @@ func TestFileJournal(t *testing.T) {
 	lost := b.report("GONE", ana, ferrF, ferritin("9", "L", "F"))
 	require.Equal(t, "AA", b.send(lost))
 	before := b.told()
-	require.NoError(t, j.Close())
 
-	// A crash in the middle of a line: what was not acknowledged is not there.
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteString(`{"Delivery":{"Key":"half`)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-
-	j, b = open()
+	b = newBenchOn(t, j, nil)
 	require.Equal(t, before, b.told())
 	got, err := b.back.Submit(t.Context(), s)
 	require.NoError(t, err)
@@ -57,24 +46,20 @@ func TestFileJournal(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, lost, list[0].Raw)
 	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, s.Order.TeamID, s.Order.ID))
-	require.NoError(t, j.Close())
-	require.NoError(t, j.Close())
-
-	j, b = open()
 	list, err = b.back.Review(t.Context(), 0, 10)
 	require.NoError(t, err)
 	require.Empty(t, list)
-	info, err := os.Stat(path)
+	kept, err := b.back.Deliveries(t.Context(), s.Order.TeamID, s.Order.ID)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.NoError(t, j.Close())
-
-	require.NoError(t, os.WriteFile(path, []byte("secret\n"), 0o600))
-	_, err = hl7.OpenFileJournal(path)
-	require.ErrorIs(t, err, healthlab.Invalid)
-	require.NotContains(t, err.Error(), "secret")
-	_, err = hl7.OpenFileJournal(filepath.Join(path, "below a file"))
-	require.Error(t, err)
+	var messages [][]byte
+	for _, d := range kept {
+		messages = append(messages, d.Raw)
+	}
+	require.Contains(t, messages, raw)
+	require.Contains(t, messages, lost)
+	kept, err = b.back.Deliveries(t.Context(), healthlab.TeamID{UUID: uuid.New()}, s.Order.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	require.Empty(t, kept)
 }
 
 // A cursor that outlived its journal hides nothing of the next one.
@@ -91,53 +76,13 @@ func TestCursorOfAnotherJournal(t *testing.T) {
 	require.Empty(t, batch.Messages)
 }
 
-// A dossier that a caller edits afterwards is not ours any more.
-func TestJournalSharesNothing(t *testing.T) {
-	j := hl7.NewMemoryJournal()
-	d := hl7.Dossier{Number: "N1", Team: healthlab.TeamID{UUID: uuid.New()}, Request: []byte("abc"), Tests: []hl7.Test{{Code: "x"}}}
-	_, err := j.Open(t.Context(), d)
-	require.NoError(t, err)
-	d.Request[0], d.Tests[0].Code = '!', "!"
-	var held *hl7.Dossier
-	fresh, err := j.Take(t.Context(), hl7.Delivery{Key: "k"}, []string{"N1", "N2", "N1"}, func(found map[string]*hl7.Dossier) hl7.Outcome {
-		require.Len(t, found, 1)
-		held = found["N1"]
-		held.SampleID = "S"
-		return hl7.Outcome{Messages: []orders.Message{{ID: "m"}}}
-	})
-	require.NoError(t, err)
-	require.True(t, fresh)
-	held.SampleID = "!"
-	got, err := j.Dossier(t.Context(), "N1")
-	require.NoError(t, err)
-	require.Equal(t, "abc x S", string(got.Request)+" "+got.Tests[0].Code+" "+got.SampleID)
-	fresh, err = j.Take(t.Context(), hl7.Delivery{Key: "k"}, nil, nil)
-	require.NoError(t, err)
-	require.False(t, fresh)
-	_, err = j.Take(t.Context(), hl7.Delivery{Key: "l", Resolves: 1}, nil, nil)
-	require.ErrorIs(t, err, healthlab.NotFound)
-	for range 2 {
-		feed, err := j.Feed(t.Context(), 0, 10)
-		require.NoError(t, err)
-		require.Equal(t, []hl7.Entry{{Place: 1, Message: orders.Message{ID: "m"}}}, feed)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = j.Open(ctx, d)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = j.Feed(ctx, 0, 1)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = j.Review(ctx, 0, 1)
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 // Files out, files in: nothing is read half, nothing is deleted.
 func TestFolder(t *testing.T) {
 	out, in := t.TempDir(), t.TempDir()
 	now := time.Now()
 	f := hl7.NewFolder(out, in, &hl7.FolderOptions{Now: func() time.Time { return now }, Settle: time.Second})
 	b := newBench(t, nil)
-	back := hl7.New(f, hl7.NewMemoryJournal(), &hl7.Options{Us: hl7.Party{Application: "ORDERS"}})
+	back := hl7.New(f, memory.New(nil).LabJournal(), &hl7.Options{Us: hl7.Party{Application: "ORDERS"}})
 	s := submission()
 	for range 2 {
 		got, err := back.Submit(t.Context(), s)

@@ -14,8 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -67,10 +69,10 @@ type bench struct {
 }
 
 func newBench(t testing.TB, edit func(*hl7.Options)) *bench {
-	return newBenchOn(t, hl7.NewMemoryJournal(), edit)
+	return newBenchOn(t, memory.New(nil).LabJournal(), edit)
 }
 
-func newBenchOn(t testing.TB, j hl7.Journal, edit func(*hl7.Options)) *bench {
+func newBenchOn(t testing.TB, j labjournal.Store, edit func(*hl7.Options)) *bench {
 	b := &bench{t: t, lab: &labSystem{}, now: noon}
 	o := &hl7.Options{
 		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTH"},

@@ -14,7 +14,7 @@ import (
 
 // statusMessages returns the messages to the orders.Service that follow from a status
 // message of the laboratory.
-func (d *Dossier) statusMessages(tests []TestReport, in Delivery, opts *Options) []orders.Message {
+func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options) []orders.Message {
 	var out []orders.Message
 	seen := map[orders.Trigger]bool{}
 	for _, t := range tests {
@@ -39,9 +39,9 @@ func (d *Dossier) statusMessages(tests []TestReport, in Delivery, opts *Options)
 
 // resultMessage returns the message to the orders.Service after a delivery with these tests;
 // nil if it would repeat the last one.
-func (d *Dossier) resultMessage(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
+func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options) *orders.Message {
 	s := &d.State
-	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At, Lab: opts.LabSlug, Patient: d.patient()}
+	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug, Patient: d.patient()}
 	for _, t := range s.Tests {
 		if t.Data.DateCollected != nil && (m.CollectedAt.IsZero() || t.Data.DateCollected.Timestamp.Before(m.CollectedAt)) {
 			m.CollectedAt = t.Data.DateCollected.Timestamp.Time
@@ -79,7 +79,7 @@ func (d *Dossier) resultMessage(tests []TestReport, delivery Delivery, opts *Opt
 	}
 	s.SentDigest = digest
 	s.Count++
-	m.ID = shortID([]byte(d.Number), []byte(delivery.Key), []byte(digest))
+	m.ID = shortID([]byte(d.Number), []byte(from.Key), []byte(digest))
 	return &m
 }
 
@@ -87,7 +87,7 @@ func (d *Dossier) resultMessage(tests []TestReport, delivery Delivery, opts *Opt
 // whether they changed the results. A document covers all results if it is the only PDF of a
 // delivery that has all tests, and none of them outdated. A document that is withdrawn, or
 // older than a document of some tests, does not.
-func (d *Dossier) updateReport(tests []TestReport, changed bool) {
+func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	s := &d.State
 	var ids []string
 	here := map[string]bool{}

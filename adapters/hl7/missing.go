@@ -13,7 +13,7 @@ import (
 
 // rejected reports whether the laboratory reports no result of any test, and says that it
 // will not or why.
-func (d *Dossier) rejected() bool {
+func (d *dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
 	for key, t := range s.Tests {
@@ -40,7 +40,7 @@ func (d *Dossier) rejected() bool {
 }
 
 // rejectDetail returns the first known reason of a rejected order; empty if there is none.
-func (d *Dossier) rejectDetail() orders.StatusDetail {
+func (d *dossier) rejectDetail() orders.StatusDetail {
 	s := &d.State
 	for _, k := range s.inOrder() {
 		if h := s.Results[k]; h.absent() {
@@ -60,10 +60,10 @@ func (d *Dossier) rejectDetail() orders.StatusDetail {
 
 // unreported returns the keys of the final tests without a result, a missing result and a
 // document. Parents of other tests are left out.
-func (s *State) unreported() map[string]bool {
+func (s *orderState) unreported() map[string]bool {
 	out := map[string]bool{}
 	children := map[string]int{} // tests by the number of their parent's test
-	parent := func(t HeldTest) string {
+	parent := func(t heldTest) string {
 		if t.Parent == nil {
 			return ""
 		}
@@ -88,7 +88,7 @@ func (s *State) unreported() map[string]bool {
 	return out
 }
 
-func (s *State) missing(r labresult.Result, t HeldTest) labresult.Missing {
+func (s *orderState) missing(r labresult.Result, t heldTest) labresult.Missing {
 	out := labresult.Missing{
 		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
 		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Parent: r.Parent, Note: optional(s.note(r, t)),
@@ -99,7 +99,7 @@ func (s *State) missing(r labresult.Result, t HeldTest) labresult.Missing {
 
 // note returns the laboratory's words on a missing result, and the next reason if they are
 // one word, such as TNP.
-func (s *State) note(r labresult.Result, t HeldTest) string {
+func (s *orderState) note(r labresult.Result, t heldTest) string {
 	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
 	if len(strings.Fields(own)) > 1 {
 		return own
@@ -117,7 +117,7 @@ func (s *State) note(r labresult.Result, t HeldTest) string {
 const longestReason = 1000
 
 // why infers from the laboratory's words why a result of a test is missing.
-func (s *State) why(r labresult.Result, t HeldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
+func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
 	for _, words := range s.reasons(r, t) {
 		if failure, detail = reason(words); failure != labresult.UnknownFailure {
 			break
@@ -127,7 +127,7 @@ func (s *State) why(r labresult.Result, t HeldTest) (failure labresult.FailureTy
 }
 
 // reasons are the laboratory's words on why a result of a test is missing, the nearest first.
-func (s *State) reasons(r labresult.Result, t HeldTest) []string {
+func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	out := []string{text(r.Notes), r.Result, t.Notes}
 	for _, data := range append([]labresult.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
 		for _, why := range data.RejectReasons {
@@ -139,7 +139,7 @@ func (s *State) reasons(r labresult.Result, t HeldTest) []string {
 
 // absent reports whether a result is missing: cancelled, or final with no value or with one
 // such as TNP.
-func (h HeldResult) absent() bool {
+func (h heldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
 }
 

@@ -34,7 +34,7 @@ type Party struct{ Application, Facility string }
 type Options struct {
 	// Us and Lab name the two ends in message headers.
 	Us, Lab Party
-	// LabSlug is the laboratory's slug in the catalogue. A result for an order at another
+	// LabSlug is the laboratory's slug in the catalogue, and names its journal. A result for an order at another
 	// one is held for review. Default: results do not say whose they are, and a result
 	// under review is the laboratory's of the order that it names.
 	LabSlug string

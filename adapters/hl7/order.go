@@ -220,8 +220,8 @@ func text(s *string) string {
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 // dossierOf is what is kept of an order.
-func (r request) dossier(m *er7.Message) Dossier {
-	d := Dossier{Number: r.number, Team: r.Order.TeamID, Order: r.Order.ID, Method: r.Order.LabTest.Method, Request: m.Bytes()}
+func (r request) dossier(m *er7.Message) dossier {
+	d := dossier{Number: r.number, Team: r.Order.TeamID, User: r.Order.UserID, Order: r.Order.ID, Method: r.Order.LabTest.Method, Request: m.Bytes()}
 	if r.Order.Details.Type != "" {
 		d.Method = r.Order.Details.Type
 	}
@@ -230,7 +230,7 @@ func (r request) dossier(m *er7.Message) Dossier {
 	}
 	for _, t := range r.tests() {
 		code := r.opts.TestCode(t).Code
-		d.Tests = append(d.Tests, Test{Code: code, Marker: labresult.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
+		d.Tests = append(d.Tests, orderedTest{Code: code, Marker: labresult.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
 	}
 	return d
 }

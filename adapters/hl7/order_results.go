@@ -12,7 +12,7 @@ import (
 )
 
 // results returns the report of the order so far, and whether it has a result.
-func (d *Dossier) results(opts *Options, done bool) (labresult.Report, bool) {
+func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	s := &d.State
 	out := labresult.Report{Metadata: s.Head, Results: []labresult.Result{}, SampleInformation: map[string]labresult.SampleData{}}
 	out.Metadata.Status = labresult.Partial
@@ -60,13 +60,13 @@ func (d *Dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 }
 
 // inOrder returns the keys of the results in the order in which they were first reported.
-func (s *State) inOrder() []string {
+func (s *orderState) inOrder() []string {
 	return slices.SortedFunc(maps.Keys(s.Results), func(a, b string) int { return s.Results[a].Seq - s.Results[b].Seq })
 }
 
 // notes returns the notes on the patient and the visits in the order in which they were
 // reported.
-func (s *State) notes() string {
+func (s *orderState) notes() string {
 	list := slices.SortedFunc(maps.Keys(s.Notes), func(a, b string) int {
 		return cmp.Or(s.Notes[a].Compare(s.Notes[b]), strings.Compare(a, b))
 	})
@@ -76,7 +76,7 @@ func (s *State) notes() string {
 // addSamples adds the samples of a test and returns the key of its first one. Several tests
 // may be of one sample; one that is described in another way, such as an isolate under the
 // number of the blood that it grew from, gets a key of its own.
-func (d *Dossier) addSamples(to map[string]labresult.SampleData, t HeldTest) string {
+func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) string {
 	add := func(id string, data labresult.SampleData) string {
 		key := id
 		for n := 2; describedOtherwise(to[key], data); n++ {
@@ -126,7 +126,7 @@ func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation 
 	return &labresult.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
 }
 
-func (d *Dossier) source(t HeldTest, opts *Options) []labresult.SourceMarker {
+func (d *dossier) source(t heldTest, opts *Options) []labresult.SourceMarker {
 	var out []labresult.SourceMarker
 	for _, o := range d.Tests {
 		if t.is(o, opts) {

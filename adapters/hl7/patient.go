@@ -70,6 +70,6 @@ func compare(a, b string) nameMatch {
 }
 
 // patient returns the patient of the order.
-func (d *Dossier) patient() *orders.ReportedPatient {
+func (d *dossier) patient() *orders.ReportedPatient {
 	return &orders.ReportedPatient{FirstName: d.Patient.Given, LastName: d.Patient.Family, DOB: d.Patient.DOB}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
 // realDataDir is where recorded messages are, if there are any.
@@ -98,7 +99,7 @@ func body(t *testing.T, raw []byte) string {
 	return strings.Join(out, "\r")
 }
 
-func sameBody(t *testing.T, raw []byte, list []hl7.Delivery) bool {
+func sameBody(t *testing.T, raw []byte, list []labjournal.Delivery) bool {
 	for _, d := range list {
 		if body(t, d.Raw) == body(t, raw) {
 			return true

@@ -121,7 +121,7 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (warning, err err
 		b.opts.Log.Warn("HL7 embedded document refused", "error", bad.Error())
 		warning = bad
 	}
-	return warning, b.take(ctx, m, in, Delivery{Key: keyOf(m), At: b.opts.Now(), Raw: m.Bytes(), Numbers: in.numbers()})
+	return warning, b.take(ctx, m, in, b.delivery(keyOf(m), m.Bytes(), in.numbers()...))
 }
 
 // keyOf returns the same key for messages that differ in their headers alone.
@@ -151,20 +151,20 @@ func (in Incoming) numbers() []string {
 
 // take stores a delivery and its effects. Documents come first: storing them twice has no
 // effect.
-func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Delivery) error {
+func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d delivery) error {
 	if err := b.putDocuments(ctx, in, d); err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
 	}
 	code, _ := m.Type()
 	results := code == "ORU" || code == "OUL"
-	fresh, err := b.journal.Take(ctx, d, d.Numbers, func(found map[string]*Dossier) Outcome {
+	fresh, err := b.journal.take(ctx, d, func(found map[string]*dossier) outcome {
 		mine, rest := assign(in, found, d.Resolves != 0)
-		var out Outcome
+		var out outcome
 		for i, u := range rest {
 			if m := u.message(d, i, &b.opts); results && m != nil {
-				out.Messages = append(out.Messages, *m)
+				out.messages = append(out.messages, *m)
 			} else {
-				out.Review = u.reason
+				out.review = u.reason
 			}
 		}
 		for _, n := range d.Numbers {
@@ -174,10 +174,10 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 			}
 			held.take(mine[n], results)
 			if !results {
-				out.Messages = append(out.Messages, held.statusMessages(mine[n], d, &b.opts)...)
+				out.messages = append(out.messages, held.statusMessages(mine[n], d, &b.opts)...)
 			}
 			if told := held.resultMessage(mine[n], d, &b.opts); told != nil {
-				out.Messages = append(out.Messages, *told)
+				out.messages = append(out.messages, *told)
 			}
 		}
 		return out
@@ -191,7 +191,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 	return nil
 }
 
-func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) error {
+func (b *Backend) putDocuments(ctx context.Context, in Incoming, d delivery) error {
 	if b.opts.Documents == nil || !slices.ContainsFunc(in.Tests, func(t TestReport) bool { return len(t.Documents) > 0 }) {
 		return nil
 	}
@@ -214,10 +214,10 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) err
 }
 
 // dossiers returns the known orders by number.
-func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*Dossier, error) {
-	found := map[string]*Dossier{}
+func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*dossier, error) {
+	found := map[string]*dossier{}
 	for _, n := range numbers {
-		held, err := b.journal.Dossier(ctx, n)
+		held, err := b.journal.dossier(ctx, n)
 		if errors.Is(err, healthlab.NotFound) {
 			continue
 		}

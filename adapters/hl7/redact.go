@@ -59,60 +59,6 @@ func (Observation) GoString() string { return hidden }
 // LogValue shows nothing of what Observation holds.
 func (Observation) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// String shows nothing of what Dossier holds.
-func (Dossier) String() string { return hidden }
-
-// GoString shows nothing of what Dossier holds.
-func (Dossier) GoString() string { return hidden }
-
-// LogValue shows nothing of what Dossier holds.
-func (Dossier) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what Delivery holds.
-func (Delivery) String() string { return hidden }
-
-// GoString shows nothing of what Delivery holds.
-func (Delivery) GoString() string { return hidden }
-
-// LogValue shows nothing of what Delivery holds.
-func (Delivery) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what Entry holds.
-func (Entry) String() string { return hidden }
-
-// GoString shows nothing of what Entry holds.
-func (Entry) GoString() string { return hidden }
-
-// LogValue shows nothing of what Entry holds.
-func (Entry) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what State holds.
-func (State) String() string { return hidden }
-
-// GoString shows nothing of what State holds.
-func (State) GoString() string { return hidden }
-
-// LogValue shows nothing of what State holds.
-func (State) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what HeldTest holds.
-func (HeldTest) String() string { return hidden }
-
-// GoString shows nothing of what HeldTest holds.
-func (HeldTest) GoString() string { return hidden }
-
-// LogValue shows nothing of what HeldTest holds.
-func (HeldTest) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what HeldResult holds.
-func (HeldResult) String() string { return hidden }
-
-// GoString shows nothing of what HeldResult holds.
-func (HeldResult) GoString() string { return hidden }
-
-// LogValue shows nothing of what HeldResult holds.
-func (HeldResult) LogValue() slog.Value { return slog.StringValue(hidden) }
-
 // String shows nothing of what Specimen holds.
 func (Specimen) String() string { return hidden }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -620,11 +621,10 @@ func TestNothingOfAPatientInPrint(t *testing.T) {
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
 	test := in.Tests[0]
-	held := hl7.HeldResult{Result: test.Observations[0].Result}
 	for _, v := range []any{
-		m, m.Segment("PID"), m.Segment("PID").Field(5), in, test, test.Patient, test.Observations[0], held,
-		hl7.HeldTest{Name: "ROE"}, hl7.State{Results: map[string]hl7.HeldResult{"ROE": held}}, hl7.Entry{}, hl7.Insurance{PolicyNumber: "ROE"},
-		hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: test.Patient, Request: m.Bytes()}, hl7.Document{Data: []byte("ROE")},
+		m, m.Segment("PID"), m.Segment("PID").Field(5), in, test, test.Patient, test.Observations[0],
+		hl7.Insurance{PolicyNumber: "ROE"}, hl7.Document{Data: []byte("ROE")},
+		labjournal.Record{Doc: []byte("ROE")}, labjournal.Delivery{Raw: m.Bytes()}, labjournal.Entry{Message: labjournal.Message{Doc: []byte("ROE")}},
 	} {
 		require.Equal(t, "[redacted] [redacted] [redacted]", fmt.Sprintf("%v %+v %#v", v, v, v))
 		logged, ok := v.(slog.LogValuer)

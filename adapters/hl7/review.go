@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
 // The reasons for review.
@@ -24,8 +25,22 @@ const (
 
 // Review returns at most n messages under review after a place (zero is the start), with
 // the reason and the message as it came.
-func (b *Backend) Review(ctx context.Context, after int64, n int) ([]Delivery, error) {
-	return b.journal.Review(ctx, after, n)
+func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
+	return b.journal.store.Review(ctx, b.journal.lab, after, n)
+}
+
+// Deliveries returns the messages of the laboratory that were taken in for an order, as they
+// came, the oldest first. NotFound if the order was never submitted.
+func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order orders.OrderID) ([]labjournal.Delivery, error) {
+	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
+	held, err := b.journal.dossier(ctx, number)
+	if err == nil && (held.Order != order || held.Team != team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("messages of an order: %w", err)
+	}
+	return b.journal.store.Deliveries(ctx, b.journal.lab, number)
 }
 
 // Attach assigns a message under review to an order. The order gets all tests of the message
@@ -33,14 +48,14 @@ func (b *Backend) Review(ctx context.Context, after int64, n int) ([]Delivery, e
 // the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
-	held, err := b.journal.Dossier(ctx, number)
+	held, err := b.journal.dossier(ctx, number)
 	if err == nil && (held.Order != order || held.Team != team) {
 		err = healthlab.NotFound
 	}
 	if err != nil {
 		return fmt.Errorf("attach HL7 message: %w", err)
 	}
-	list, err := b.journal.Review(ctx, place-1, 1)
+	list, err := b.Review(ctx, place-1, 1)
 	if err == nil && (len(list) == 0 || list[0].Place != place) {
 		err = healthlab.NotFound
 	}
@@ -71,7 +86,7 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 		}
 	}
 	in.Tests = rest
-	return b.take(ctx, m, in, Delivery{
-		Key: shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), At: b.opts.Now(), Raw: list[0].Raw, Numbers: []string{number}, Resolves: place,
-	})
+	d := b.delivery(shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), list[0].Raw, number)
+	d.Resolves = place
+	return b.take(ctx, m, in, d)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// State is everything that the messages of a laboratory have reported of one order. The
+// orderState is everything that the messages of a laboratory have reported of one order. The
 // order of the messages and repeats do not change it.
-type State struct {
+type orderState struct {
 	// Head is that of the newest report, and HeadAt when it was reported.
 	Head   labresult.Metadata
 	HeadAt time.Time
 	// Tests and Results are by keys of their own.
-	Tests   map[string]HeldTest
-	Results map[string]HeldResult
+	Tests   map[string]heldTest
+	Results map[string]heldResult
 	// Closed: the laboratory has reported everything. Stopped: it has cancelled the order.
 	Closed, Stopped bool
-	// Seq is the highest HeldResult.Seq.
+	// Seq is the highest heldResult.Seq.
 	Seq int
 	// SentDigest is that of the last message to the orders.Service, FinalSent says whether a
 	// final result was among them, and Count is how many there were.
@@ -33,8 +33,8 @@ type State struct {
 	Notes map[string]time.Time
 }
 
-// HeldTest is the newest report of one test.
-type HeldTest struct {
+// heldTest is the newest report of one test.
+type heldTest struct {
 	Codes  []string
 	Name   string
 	Status string
@@ -50,9 +50,9 @@ type HeldTest struct {
 	Document bool
 }
 
-// HeldResult is the newest report of one result. Seq is its place in the order in which
+// heldResult is the newest report of one result. Seq is its place in the order in which
 // results were first reported.
-type HeldResult struct {
+type heldResult struct {
 	Test   string
 	Status string
 	At     time.Time
@@ -61,11 +61,11 @@ type HeldResult struct {
 }
 
 // take adds what a message says of the order and, if it has results, of its tests.
-func (d *Dossier) take(tests []TestReport, results bool) {
+func (d *dossier) take(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
 	if s.Tests == nil {
-		s.Tests, s.Results = map[string]HeldTest{}, map[string]HeldResult{}
+		s.Tests, s.Results = map[string]heldTest{}, map[string]heldResult{}
 	}
 	if s.Notes == nil {
 		s.Notes = map[string]time.Time{}
@@ -103,7 +103,7 @@ func (d *Dossier) take(tests []TestReport, results bool) {
 	}
 }
 
-func (s *State) test(t TestReport) {
+func (s *orderState) test(t TestReport) {
 	key := t.key()
 	held, ok := s.Tests[key]
 	first, more := t.samples()
@@ -115,7 +115,7 @@ func (s *State) test(t TestReport) {
 		if more == nil {
 			more = held.More
 		}
-		held = HeldTest{
+		held = heldTest{
 			Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: first, More: more,
 			Parent: t.Parent, Document: held.Document,
 		}
@@ -137,7 +137,7 @@ func (s *State) test(t TestReport) {
 		if ok && !newer(o.Status, t.At, old.Status, old.At) {
 			continue
 		}
-		now := HeldResult{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		now := heldResult{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
 		if !ok {
 			s.Seq++
 			now.Seq = s.Seq
@@ -224,7 +224,7 @@ func rank(status string) int {
 }
 
 // complete reports whether each ordered test is final or cancelled.
-func (d *Dossier) complete(opts *Options) bool {
+func (d *dossier) complete(opts *Options) bool {
 	s := &d.State
 	if len(s.Tests) == 0 {
 		return false
@@ -265,7 +265,7 @@ func (d *Dossier) complete(opts *Options) bool {
 }
 
 // is reports whether a reported test is one that was ordered.
-func (t HeldTest) is(o Test, opts *Options) bool {
+func (t heldTest) is(o orderedTest, opts *Options) bool {
 	for _, c := range t.Codes {
 		if c == o.Code || opts.Tests[c] == o.Code && o.Code != "" {
 			return true

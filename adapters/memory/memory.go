@@ -61,6 +61,7 @@ type Store struct {
 	pulls   pullTable
 	bulk    bulkTable
 	reports reportTable
+	labs    map[string]*labJournal
 
 	continuous continuousTable
 	teams      map[healthlab.TeamID][]byte // JSON of their choices
@@ -97,6 +98,7 @@ func New(opts *Options) *Store {
 		pulls:     newPullTable(),
 		bulk:      newBulkTable(),
 		reports:   newReportTable(),
+		labs:      map[string]*labJournal{},
 
 		continuous: newContinuousTable(),
 		teams:      map[healthlab.TeamID][]byte{},

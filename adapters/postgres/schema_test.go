@@ -212,6 +212,7 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), ownTest(u)))
 		link(t, s, u)
 		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
+		report(t, s, u)
 		fetch(t, s, u)
 		watch(t, s, u)
 		_, err = s.Teams().UpdateChoices(t.Context(), u.Team, func(c healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
@@ -226,7 +227,7 @@ func TestRowSecurity(t *testing.T) {
 			CreatedAt: noon.Time, UpdatedAt: noon.Time,
 		}}, nil))
 	}
-	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'lab_journal', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)
 	require.NotEmpty(t, tables)
 	for _, table := range append(tables, "records") {
 		count := func(team string) (n int) {
@@ -314,6 +315,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	deliverTo(t, s, u)
 	hold(t, s, u)
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
+	report(t, s, u)
 	watch(t, s, u)
 	return u
 }

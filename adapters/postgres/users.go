@@ -295,6 +295,7 @@ const lockForErase = `select deleted_at is null from healthlab.users where team_
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteSearchOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
+	deleteLabRecordsOfUser, deleteLabDeliveriesOfUser, deleteLabMessagesOfUser,
 	deleteJobsOfUser, emptyJobsOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,

@@ -42,7 +42,7 @@ var writes = map[string]prepare{}
 func init() {
 	for _, of := range []map[string]prepare{
 		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, bulkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
-		organisationWrites, accessWrites,
+		organisationWrites, accessWrites, journalWrites,
 	} {
 		maps.Copy(writes, of)
 	}
@@ -60,6 +60,7 @@ var looks = []string{
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
+	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Feed", "LabJournal.Review",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention

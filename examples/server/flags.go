@@ -177,7 +177,6 @@ func (c *config) orderFlags(f *flag.FlagSet) {
 	f.Float64Var(&c.sandboxSpeed, "sandbox-speed", 0, "how many `times` as fast as at a laboratory the orders of a sandbox move by themselves: at 1 each step takes a day, at 8640 ten seconds; at 0 they wait to be simulated")
 	f.StringVar(&c.hl7.target, "lab-hl7", "", "`address or folder` of a laboratory that speaks HL7, in place of the sandbox's: host:port takes orders over MLLP; a folder gets them in orders and is read in results (docs/hl7-laboratory.md)")
 	f.StringVar(&c.hl7.listen, "lab-hl7-listen", "127.0.0.1:2576", "`address` to listen on for the results of the laboratory over MLLP")
-	f.StringVar(&c.hl7.journal, "lab-hl7-journal", "", "`file` that remembers which orders the laboratory has, and what it sent (default: memory; with embedded:DIR, DIR.hl7)")
 	f.StringVar(&c.labCatalogue, "lab-catalogue", "", "JSON `file` with the laboratories, markers and lab tests that can be ordered (default in a sandbox: invented ones)")
 	f.Func("invented", "`part` of the sandbox that production uses: lab, registry or messenger; may be repeated", func(part string) error {
 		if !slices.Contains([]string{inventedLab, inventedRegistry, inventedMessenger}, part) {
@@ -229,7 +228,7 @@ func (c *config) checkOrders() error {
 	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
 		return errors.New("-lab-hl7 in production needs -lab-catalogue: the invented tests are no laboratory's")
 	}
-	return c.hl7.check(c.databaseURL)
+	return nil
 }
 
 // checkEvents checks how events are sent.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,26 +22,8 @@ import (
 
 // hl7Lab is how a laboratory that speaks HL7 is reached.
 type hl7Lab struct {
-	target  string // host:port, or a folder; empty for none
-	listen  string // where results come in over MLLP
-	journal string // the file of the journal; empty for memory
-}
-
-// check settles the defaults and refuses what does not fit together.
-func (l *hl7Lab) check(databaseURL string) error {
-	if l.target == "" {
-		if l.journal != "" {
-			return errors.New("-lab-hl7-journal goes with -lab-hl7")
-		}
-		return nil
-	}
-	if dir, private := strings.CutPrefix(databaseURL, embeddedPrefix); private {
-		l.journal = cmp.Or(l.journal, filepath.Clean(dir)+".hl7")
-	}
-	if databaseURL != "" && l.journal == "" {
-		return errors.New("-lab-hl7 with -database-url needs -lab-hl7-journal: a file that remembers which orders the laboratory has")
-	}
-	return nil
+	target string // host:port, or a folder; empty for none
+	listen string // where results come in over MLLP
 }
 
 // address returns the address of the laboratory; false if the target is a folder.
@@ -64,14 +45,6 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 	if s.hl7.target == "" {
 		return own, nil
 	}
-	journal := hl7.NewMemoryJournal()
-	if s.hl7.journal != "" {
-		var err error
-		if journal, err = hl7.OpenFileJournal(s.hl7.journal); err != nil {
-			return nil, err
-		}
-	}
-	s.closers = append(s.closers, journal.Close)
 	options := &hl7.Options{
 		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: strings.ToUpper(labSlug)},
 		LabSlug: labSlug, ReviewTeam: s.team, Processing: "T", Log: s.log,
@@ -91,7 +64,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 	if address, ok := s.hl7.address(); ok {
 		client := mllp.NewClient(address, nil)
 		s.closers = append(s.closers, client.Close)
-		backend = hl7.New(client, journal, options)
+		backend = hl7.New(client, s.store.journal, options)
 		results, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.hl7.listen)
 		if err != nil {
 			return nil, fmt.Errorf("-lab-hl7-listen: %w", err)
@@ -105,7 +78,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 			return nil, fmt.Errorf("-lab-hl7: %w", err)
 		}
 		folder := hl7.NewFolder(out, in, &hl7.FolderOptions{Every: time.Second, Log: s.log})
-		backend = hl7.New(folder, journal, options)
+		backend = hl7.New(folder, s.store.journal, options)
 		s.receiveResults = func(ctx context.Context) error { return folder.Run(ctx, backend.Receive) }
 	}
 	if !s.uses(inventedLab) {

@@ -92,7 +92,7 @@ func TestHL7ResultsOverHTTP(t *testing.T) {
 	for name, store := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
 		"database": func(t *testing.T) []string {
-			return []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir(), "-lab-hl7-journal", filepath.Join(t.TempDir(), "journal")}
+			return []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,12 +69,6 @@ func TestHL7Laboratory(t *testing.T) {
 			startLab(t, lab, "-serve", folder)
 			return []string{"-lab-hl7", folder}
 		},
-		"MLLP with a journal": func(t *testing.T) []string {
-			results := freeAddress(t)
-			line := startLab(t, lab, "-serve", "127.0.0.1:0", "-results", results)
-			orders, _, _ := strings.Cut(strings.TrimPrefix(line, "lab: takes orders at "), ", ")
-			return []string{"-lab-hl7", orders, "-lab-hl7-listen", results, "-lab-hl7-journal", filepath.Join(t.TempDir(), "lab.journal")}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,8 +133,6 @@ func TestHL7Laboratory(t *testing.T) {
 
 func TestHL7Flags(t *testing.T) {
 	for name, args := range map[string][]string{
-		"journal without a laboratory":  {"-lab-hl7-journal", "x"},
-		"database without a journal":    {"-lab-hl7", "127.0.0.1:2575", "-database-url", "postgres://127.0.0.1/none", "-secret-file", filepath.Join(t.TempDir(), "s"), "-files", t.TempDir()},
 		"address that is not this host": {"-lab-hl7", "127.0.0.1:2575", "-lab-hl7-listen", "192.0.2.1:2576"},
 	} {
 		t.Run(name, func(t *testing.T) {

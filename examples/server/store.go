@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -26,6 +27,8 @@ type storage struct {
 	// blobs keeps files where the flags name no folder; nil with a database, which needs
 	// one.
 	blobs labreport.BlobStore
+	// journal keeps the messages to and from a laboratory that speaks HL7.
+	journal labjournal.Store
 	// backlog counts what is not delivered, and volatile says that it would be lost with
 	// this process.
 	backlog  func(context.Context) (webhook.Backlog, error)
@@ -53,7 +56,7 @@ func openStorage(ctx context.Context, address string, at keysAt, tracer pgx.Quer
 			keys = personkey.New(memory.NewPersonKeys(), at.sealer, nil)
 		}
 		store := memory.New(&memory.Options{Keys: keys})
-		return &storage{Store: store, blobs: store.Blobs(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
+		return &storage{Store: store, blobs: store.Blobs(), journal: store.LabJournal(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
@@ -114,7 +117,7 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	}
 	store := postgres.New(pool, &postgres.Options{Keys: keys})
 	return &storage{
-		Store: store, backlog: store.Backlog, pool: pool,
+		Store: store, journal: store.LabJournal(), backlog: store.Backlog, pool: pool,
 		close: func(context.Context) error {
 			pool.Close()
 			closeKeys()

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -23,7 +23,7 @@ var suites = []string{
 	"healthlabtest", "accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
 	"healthdata/organisation/organisationtest", "labreport/labreporttest", "linking/linkingtest", "linking/bulk/bulktest",
 	"linking/pull/pulltest", "orders/orderstest", "orders/appointment/appointmenttest", "orders/catalogue/cataloguetest",
-	"orders/people/peopletest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
+	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
 }
 
 // forSuites adds a row for each package of suites.
@@ -60,6 +60,7 @@ var mayImport = forSuites(map[string][]string{
 	"orders/catalogue":        {".", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":           {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":      {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
+	"orders/labjournal":       {"."},
 	"orders/labresult":        {".", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult"},
 	"orders/simulation":       {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},

@@ -1,0 +1,269 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+	"github.com/healthlab-dev/healthlab/personkey"
+)
+
+// labJournal is the journal of one laboratory. Docs and messages are encrypted.
+type labJournal struct {
+	records map[string]labjournal.Record
+	taken   map[string]*labDelivery // by key
+	feed    []labjournal.Entry
+	place   int64 // of the last delivery
+	message int64 // of the last message
+}
+
+// labDelivery is a delivery, for an order or under review. Raw is encrypted.
+type labDelivery struct {
+	labjournal.Delivery
+	number string // of the order; empty if it is under review, or belongs to none
+	owner  personkey.Ref
+}
+
+// eraseLabRecords removes what laboratories reported of a user. It is called with the lock
+// held.
+func (s *Store) eraseLabRecords(team healthlab.TeamID, user healthlab.UserID) {
+	for _, j := range s.labs {
+		for number, r := range j.records {
+			if r.Team == team && r.User == user {
+				delete(j.records, number)
+			}
+		}
+		for key, d := range j.taken {
+			if d.owner == (personkey.Ref{Team: team, User: user}) {
+				delete(j.taken, key)
+			}
+		}
+		j.feed = slices.DeleteFunc(j.feed, func(e labjournal.Entry) bool { return e.Team == team && e.User == user })
+	}
+}
+
+// LabJournal returns the store as a [labjournal.Store].
+func (s *Store) LabJournal() labjournal.Store { return labJournals{s} }
+
+type labJournals struct{ s *Store }
+
+// open takes the lock and returns the journal of a laboratory; without an error, the caller
+// gives the lock back.
+func (v labJournals) open(ctx context.Context, lab string) (*labJournal, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	j := v.s.labs[lab]
+	if j == nil {
+		j = &labJournal{records: map[string]labjournal.Record{}, taken: map[string]*labDelivery{}}
+		v.s.labs[lab] = j
+	}
+	return j, nil
+}
+
+func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) (labjournal.Record, error) {
+	if err := checkLabText(lab, r.Number); err != nil {
+		return labjournal.Record{}, err
+	}
+	j, err := v.open(ctx, lab)
+	if err != nil {
+		return labjournal.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	if _, ok := j.records[r.Number]; !ok {
+		if err := v.keep(ctx, j, lab, r); err != nil {
+			return labjournal.Record{}, err
+		}
+	}
+	return v.record(ctx, j, lab, r.Number)
+}
+
+// checkLabText refuses names that a journal does not take.
+func checkLabText(lab, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a number and a key are not empty", healthlab.Invalid)
+	}
+	return healthlab.CheckText(lab, name)
+}
+
+func (v labJournals) keep(ctx context.Context, j *labJournal, lab string, r labjournal.Record) (err error) {
+	r.Doc, err = v.s.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, "lab_record/"+lab+"/"+r.Number, bytes.Clone(r.Doc))
+	if err != nil {
+		return err
+	}
+	j.records[r.Number] = r
+	return nil
+}
+
+func (v labJournals) record(ctx context.Context, j *labJournal, lab, number string) (labjournal.Record, error) {
+	r, ok := j.records[number]
+	if !ok {
+		return labjournal.Record{}, fmt.Errorf("%w: the journal has no such order", healthlab.NotFound)
+	}
+	doc, err := v.s.keys.Open(ctx, personkey.Ref{Team: r.Team, User: r.User}, "lab_record/"+lab+"/"+number, r.Doc)
+	r.Doc = bytes.Clone(doc)
+	return r, err
+}
+
+func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal.Record, error) {
+	if err := checkLabText(lab, number); err != nil {
+		return labjournal.Record{}, err
+	}
+	j, err := v.open(ctx, lab)
+	if err != nil {
+		return labjournal.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	return v.record(ctx, j, lab, number)
+}
+
+func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery, numbers []string, change labjournal.Change) (bool, error) {
+	if err := errors.Join(checkLabText(lab, d.Key), healthlab.CheckText(numbers...)); err != nil {
+		return false, err
+	}
+	j, err := v.open(ctx, lab)
+	if err != nil {
+		return false, err
+	}
+	defer v.s.mu.Unlock()
+	if j.taken[d.Key] != nil {
+		return false, nil
+	}
+	resolved := j.underReview(d.Resolves)
+	if d.Resolves != 0 && resolved == nil {
+		return false, fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound)
+	}
+	found := map[string]*labjournal.Record{}
+	for _, number := range numbers {
+		r, err := v.record(ctx, j, lab, number)
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		found[number] = &r
+	}
+	out, err := change(found)
+	if err != nil {
+		return false, err
+	}
+	next := &labJournal{records: map[string]labjournal.Record{}, message: j.message}
+	for number, r := range found {
+		kept := j.records[number]
+		kept.Doc = r.Doc // who the order is for does not change
+		if err := v.keep(ctx, next, lab, kept); err != nil {
+			return false, err
+		}
+	}
+	for _, m := range out.Messages {
+		next.message++
+		m.Doc, err = v.s.keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, "lab_message/"+lab+"/"+strconv.FormatInt(next.message, 10), bytes.Clone(m.Doc))
+		if err != nil {
+			return false, err
+		}
+		next.feed = append(next.feed, labjournal.Entry{Place: next.message, Message: m})
+	}
+	taken := &labDelivery{Delivery: d, owner: personkey.Ref{Team: d.Team}}
+	taken.Place, taken.At, taken.Review, taken.Resolves = j.place+1, instant(d.At), out.Review, 0
+	for _, number := range numbers {
+		if r := found[number]; r != nil && out.Review == "" {
+			taken.number, taken.owner = number, personkey.Ref{Team: r.Team, User: r.User}
+			break
+		}
+	}
+	if taken.Raw, err = v.s.keys.Seal(ctx, taken.owner, "lab_delivery/"+lab+"/"+d.Key, bytes.Clone(d.Raw)); err != nil {
+		return false, err
+	}
+	maps.Copy(j.records, next.records)
+	if resolved != nil {
+		resolved.Review, resolved.Raw = "", nil
+	}
+	j.taken[d.Key] = taken
+	j.feed = append(j.feed, next.feed...)
+	j.place, j.message = taken.Place, next.message
+	return true, nil
+}
+
+// underReview returns the delivery under review at a place, nil if there is none.
+func (j *labJournal) underReview(place int64) *labDelivery {
+	for _, d := range j.taken {
+		if d.Place == place && d.Review != "" {
+			return d
+		}
+	}
+	return nil
+}
+
+// deliveries returns copies of the deliveries that fit, in the order in which they came.
+func (v labJournals) deliveries(ctx context.Context, lab string, fits func(*labDelivery) bool) ([]labjournal.Delivery, error) {
+	j, err := v.open(ctx, lab)
+	if err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []labjournal.Delivery
+	for _, kept := range j.taken {
+		if !fits(kept) {
+			continue
+		}
+		d := kept.Delivery
+		raw, err := v.s.keys.Open(ctx, kept.owner, "lab_delivery/"+lab+"/"+d.Key, d.Raw)
+		if err != nil {
+			return nil, err
+		}
+		d.Raw = bytes.Clone(raw)
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b labjournal.Delivery) int { return cmp.Compare(a.Place, b.Place) })
+	return out, nil
+}
+
+func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
+	if err := checkLabText(lab, number); err != nil {
+		return nil, err
+	}
+	return v.deliveries(ctx, lab, func(d *labDelivery) bool { return d.number == number })
+}
+
+func (v labJournals) Review(ctx context.Context, lab string, after int64, n int) ([]labjournal.Delivery, error) {
+	out, err := v.deliveries(ctx, lab, func(d *labDelivery) bool { return d.Review != "" && d.Place > after })
+	if err != nil {
+		return nil, err
+	}
+	return out[:max(0, min(n, len(out)))], nil
+}
+
+func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) ([]labjournal.Entry, error) {
+	j, err := v.open(ctx, lab)
+	if err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	if after > j.message {
+		after = 0
+	}
+	var out []labjournal.Entry
+	for _, e := range j.feed {
+		if e.Place <= after || len(out) >= n {
+			continue
+		}
+		e.Doc, err = v.s.keys.Open(ctx, personkey.Ref{Team: e.Team, User: e.User}, "lab_message/"+lab+"/"+strconv.FormatInt(e.Place, 10), e.Doc)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.Doc = bytes.Clone(e.Doc)
+		out = append(out, e)
+	}
+	return out, nil
+}
