@@ -18,7 +18,7 @@ import (
 // RunStore runs the contract of [accesslog.Store]. All cases share one store, in which
 // nothing else is recorded, and each has teams of its own.
 func RunStore(t *testing.T, s accesslog.Store) {
-	for name, run := range accessCases {
+	for name, run := range conformance.Sorted(accessCases) {
 		t.Run(name, func(t *testing.T) { run(accessT{t, s}) })
 	}
 }

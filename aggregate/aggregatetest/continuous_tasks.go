@@ -2,6 +2,7 @@ package aggregatetest
 
 import (
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -353,11 +354,13 @@ func finishResult(t contT) {
 	got, err := t.Store.Result(t.Context(), team, ann.ID, q.ID)
 	require.NoError(t, err)
 	require.Equal(t, "two", string(got))
-	for name, err := range map[string]error{
+	for name, err := range conformance.Sorted(map[string]error{
 		"user": conformance.ErrOf(t.Store.Result(t.Context(), team, bob.ID, q.ID)), "team": conformance.ErrOf(t.Store.Result(t.Context(), conformance.NewTeam(), ann.ID, q.ID)),
 		"query": conformance.ErrOf(t.Store.Result(t.Context(), team, ann.ID, newQueryID())),
-	} {
-		require.ErrorIs(t, err, healthlab.NotFound, name)
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			require.ErrorIs(sub, err, healthlab.NotFound)
+		})
 	}
 }
 
@@ -520,14 +523,16 @@ func historyTeams(t contT) {
 	t.sample(u, "steps", 0, 1)
 	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), completed("x")))
 	t.sample(u, "steps", 1, 1)
-	for name, h := range map[string]aggregate.HistoryQuery{
+	for name, h := range conformance.Sorted(map[string]aggregate.HistoryQuery{
 		"team":  {Team: conformance.NewTeam(), User: u.ID, Query: q.ID},
 		"user":  {Team: team, User: conformance.NewUser(), Query: q.ID},
 		"query": {Team: team, User: u.ID, Query: newQueryID()},
-	} {
-		page, err := t.Store.History(t.Context(), h)
-		require.NoError(t, err)
-		require.Empty(t, page.Entries, name)
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			page, err := t.Store.History(t.Context(), h)
+			require.NoError(sub, err)
+			require.Empty(sub, page.Entries)
+		})
 	}
 }
 

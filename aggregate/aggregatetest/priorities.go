@@ -15,7 +15,7 @@ import (
 // RunPriorityStore runs the contract of [aggregate.PriorityStore] on a store that keeps the
 // continuous queries, too. All cases share one store, and each has teams of its own.
 func RunPriorityStore(t *testing.T, store aggregate.PriorityStore, h ContinuousHarness) {
-	for name, run := range priorityCases {
+	for name, run := range conformance.Sorted(priorityCases) {
 		t.Run(name, func(t *testing.T) { run(prioT{contT{t, h}, store}) })
 	}
 }

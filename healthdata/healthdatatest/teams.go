@@ -15,7 +15,7 @@ import (
 // RunTeamStore runs the contract of [healthdata.TeamStore]. All cases share one store, and each
 // has teams of its own.
 func RunTeamStore(t *testing.T, store healthdata.TeamStore) {
-	for name, run := range teamCases {
+	for name, run := range conformance.Sorted(teamCases) {
 		t.Run(name, func(t *testing.T) { run(teamT{t, store}) })
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -79,4 +82,15 @@ func JSON(t testing.TB, v any) string {
 	b, err := json.Marshal(v)
 	require.NoError(t, err)
 	return string(b)
+}
+
+// Sorted returns the cases of a table in the order of their names.
+func Sorted[T any](cases map[string]T) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for _, name := range slices.Sorted(maps.Keys(cases)) {
+			if !yield(name, cases[name]) {
+				return
+			}
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
@@ -22,7 +23,7 @@ type ErasureHarness struct {
 // the jobs of a user who is deleted or erased. newStore returns a fresh, empty store and registers its
 // own cleanup on t.
 func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
-	for name, run := range parsingJobErasureCases {
+	for name, run := range conformance.Sorted(parsingJobErasureCases) {
 		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }

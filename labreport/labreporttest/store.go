@@ -51,7 +51,7 @@ type StoreHarness struct {
 // RunStore runs the contract of [labreport.Store]. newStore returns a fresh, empty
 // store and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	for name, run := range parsingJobCases {
+	for name, run := range conformance.Sorted(parsingJobCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }

@@ -26,7 +26,7 @@ type AppsHarness struct {
 // RunApps runs the contract of [linking.AppSessions]. All cases share one store, and each
 // has teams of its own.
 func RunApps(t *testing.T, h AppsHarness) {
-	for name, run := range appCases {
+	for name, run := range conformance.Sorted(appCases) {
 		t.Run(name, func(t *testing.T) { run(t, h, "apps "+name+" ") })
 	}
 }

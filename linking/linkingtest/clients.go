@@ -24,7 +24,7 @@ type ClientsHarness struct {
 // RunClients runs the contract of [linking.TeamClients]. All cases share one store, and each
 // has teams of its own.
 func RunClients(t *testing.T, h ClientsHarness) {
-	for name, run := range clientCases {
+	for name, run := range conformance.Sorted(clientCases) {
 		t.Run(name, func(t *testing.T) { run(t, h, "clients "+name+" ") })
 	}
 }

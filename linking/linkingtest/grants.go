@@ -18,7 +18,7 @@ import (
 // RunGrants runs the contract of [linking.Grants]. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
 func RunGrants(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	for name, run := range grantCases {
+	for name, run := range conformance.Sorted(grantCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
@@ -186,13 +186,15 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		c := h.AddGrant(t, "a", "ann")
 		h.AddGrant(t, "b", "bob")
 		never := func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error) { panic("called") }
-		for name, who := range map[string]linking.Credential{
+		for name, who := range conformance.Sorted(map[string]linking.Credential{
 			"other team":     {Team: conformance.Team("b"), User: c.User, Provider: c.Provider},
 			"other provider": {Team: c.Team, User: c.User, Provider: "acme_band"},
 			"nobody":         {Team: c.Team, User: conformance.User("eve"), Provider: c.Provider},
-		} {
-			_, err := h.updateGrant(t.Context(), who, never)
-			require.ErrorIs(t, err, healthlab.NotFound, name)
+		}) {
+			t.Run(name, func(t *testing.T) {
+				_, err := h.updateGrant(t.Context(), who, never)
+				require.ErrorIs(t, err, healthlab.NotFound)
+			})
 		}
 		_, err := h.Users.Update(t.Context(), c.Team, c.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.Connections[0].Status = healthdata.Deregistered

@@ -215,20 +215,22 @@ var linkCredentialCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"OnlyOfAConnection": func(t *testing.T, h StoreHarness) {
-		for name, edit := range map[string]func(*healthdata.User){
+		for name, edit := range conformance.Sorted(map[string]func(*healthdata.User){
 			"removed": func(u *healthdata.User) { u.Connections[0].Status = healthdata.Deregistered },
 			"deleted": func(u *healthdata.User) { u.DeletedAt = noon },
-		} {
-			s := h.linked(t, "a", name)
-			_, err := h.Linking.Complete(t.Context(), h.success(s, "one"))
-			require.NoError(t, err)
-			_, err = h.Users.Update(t.Context(), s.Team, s.User, func(u *healthdata.User) ([]healthlab.Event, error) {
-				edit(u)
-				return nil, nil
+		}) {
+			t.Run(name, func(t *testing.T) {
+				s := h.linked(t, "a", name)
+				_, err := h.Linking.Complete(t.Context(), h.success(s, "one"))
+				require.NoError(t, err)
+				_, err = h.Users.Update(t.Context(), s.Team, s.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+					edit(u)
+					return nil, nil
+				})
+				require.NoError(t, err)
+				_, err = h.Linking.Credential(t.Context(), s.Team, s.User, "acme_scale")
+				require.ErrorIs(t, err, healthlab.NotFound)
 			})
-			require.NoError(t, err)
-			_, err = h.Linking.Credential(t.Context(), s.Team, s.User, "acme_scale")
-			require.ErrorIs(t, err, healthlab.NotFound, name)
 		}
 	},
 	"Disconnect": func(t *testing.T, h StoreHarness) {

@@ -29,7 +29,7 @@ type BookingHarness struct {
 // [orders.BookingBackend]. newLab returns a laboratory without appointments that confirms
 // every booking at once.
 func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
-	for name, run := range bookingCases {
+	for name, run := range conformance.Sorted(bookingCases) {
 		t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
 	}
 }

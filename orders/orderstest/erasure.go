@@ -26,10 +26,10 @@ type ErasureHarness struct {
 // orders of a user who is deleted or erased. newStore returns a fresh, empty store and registers its own
 // cleanup on t.
 func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
-	for name, run := range orderErasureCases {
+	for name, run := range conformance.Sorted(orderErasureCases) {
 		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
 	}
-	for name, run := range orderDeletionCases {
+	for name, run := range conformance.Sorted(orderDeletionCases) {
 		t.Run("Delete/"+name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // RunKeys runs the contract of [orders.Keys]. newKeys returns a fresh, empty one.
 func RunKeys(t *testing.T, newKeys func(t testing.TB) orders.Keys) {
-	for name, run := range orderKeyCases {
+	for name, run := range conformance.Sorted(orderKeyCases) {
 		t.Run(name, func(t *testing.T) { run(t, keysT{newKeys(t)}) })
 	}
 }

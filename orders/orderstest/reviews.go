@@ -35,7 +35,7 @@ type ReviewsHarness struct {
 // RunReviews runs the contracts of [orders.ReviewStore] and [matchtest.Store].
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
-	for name, run := range reviewCases {
+	for name, run := range conformance.Sorted(reviewCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
@@ -238,7 +238,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for _, r := range []orders.RawResult{plain, other, ours, theirs, done, rawResult("b", "foreign", noon)} {
 			h.held(t, r)
 		}
-		for name, tc := range map[string]struct {
+		for name, tc := range conformance.Sorted(map[string]struct {
 			q    orders.ResultQuery
 			want []orders.RawResult
 		}{
@@ -255,19 +255,21 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			"name":                {orders.ResultQuery{Search: " aNA roe "}, []orders.RawResult{ours, plain}},
 			"birth":               {orders.ResultQuery{Search: "1984-05"}, []orders.RawResult{ours, other, plain}},
 			"birth in the middle": {orders.ResultQuery{Search: "05-09"}, nil},
-		} {
-			tc.q.Team = conformance.Team("a")
-			page, err := h.Reviews.Results(t.Context(), tc.q)
-			require.NoError(t, err, name)
-			var got, want []orders.RawResultID
-			for _, r := range page.Results {
-				got = append(got, r.ID)
-			}
-			for _, r := range tc.want {
-				want = append(want, r.ID)
-			}
-			require.Equal(t, want, got, name)
-			require.Equal(t, len(want), page.Total, name)
+		}) {
+			t.Run(name, func(t *testing.T) {
+				tc.q.Team = conformance.Team("a")
+				page, err := h.Reviews.Results(t.Context(), tc.q)
+				require.NoError(t, err)
+				var got, want []orders.RawResultID
+				for _, r := range page.Results {
+					got = append(got, r.ID)
+				}
+				for _, r := range tc.want {
+					want = append(want, r.ID)
+				}
+				require.Equal(t, want, got)
+				require.Equal(t, len(want), page.Total)
+			})
 		}
 	},
 	"List/Pages": func(t *testing.T, h ReviewsHarness) {
@@ -414,7 +416,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
 		told := h.told(t, "a")
-		for name, settle := range map[string]orders.Settle{
+		for name, settle := range conformance.Sorted(map[string]orders.Settle{
 			"refused": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, _ = accepted(item, was, made)
 				return nil, no
@@ -429,19 +431,21 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 				item.Note = new("\x00")
 				return nil, err
 			},
-		} {
-			made := newRecord("a", "made")
-			_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made}, settle)
-			require.Error(t, err, name)
-			kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
-			require.NoError(t, err)
-			require.Equal(t, before, kept, name)
-			old, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
-			require.NoError(t, err)
-			require.Equal(t, o.Revision, old.Revision, name)
-			_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
-			require.ErrorIs(t, err, healthlab.NotFound, name)
-			require.Equal(t, told, h.told(t, "a"), name)
+		}) {
+			t.Run(name, func(t *testing.T) {
+				made := newRecord("a", "made")
+				_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made}, settle)
+				require.Error(t, err)
+				kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
+				require.NoError(t, err)
+				require.Equal(t, before, kept)
+				old, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
+				require.NoError(t, err)
+				require.Equal(t, o.Revision, old.Revision)
+				_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
+				require.ErrorIs(t, err, healthlab.NotFound)
+				require.Equal(t, told, h.told(t, "a"))
+			})
 		}
 	},
 	"Settle/NotThere": func(t *testing.T, h ReviewsHarness) {

@@ -30,7 +30,7 @@ type VisitsHarness struct {
 // promises about [orders.Record.Holds]. newStore returns a fresh, empty store and
 // registers its own cleanup on t.
 func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
-	for name, run := range orderVisitCases {
+	for name, run := range conformance.Sorted(orderVisitCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }

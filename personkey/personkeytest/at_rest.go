@@ -55,7 +55,7 @@ type AtRestHarness struct {
 // shows a value of a person, and without the person's key nothing of it can be read. newStore
 // returns a fresh, empty store and registers its own cleanup on t.
 func RunAtRest(t *testing.T, newStore func(t testing.TB) AtRestHarness) {
-	for name, c := range atRestCases {
+	for name, c := range conformance.Sorted(atRestCases) {
 		t.Run("AtRest/"+name, func(t *testing.T) {
 			a := atRestT{t, newStore(t), conformance.NewTeam(), conformance.NewUser()}
 			if name == "Files" && a.Files == nil {

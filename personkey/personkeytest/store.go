@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // RunStore runs the contract of [personkey.Store]. newStore returns a fresh, empty store and
 // registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) personkey.Store) {
-	for name, run := range personKeyCases {
+	for name, run := range conformance.Sorted(personKeyCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
