@@ -30,8 +30,8 @@ import (
 // A store draws the Seq of every event it writes: 1 for the first of a team and key,
 // and one more for each that follows.
 type Users interface {
-	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user
-	// is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
+	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user,
+	// and a user with DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
 	// A live user of the team with the same client user id is a [*ClientUserIDError]
 	// that names it. If limit is above zero and the team has that many live users
 	// already, it is healthlab.Exhausted; a taken client user id is told first.
@@ -137,14 +137,18 @@ type Data interface {
 	// ones replace as a whole; the same are not touched. CreatedAt of a changed
 	// record stays what it was. A record with Replaces is written only over that version:
 	// healthlab.Precondition otherwise, and nothing is written. Two records of one call with
-	// the same id are healthlab.Invalid. events may run more than once and is pure; its error is
-	// returned unchanged and nothing is written.
+	// the same id, records of two resources, the zero id, an empty Doc, NUL in Doc or Raw, and text
+	// with NUL or that is not UTF-8 are healthlab.Invalid. No records are no error and change nothing.
+	// events may run more than once and is pure; its error is returned unchanged and nothing is
+	// written. A nil events writes no event.
 	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
 		events func([]PutResult) ([]healthlab.Event, error)) error
 
 	// MergeSamples writes samples into series, latest wins, and calls events with
 	// what became of each batch, in the order given, as PutRecords does. Two batches
-	// of one call with the same key are healthlab.Invalid.
+	// of one call with the same key are healthlab.Invalid, and so are a batch without samples, samples
+	// that are not valid ([series.Block.Validate]), and text with NUL or that is not UTF-8. No batches
+	// are no error and change nothing. A nil events writes no event.
 	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
@@ -172,7 +176,8 @@ type View interface {
 	// the order of arrival. Chunks that do not overlap the range are left out.
 	Series(ctx context.Context, q SeriesQuery) ([]Series, error)
 	// Load returns the chunks of a series that begin at the given instants, with
-	// their data, in that order.
+	// their data, in that order. An instant at which no chunk begins, and a series that the user does
+	// not have, is healthlab.NotFound.
 	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
 }
 

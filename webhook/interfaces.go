@@ -16,7 +16,8 @@ import (
 type Outbox interface {
 	// Append writes the events, all or none, in the order given. It draws Seq for
 	// each that has a key, and makes the body. Invalid if one cannot be rendered
-	// (see Render) or has no id; Conflict if an id is taken.
+	// (see Render) or has no id; Conflict if an id is taken, by another of these events too. A refused
+	// call draws no Seq. No events are no error.
 	Append(ctx context.Context, events []healthlab.Event) error
 }
 

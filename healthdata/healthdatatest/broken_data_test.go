@@ -119,6 +119,7 @@ type usersSeen struct {
 	healthdata.Users
 	mu    sync.Mutex
 	teams map[healthlab.UserID]healthlab.TeamID
+	deaf  bool // hears of no deletion
 }
 
 func (u *usersSeen) Insert(ctx context.Context, user healthdata.User, limit int) error {

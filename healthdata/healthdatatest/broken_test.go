@@ -13,5 +13,7 @@ func TestBroken(t *testing.T) {
 		conformance.Of("users", brokenUserStores),
 		conformance.Of("data", brokenDataStores),
 		conformance.Of("teams", brokenTeamStores),
+		conformance.Of("users alone", brokenUsersAlone),
+		conformance.Of("data alone", brokenDataAlone),
 	)
 }

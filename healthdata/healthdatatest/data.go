@@ -22,14 +22,16 @@ import (
 // RunData runs the contract of healthdata.Data. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
 func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
-	run := func(name string, test func(t dataT)) {
-		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })
-	}
+	RunDataAlone(t, func(t testing.TB) DataAloneHarness { return newStore(t).alone() })
+}
+
+func runData(run func(string, func(dataT))) {
 	run("Put/EveryField", putEveryField)
 	run("Put/Same", putSame)
 	run("Put/Changed", putChanged)
 	run("Put/Results", putResults)
 	run("Put/Refused", putRefused)
+	run("Put/Nothing", putNothing)
 	run("Put/NoSuchUser", putNoSuchUser)
 	run("Put/ErrorOfEvents", putErrorOfEvents)
 	run("Put/Aliasing", putAliasing)
@@ -46,6 +48,7 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Merge/Results", mergeResults)
 	run("Merge/Users", mergeUsers)
 	run("Merge/Refused", mergeRefused)
+	run("Merge/Nothing", mergeNothing)
 	run("Merge/NoSuchUser", mergeNoSuchUser)
 	run("Merge/ErrorOfEvents", mergeErrorOfEvents)
 	run("Merge/Aliasing", mergeAliasing)
@@ -154,13 +157,30 @@ func putRefused(t dataT) {
 	empty.Doc = nil
 	nobody := Record("sleep", noon.Time)
 	nobody.ID = uuid.Nil
-	for name, bad := range map[string]healthdata.Record{
+	for name, bad := range conformance.Sorted(map[string]healthdata.Record{
 		"twin": twin, "other resource": other, "nul": nul, "nul in doc": nulDoc, "no doc": empty, "no id": nobody,
-	} {
-		err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{good, bad}, nil)
-		require.ErrorIs(t, err, healthlab.Invalid, name)
-		require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), name)
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			t := t.on(sub)
+			err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{good, bad}, nil)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+		})
 	}
+}
+
+func putNothing(t dataT) {
+	u := t.user()
+	require.NoError(t, t.Data.PutRecords(t.Context(), u.Team, u.ID, nil, nil))
+	require.NoError(t, t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{}, nil))
+	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+}
+
+func mergeNothing(t dataT) {
+	u := t.user()
+	require.NoError(t, t.Data.MergeSamples(t.Context(), u.Team, u.ID, nil, nil))
+	require.NoError(t, t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{}, nil))
+	require.Empty(t, t.samples(u, Steps))
 }
 
 func putNoSuchUser(t dataT) {
@@ -295,7 +315,7 @@ func recordsFilters(t dataT) {
 	stranger := t.user()
 	t.put(stranger, Record("sleep", noon.Time))
 
-	for name, c := range map[string]struct {
+	for name, c := range conformance.Sorted(map[string]struct {
 		q    healthdata.RecordQuery
 		want []uuid.UUID
 	}{
@@ -308,14 +328,17 @@ func recordsFilters(t dataT) {
 		"provider case": {healthdata.RecordQuery{Provider: "Acme_ring"}, nil},
 		"id":            {healthdata.RecordQuery{ID: early.ID}, []uuid.UUID{early.ID}},
 		"raw":           {healthdata.RecordQuery{Raw: true}, []uuid.UUID{early.ID}},
-	} {
-		c.q.Resource = "sleep"
-		var got []uuid.UUID
-		for _, r := range t.records(u, c.q) {
-			got = append(got, r.ID)
-			require.Equal(t, c.q.Raw, r.Raw != nil, name)
-		}
-		require.Equal(t, c.want, got, name)
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			t := t.on(sub)
+			c.q.Resource = "sleep"
+			var got []uuid.UUID
+			for _, r := range t.records(u, c.q) {
+				got = append(got, r.ID)
+				require.Equal(t, c.q.Raw, r.Raw != nil)
+			}
+			require.Equal(t, c.want, got)
+		})
 	}
 }
 
@@ -419,7 +442,7 @@ func mergeResults(t dataT) {
 func mergeUsers(t dataT) {
 	ann := t.user()
 	bob := LiveUser(ann.Team, "bob")
-	require.NoError(t, t.Users.Insert(t.Context(), bob, 0))
+	require.NoError(t, t.Add(t.Context(), bob))
 	cat := t.user()
 	for i, u := range []healthdata.User{ann, bob, cat} {
 		require.Empty(t, t.samples(u, Steps))
@@ -440,16 +463,19 @@ func mergeRefused(t dataT) {
 	nul := Sample(1, 1)
 	nul.Text = "a\x00b"
 	unsorted := &series.Block{Time: []int64{2, 1}, Value: []float64{1, 1}, Runs: []series.Run{{N: 2}}}
-	for name, bad := range map[string]healthdata.SampleBatch{
+	for name, bad := range conformance.Sorted(map[string]healthdata.SampleBatch{
 		"same key":    Batch(Steps, Sample(1, 1)),
 		"empty":       Batch(healthdata.SeriesKey{Resource: "steps", Provider: "b", SourceType: "c"}),
 		"nul in key":  Batch(healthdata.SeriesKey{Resource: "steps", Provider: "b\x00", SourceType: "c"}, Sample(1, 1)),
 		"nul in text": Batch(healthdata.SeriesKey{Resource: "note", Provider: "b", SourceType: "c"}, nul),
 		"unsorted":    {Key: healthdata.SeriesKey{Resource: "steps", Provider: "b", SourceType: "c"}, Samples: unsorted},
-	} {
-		err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{good, bad}, nil)
-		require.ErrorIs(t, err, healthlab.Invalid, name)
-		require.Empty(t, t.samples(u, Steps), name)
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			t := t.on(sub)
+			err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{good, bad}, nil)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.Empty(t, t.samples(u, Steps))
+		})
 	}
 }
 
@@ -633,7 +659,7 @@ func seriesRanges(t dataT) {
 	t.merge(u, Steps, Sample(0, 1), Sample(1, 2))
 	t0 := Sample(0, 0).Time
 	t.view(u, func(v healthdata.View) {
-		for name, c := range map[string]struct {
+		for name, c := range conformance.Sorted(map[string]struct {
 			from, to int64
 			want     int
 		}{
@@ -643,15 +669,18 @@ func seriesRanges(t dataT) {
 			"before":    {t0 - 10, t0, 0},
 			"last":      {Sample(1, 0).Time, series.MaxTime, 1},
 			"after all": {Sample(1, 0).Time + 1, series.MaxTime, 0},
-		} {
-			all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: c.from, To: c.to})
-			require.NoError(t, err, name)
-			require.Len(t, all, c.want, name)
-			for _, s := range all {
-				for _, chunk := range s.Chunks {
-					require.Nil(t, chunk.Data, "headers only")
+		}) {
+			t.Run(name, func(sub *testing.T) {
+				t := t.on(sub)
+				all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: c.from, To: c.to})
+				require.NoError(t, err)
+				require.Len(t, all, c.want)
+				for _, s := range all {
+					for _, chunk := range s.Chunks {
+						require.Nil(t, chunk.Data, "headers only")
+					}
 				}
-			}
+			})
 		}
 	})
 }

@@ -11,25 +11,27 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // DataHarness is a fresh, empty store as the suite of health data needs it. All
 // fields look at the same store.
 type DataHarness struct {
-	// Data is the seam that is tested.
+	// Data is the interface that is tested.
 	Data healthdata.Data
 	// Users is where the suite's people come from.
 	Users healthdata.Users
 	// Messages shows the events that Data wrote.
-	Messages webhook.Log
+	Messages Messages
 }
 
 // dataT is one subtest: a store and the words to talk about it.
 type dataT struct {
 	*testing.T
-	DataHarness
+	DataAloneHarness
 }
+
+// on is the same store in a subtest.
+func (t dataT) on(sub *testing.T) dataT { return dataT{sub, t.DataAloneHarness} }
 
 // Steps is the series that most cases write to.
 var Steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "watch"}
@@ -38,18 +40,14 @@ var Steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", Sourc
 func (t dataT) user() healthdata.User {
 	t.Helper()
 	u := LiveUser(conformance.NewTeam(), "ann")
-	require.NoError(t, t.Users.Insert(t.Context(), u, 0))
+	require.NoError(t, t.Add(t.Context(), u))
 	return u
 }
 
 // remove starts a user's grace period.
 func (t dataT) remove(u healthdata.User) {
 	t.Helper()
-	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
-		u.DeletedAt = noon.Time
-		return nil, nil
-	})
-	require.NoError(t, err)
+	require.NoError(t, t.Delete(t.Context(), u))
 }
 
 // Record is a record with no field at its zero value.

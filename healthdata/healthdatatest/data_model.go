@@ -16,7 +16,7 @@ import (
 func RunDataModel(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	h := newStore(t)
 	rapid.Check(t, func(r *rapid.T) {
-		m := dataModel{t: dataT{t, h}, r: r, series: map[healthdata.SeriesKey]map[int64]series.Sample{}}
+		m := dataModel{t: dataT{t, h.alone()}, r: r, series: map[healthdata.SeriesKey]map[int64]series.Sample{}}
 		m.user = m.t.user()
 		r.Repeat(map[string]func(*rapid.T){
 			"merge":  m.merge,

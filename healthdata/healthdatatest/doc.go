@@ -4,6 +4,8 @@
 //   - [RunUsers] and [RunUsersModel] check [healthdata.Users]; [BenchUsers] measures it.
 //   - [RunData] and [RunDataModel] check [healthdata.Data]; [BenchData] and [BenchSamples]
 //     measure it.
+//   - [RunUsersAlone] and [RunDataAlone] check a store of one of them, where another store keeps the
+//     other.
 //   - [RunTeamStore] checks [healthdata.TeamStore].
 //
 // A suite whose name ends in Model compares the store with a plain model under random calls.

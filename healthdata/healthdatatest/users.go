@@ -3,6 +3,7 @@ package healthdatatest
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,12 @@ func RunUsers(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	run := func(name string, test func(t usersT)) {
 		t.Run(name, func(t *testing.T) { test(usersT{t, newStore(t)}) })
 	}
+	runUsers(run)
+	run("Erase/Data", eraseData)
+}
+
+// runUsers runs what needs no health data.
+func runUsers(run func(string, func(usersT))) {
 	run("Insert/EveryField", insertEveryField)
 	run("Insert/Canonical", insertCanonical)
 	run("Insert/LongText", insertLongText)
@@ -123,18 +130,19 @@ var refusals = map[string]func(*healthdata.User){
 }
 
 func insertRefused(t usersT) {
-	refuse := func(what string, spoil func(*healthdata.User)) {
-		u := person(conformance.NewTeam(), "ann")
-		spoil(&u)
-		require.ErrorIs(t, t.Users.Insert(t.Context(), u, 0), healthlab.Invalid, what)
-		require.Zero(t, t.list(healthdata.UserQuery{Team: u.Team}).Total, what)
+	all := maps.Clone(refusals)
+	all["no id"] = func(u *healthdata.User) { u.ID = healthlab.UserID{} }
+	all["no team"] = func(u *healthdata.User) { u.Team = healthlab.TeamID{} }
+	all["deleted"] = func(u *healthdata.User) { u.DeletedAt = noon.Time }
+	for what, spoil := range conformance.Sorted(all) {
+		t.Run(what, func(sub *testing.T) {
+			t := t.on(sub)
+			u := person(conformance.NewTeam(), "ann")
+			spoil(&u)
+			require.ErrorIs(t, t.Users.Insert(t.Context(), u, 0), healthlab.Invalid)
+			require.Zero(t, t.list(healthdata.UserQuery{Team: u.Team}).Total)
+		})
 	}
-	for what, spoil := range refusals {
-		refuse(what, spoil)
-	}
-	refuse("no id", func(u *healthdata.User) { u.ID = healthlab.UserID{} })
-	refuse("no team", func(u *healthdata.User) { u.Team = healthlab.TeamID{} })
-	refuse("deleted", func(u *healthdata.User) { u.DeletedAt = noon.Time })
 }
 
 // helper is what testing and rapid have in common.
@@ -233,12 +241,15 @@ func limitRace(t usersT) {
 
 func getNotFound(t usersT) {
 	u := t.add(conformance.NewTeam(), "ann")
-	for what, ref := range map[string]healthdata.UserRef{
+	for what, ref := range conformance.Sorted(map[string]healthdata.UserRef{
 		"another user": {Team: u.Team, User: conformance.NewUser()},
 		"another team": {Team: conformance.NewTeam(), User: u.ID},
-	} {
-		_, err := t.Users.Get(t.Context(), ref.Team, ref.User)
-		require.ErrorIs(t, err, healthlab.NotFound, what)
+	}) {
+		t.Run(what, func(sub *testing.T) {
+			t := t.on(sub)
+			_, err := t.Users.Get(t.Context(), ref.Team, ref.User)
+			require.ErrorIs(t, err, healthlab.NotFound)
+		})
 	}
 }
 
@@ -300,24 +311,30 @@ func updateNoLostUpdates(t usersT) {
 
 func updateNotFound(t usersT) {
 	u := t.add(conformance.NewTeam(), "ann")
-	for what, ref := range map[string]healthdata.UserRef{
+	for what, ref := range conformance.Sorted(map[string]healthdata.UserRef{
 		"another user": {Team: u.Team, User: conformance.NewUser()},
 		"another team": {Team: conformance.NewTeam(), User: u.ID},
-	} {
-		_, err := t.Users.Update(t.Context(), ref.Team, ref.User, func(u *healthdata.User) ([]healthlab.Event, error) {
-			u.ClientUserID = "bob"
-			return nil, nil
+	}) {
+		t.Run(what, func(sub *testing.T) {
+			t := t.on(sub)
+			_, err := t.Users.Update(t.Context(), ref.Team, ref.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+				u.ClientUserID = "bob"
+				return nil, nil
+			})
+			require.ErrorIs(t, err, healthlab.NotFound)
 		})
-		require.ErrorIs(t, err, healthlab.NotFound, what)
 	}
 	require.Equal(t, u, t.get(u))
 }
 
 func updateRefused(t usersT) {
 	u := t.insert(person(conformance.NewTeam(), "ann"))
-	for what, spoil := range refusals {
-		_, err := t.try(u, spoil)
-		require.ErrorIs(t, err, healthlab.Invalid, what)
+	for what, spoil := range conformance.Sorted(refusals) {
+		t.Run(what, func(sub *testing.T) {
+			t := t.on(sub)
+			_, err := t.try(u, spoil)
+			require.ErrorIs(t, err, healthlab.Invalid)
+		})
 	}
 	require.Equal(t, u, t.get(u))
 }
@@ -476,7 +493,7 @@ func contextEnded(t usersT) {
 	u := t.add(conformance.NewTeam(), "ann")
 	gone := t.remove(t.add(u.Team, "bob"), noon.Time)
 	ctx := conformance.Ended(t.T)
-	for what, call := range map[string]func() error{
+	for what, call := range conformance.Sorted(map[string]func() error{
 		"Insert": func() error { return t.Users.Insert(ctx, LiveUser(u.Team, "carl"), 0) },
 		"Get": func() error {
 			_, err := t.Users.Get(ctx, u.Team, u.ID)
@@ -502,8 +519,10 @@ func contextEnded(t usersT) {
 			return err
 		},
 		"Erase": func() error { return t.Users.Erase(ctx, gone.Team, gone.ID) },
-	} {
-		require.ErrorIs(t, call(), context.Canceled, what)
+	}) {
+		t.Run(what, func(sub *testing.T) {
+			require.ErrorIs(sub, call(), context.Canceled)
+		})
 	}
 	require.Equal(t, []string{"ann"}, t.names(healthdata.UserQuery{Team: u.Team}))
 	require.Equal(t, gone, t.get(gone))

@@ -19,7 +19,6 @@ func runUserLives(run func(string, func(usersT))) {
 	run("Erasures/Race", erasuresRace)
 	run("Delete/NoEvents", deletedHasNoEvents)
 	run("Erase/Everything", eraseEverything)
-	run("Erase/Data", eraseData)
 	run("Erase/NothingElse", eraseNothingElse)
 	run("Erase/Live", eraseLive)
 	run("Erase/NotFound", eraseNotFound)

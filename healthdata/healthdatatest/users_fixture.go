@@ -17,10 +17,10 @@ import (
 
 // UsersHarness is a fresh, empty store as the suite of users needs it.
 type UsersHarness struct {
-	// Users is the seam that is tested.
+	// Users is the interface that is tested.
 	Users healthdata.Users
 	// Messages shows the events that Users wrote. It looks at the same store.
-	Messages webhook.Log
+	Messages Messages
 	// Data is where Erase leaves nothing behind. It is the same store, too.
 	Data healthdata.Data
 }
@@ -30,6 +30,9 @@ type usersT struct {
 	*testing.T
 	UsersHarness
 }
+
+// on is the same store in a subtest.
+func (t usersT) on(sub *testing.T) usersT { return usersT{sub, t.UsersHarness} }
 
 // noon is when everything in these suites happens, give or take.
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 123_456_000, time.UTC))

@@ -12,5 +12,6 @@ func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("deliveries", brokenDeliveryStores),
 		conformance.Of("endpoints", brokenEndpointStores),
+		conformance.Of("outbox", brokenOutboxes),
 	)
 }

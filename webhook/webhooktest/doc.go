@@ -2,6 +2,7 @@
 //
 //   - [RunDeliveries] and [RunDeliveriesModel] check [webhook.Outbox], [webhook.Deliveries] and
 //     [webhook.Log].
+//   - [RunOutbox] checks [webhook.Outbox] alone.
 //   - [RunEndpoints] checks [webhook.Endpoints].
 //   - [RunNotifier] checks [webhook.Notifier].
 //   - [RunDispatcher] and [RunOrderUnderFailures] run dispatchers on the store.

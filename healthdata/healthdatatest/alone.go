@@ -1,0 +1,71 @@
+package healthdatatest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Messages shows the events that a store wrote, with the Seq that it drew. A [webhook.Log] is one. An
+// event that was not written, or that another team wrote, is [healthlab.NotFound].
+type Messages interface {
+	Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error)
+}
+
+// UsersAloneHarness is a fresh, empty store of users that keeps no health data itself.
+type UsersAloneHarness struct {
+	// Users is the interface that is tested.
+	Users healthdata.Users
+	// Messages shows the events that Users wrote.
+	Messages Messages
+}
+
+// RunUsersAlone runs the contract of [healthdata.Users] but for what erasing a user removes from
+// [healthdata.Data]. newStore returns a fresh, empty store and registers its own cleanup on t.
+func RunUsersAlone(t *testing.T, newStore func(t testing.TB) UsersAloneHarness) {
+	runUsers(func(name string, test func(t usersT)) {
+		t.Run(name, func(t *testing.T) {
+			h := newStore(t)
+			test(usersT{t, UsersHarness{Users: h.Users, Messages: h.Messages}})
+		})
+	})
+}
+
+// DataAloneHarness is a fresh, empty store of health data whose users are kept elsewhere.
+type DataAloneHarness struct {
+	// Data is the interface that is tested.
+	Data healthdata.Data
+	// Add lets Data know a live user, and Delete that the user is deleted. The suite adds a user
+	// once, before it writes data of the user.
+	Add, Delete func(ctx context.Context, u healthdata.User) error
+	// Messages shows the events that Data wrote.
+	Messages Messages
+}
+
+// RunDataAlone runs the contract of [healthdata.Data] on a store whose users are kept elsewhere.
+// newStore returns a fresh, empty store and registers its own cleanup on t.
+func RunDataAlone(t *testing.T, newStore func(t testing.TB) DataAloneHarness) {
+	runData(func(name string, test func(t dataT)) {
+		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })
+	})
+}
+
+// alone is the harness with functions of Users in place of it.
+func (h DataHarness) alone() DataAloneHarness {
+	return DataAloneHarness{
+		Data: h.Data, Messages: h.Messages,
+		Add: func(ctx context.Context, u healthdata.User) error { return h.Users.Insert(ctx, u, 0) },
+		Delete: func(ctx context.Context, u healthdata.User) error {
+			_, err := h.Users.Update(ctx, u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+				u.DeletedAt = noon.Time
+				return nil, nil
+			})
+			return err
+		},
+	}
+}
