@@ -77,7 +77,8 @@ type LabBackend interface {
 	Submit(ctx context.Context, s Submission) (Accepted, error)
 	// Cancel takes an order back. It may be called again; an order that the lab
 	// never got, or has cancelled already, is no error. Precondition means that it
-	// is too late: it is not called again.
+	// is too late: it is not called again. Updates reports nothing that happens to a
+	// cancelled order later.
 	Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) error
 	// Updates returns at most n messages that come after a cursor, in the order in
 	// which they were sent, and the cursor after the last of them. The empty cursor

@@ -22,7 +22,7 @@ type LabHarness struct {
 	Method catalogue.CollectionMethod
 	// Pass lets time pass at the lab: enough for something to happen to an order that
 	// it has taken. The lab reports at least twice of each order, within 50 calls: for a kit
-	// that it was shipped, for any order results.
+	// that it was shipped, for any order results. It reports nothing of a cancelled order.
 	Pass func()
 }
 
@@ -30,7 +30,7 @@ type LabHarness struct {
 // that takes every order of the method, and reports of each by itself as time passes. It
 // serves laboratories with kits and without.
 func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
-	for name, run := range labCases {
+	for name, run := range conformance.Sorted(labCases) {
 		t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
 	}
 }
@@ -147,10 +147,11 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		require.NoError(t, err)
 		require.NoError(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
 		require.NoError(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
-		h.Pass()
-		h.Pass()
+		for range 50 {
+			h.Pass()
+		}
 		got, _ := h.heard(t, "", 10)
-		require.Empty(t, got, "nothing happens to it any more")
+		require.Empty(t, got, "nothing happens to a cancelled order")
 	},
 	"Cancel/NeverSubmitted": func(t *testing.T, h LabHarness) {
 		require.NoError(t, h.Lab.Cancel(t.Context(), conformance.Team("a"), orderID(uuid.NewString())))
