@@ -40,7 +40,7 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, error) {
 // that says that it unpacks to more than it may hold is refused before anything is read, and an
 // entry that unpacks to more than it says is a fault of that entry.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
-	at, size, done, err := wholeOf(r, head, o)
+	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (e *entryReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wholeOf returns the bytes of an archive to read at any place. One that cannot be is copied to a
-// temporary file.
-func wholeOf(r io.Reader, head []byte, o *Options) (io.ReaderAt, int64, func(), error) {
+// wholeOf returns the bytes of an archive or a database to read at any place. One that cannot be
+// is copied to a temporary file.
+func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
 	under := r
 	if c, ok := r.(*ctxReader); ok {
 		under = c.r
@@ -146,7 +146,7 @@ func wholeOf(r io.Reader, head []byte, o *Options) (io.ReaderAt, int64, func(), 
 			}
 		}
 	}
-	f, err := os.CreateTemp(o.TempDir, "archive-*.zip")
+	f, err := os.CreateTemp(o.TempDir, "import-*")
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("read file: %w", err)
 	}
@@ -164,7 +164,7 @@ func wholeOf(r io.Reader, head []byte, o *Options) (io.ReaderAt, int64, func(), 
 		return nil, 0, nil, fmt.Errorf("read file: %w", err)
 	case n > o.MaxArchiveBytes:
 		done()
-		return nil, 0, nil, zipFault("it is larger than an archive may be")
+		return nil, 0, nil, &FileError{Format: format, Msg: "it is larger than Options.MaxArchiveBytes"}
 	}
 	return f, n + int64(len(head)), done, nil
 }

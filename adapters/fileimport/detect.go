@@ -5,14 +5,17 @@ import "bytes"
 // detectBytes is how far into a file its format must show.
 const detectBytes = 64 << 10
 
-// detect tells the format from the first bytes: the signature of FIT or of a ZIP archive, or the
-// name of the root element of XML.
+// detect tells the format from the first bytes: the signature of FIT, of a ZIP archive or of a
+// SQLite database, or the name of the root element of XML.
 func detect(head []byte) (Format, error) {
 	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
 		return FIT, nil
 	}
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		return ZIP, nil
+	}
+	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
+		return SQLite, nil
 	}
 	switch localName(rootName(head)) {
 	case "gpx":

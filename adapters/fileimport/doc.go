@@ -59,6 +59,11 @@
 // is refused if it has more than 20,000 files or unpacks to more than [Options.MaxArchiveBytes];
 // an archive in an archive is not read.
 //
+// # Databases
+//
+// A SQLite database, alone or in an archive, is read by [Options.Database]. Package healthconnect
+// has the reader of Health Connect's export; it stands apart because it needs SQLite.
+//
 // # Export of a phone's health store
 //
 // The export.xml of Apple HealthKit, of any size, in bounded memory. Records become

@@ -65,9 +65,12 @@ type Options struct {
 	// TempDir is where an export is spooled that comes from a reader that cannot
 	// seek. Default os.TempDir().
 	TempDir string
-	// MaxArchiveBytes bounds an archive, packed and unpacked. Default 4 GiB. An export in an
-	// archive is copied to TempDir.
+	// MaxArchiveBytes bounds an archive, packed and unpacked, and a database. Default 4 GiB. An
+	// export or a database in an archive is copied to TempDir.
 	MaxArchiveBytes int64
+	// Database reads a SQLite database of size bytes, such as the export of Health Connect:
+	// healthconnect.Read. Default: nil, and a database is a file of no format that is read.
+	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
 	// inArchive says that the file is part of an archive.
 	inArchive bool
@@ -111,6 +114,8 @@ const (
 	ZIP Format = "zip"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
+	// SQLite is a SQLite database, which [Options.Database] reads.
+	SQLite Format = "sqlite"
 )
 
 // ErrFormat says that a file is of no format that is read. It is what [Import]
@@ -301,6 +306,9 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 		err = importZIP(ctx, r, head, sink, o, &rep)
 		return rep, err
 	}
+	if format == SQLite {
+		return importDatabase(ctx, r, head, sink, o)
+	}
 	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 	if format == HealthExport {
 		err = importExport(out, r, head, beside)
@@ -319,6 +327,19 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 		err = importGPX(out, data)
 	}
 	return rep, err
+}
+
+// importDatabase imports a SQLite database with the reader that the options name.
+func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options) (Report, error) {
+	if o.Database == nil {
+		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database needs Options.Database", ErrFormat)
+	}
+	db, size, done, err := wholeOf(r, head, SQLite, o)
+	if err != nil {
+		return Report{Format: SQLite}, err
+	}
+	defer done()
+	return o.Database(ctx, db, size, sink, o)
 }
 
 // readWhole reads a recording, which must be small.

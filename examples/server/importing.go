@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/healthconnect"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -35,10 +36,11 @@ func readFiles(ctx context.Context, path string, sink fileimport.Sink) ([]fileim
 	if err != nil {
 		return nil, err
 	}
+	opts := &fileimport.Options{Database: healthconnect.Read}
 	if info.IsDir() {
-		return fileimport.ImportDir(ctx, path, sink, nil)
+		return fileimport.ImportDir(ctx, path, sink, opts)
 	}
-	r, err := fileimport.ImportFile(ctx, path, sink, nil)
+	r, err := fileimport.ImportFile(ctx, path, sink, opts)
 	if err != nil {
 		return nil, err
 	}

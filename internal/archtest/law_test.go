@@ -89,6 +89,8 @@ var mayImport = forSuites(map[string][]string{
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
 	// Wahoo's recordings are FIT files.
 	"adapters/providers/wahoo": append([]string{".", "adapters/fileimport", "adapters/providers/rest"}, domain...),
+	// The reader of Health Connect's export takes the sink and the options of an import.
+	"adapters/healthconnect": append([]string{".", "adapters/fileimport"}, domain...),
 	// The assembly mounts the API, and exports to the lake.
 	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi", "adapters/lake"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
@@ -171,9 +173,10 @@ var modules = forSuites(map[string][]string{
 	"adapters/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
-	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
-	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
-	"adapters/lake": {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
+	"adapters/hl7":           {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
+	"adapters/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
+	"adapters/blob":          {"filippo.io/age", "github.com/minio/minio-go/v7"},
+	"adapters/lake":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
 
 	// A store of a host's own is shown on bbolt.
 	"examples/customstore": {"go.etcd.io/bbolt", "github.com/google/uuid"},

@@ -1,0 +1,175 @@
+package healthconnect
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// common are the columns of every record.
+var common = []string{"row_id", "uuid", "app_info_id", "device_info_id", "recording_method"}
+
+// Columns of the times of records: milliseconds since 1970, and seconds east of UTC.
+var (
+	instantColumns  = []string{"time", "zone_offset"}
+	intervalColumns = []string{"start_time", "start_zone_offset", "end_time"}
+)
+
+// row is a row of a query. It is valid until the next one.
+type row struct {
+	stmt *sqlite3.Stmt
+	at   map[string]int // positions of columns; one that the table lacks has none
+}
+
+// each calls do with the rows of a table in the order of their ids, or joined with more. A column that
+// the table lacks is null. A table that is not there has no rows.
+func (i *importer) each(table, join string, columns []string, do func(row) error) error {
+	have := i.columns[table]
+	if have == nil {
+		return nil
+	}
+	r := row{at: map[string]int{}}
+	list := []string{"1"}
+	for _, c := range columns {
+		switch {
+		case strings.Contains(c, "."): // of the joined table
+			r.at[c[strings.IndexByte(c, '.')+1:]] = len(list)
+			list = append(list, c)
+		case have[c]:
+			r.at[c] = len(list)
+			list = append(list, "r."+c)
+		}
+	}
+	order := ""
+	if have["row_id"] && join == "" {
+		order = " order by r.row_id"
+	}
+	stmt, _, err := i.db.Prepare("select " + strings.Join(list, ", ") + " from " + sqlite3.QuoteIdentifier(table) + " r" + join + order)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stmt.Close() }()
+	r.stmt = stmt
+	for stmt.Step() {
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+	return stmt.Err()
+}
+
+func (r row) id() int64 {
+	id, _ := r.whole("row_id")
+	return id
+}
+
+// null reports whether a column has no value: null, or the smallest number that there is, which the
+// store writes for what an app did not say.
+func (r row) null(column string) bool {
+	at, ok := r.at[column]
+	if !ok || r.stmt.ColumnType(at) == sqlite3.NULL {
+		return true
+	}
+	return r.stmt.ColumnType(at) == sqlite3.FLOAT && math.Abs(r.stmt.ColumnFloat(at)) == math.SmallestNonzeroFloat64
+}
+
+// number returns a column that is a finite number.
+func (r row) number(column string) (float64, bool) {
+	at, ok := r.at[column]
+	if !ok {
+		return 0, false
+	}
+	switch r.stmt.ColumnType(at) {
+	case sqlite3.INTEGER, sqlite3.FLOAT:
+		v := r.stmt.ColumnFloat(at)
+		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+	}
+	return 0, false
+}
+
+// whole returns a column that is a whole number, or text of one: the store keeps some numbers as
+// text.
+func (r row) whole(column string) (int64, bool) {
+	at, ok := r.at[column]
+	if !ok {
+		return 0, false
+	}
+	switch r.stmt.ColumnType(at) {
+	case sqlite3.INTEGER:
+		return r.stmt.ColumnInt64(at), true
+	case sqlite3.TEXT:
+		v, err := strconv.ParseInt(r.stmt.ColumnText(at), 10, 64)
+		return v, err == nil
+	}
+	return 0, false
+}
+
+// text returns a column that is text.
+func (r row) text(column string) (string, bool) {
+	at, ok := r.at[column]
+	if !ok || r.stmt.ColumnType(at) != sqlite3.TEXT {
+		return "", false
+	}
+	s := r.stmt.ColumnText(at)
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), ""), s != ""
+}
+
+// instant returns a column of milliseconds as a time, from 1900 to 2200.
+func (r row) instant(column string) (healthlab.Time, bool) {
+	ms, ok := r.whole(column)
+	if !ok || ms < -2_208_988_800_000 || ms >= 7_258_118_400_000 {
+		return healthlab.Time{}, false
+	}
+	return healthlab.At(time.UnixMilli(ms)), true
+}
+
+// offset returns a column of an offset; nil if it is null. False if it is none that there is.
+func (r row) offset(column string) (*int, bool) {
+	if r.null(column) {
+		return nil, true
+	}
+	v, ok := r.whole(column)
+	if !ok || v < -18*3600 || v > 18*3600 {
+		return nil, false
+	}
+	n := int(v)
+	return &n, true
+}
+
+// span returns the times of a record.
+func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok bool) {
+	from, zone, to := "time", "zone_offset", "time"
+	if interval {
+		from, zone, to = "start_time", "start_zone_offset", "end_time"
+	}
+	start, ok1 := r.instant(from)
+	end, ok2 := r.instant(to)
+	offset, ok3 := r.offset(zone)
+	return start, end, offset, ok1 && ok2 && ok3 && !end.Before(start.Time)
+}
+
+// idSpace is the name space of the ids of records without one.
+var idSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:healthconnect"))
+
+// external returns the store's id of a record, or one of its table and start.
+func (r row) external(table string, start healthlab.Time) string {
+	if at, ok := r.at["uuid"]; ok {
+		switch r.stmt.ColumnType(at) {
+		case sqlite3.BLOB:
+			if id, err := uuid.FromBytes(r.stmt.ColumnRawBlob(at)); err == nil {
+				return id.String()
+			}
+		case sqlite3.TEXT:
+			if id, err := uuid.Parse(r.stmt.ColumnText(at)); err == nil {
+				return id.String()
+			}
+		}
+	}
+	return uuid.NewSHA1(idSpace, []byte(table+" "+start.String())).String()
+}

@@ -1,0 +1,192 @@
+package healthconnect
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// bucket is what the samples of one call of the sink have in common.
+type bucket struct {
+	resource string
+	kind     healthdata.SourceType
+	app      string
+}
+
+// samples reads the tables whose records are samples.
+func (i *importer) samples() error {
+	for _, t := range tables {
+		columns := slices.Concat(common, instantColumns)
+		if t.interval {
+			columns = slices.Concat(common, intervalColumns)
+		}
+		for _, v := range t.readings {
+			columns = append(columns, v.column)
+		}
+		if t.detail != "" {
+			columns = append(columns, t.detail)
+		}
+		err := i.each(t.name, "", columns, func(r row) error {
+			for _, v := range t.readings {
+				if r.null(v.column) && len(t.readings) > 1 {
+					continue // a meal without caffeine
+				}
+				if err := i.reading(&t, v, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reading hands over a value of a record.
+func (i *importer) reading(t *table, v reading, r row) error {
+	value, ok := r.number(v.column)
+	if !ok {
+		i.skip(t.name, "no value")
+		return nil
+	}
+	start, end, offset, ok := r.span(t.interval)
+	if !ok {
+		i.skip(t.name, "bad time")
+		return nil
+	}
+	source := i.source(r)
+	s := sampleOf(v.resource, start, end, offset)
+	s.Value = &healthdata.Value{Number: value * cmp.Or(v.times, 1)}
+	detail, _ := r.whole(t.detail)
+	switch t.detail {
+	case "specimen_source":
+		if kind := specimenSources[detail]; kind != "" && source.Type != healthdata.SourceApp {
+			source.Type = kind
+		}
+	case "measurement_location":
+		if place := locations[detail]; place != "" {
+			s.SensorLocation = &place
+		}
+	}
+	return i.put(v.resource, source, s)
+}
+
+// sampleOf returns a sample without its value.
+func sampleOf(slug string, start, end healthlab.Time, offset *int) healthdata.Sample {
+	resource := healthdata.ResourceBySlug(slug)
+	s := healthdata.Sample{Timestamp: start, TimezoneOffset: offset, Unit: resource.Unit}
+	if resource.Kind != healthdata.Discrete {
+		s.Start, s.End = &start, &end
+	}
+	return s
+}
+
+// heartRates reads the series of heart rates: each value is a sample.
+func (i *importer) heartRates() error {
+	if i.columns[heartRateTable] == nil || i.columns[heartSeriesTable] == nil {
+		return nil
+	}
+	columns := slices.Concat(common, []string{"start_zone_offset", "s.epoch_millis", "s.beats_per_minute"})
+	return i.each(heartRateTable, " join "+heartSeriesTable+" s on s.parent_key = r.row_id", columns, func(r row) error {
+		rate, ok := r.number("beats_per_minute")
+		if !ok {
+			i.skip(heartSeriesTable, "no value")
+			return nil
+		}
+		at, ok1 := r.instant("epoch_millis")
+		offset, ok2 := r.offset("start_zone_offset")
+		if !ok1 || !ok2 {
+			i.skip(heartSeriesTable, "bad time")
+			return nil
+		}
+		s := sampleOf("heartrate", at, at, offset)
+		s.Value = &healthdata.Value{Number: rate}
+		return i.put("heartrate", i.source(r), s)
+	})
+}
+
+// pressures reads blood pressures.
+func (i *importer) pressures() error {
+	columns := slices.Concat(common, instantColumns, []string{"systolic", "diastolic"})
+	return i.each(pressureTable, "", columns, func(r row) error {
+		systolic, ok1 := r.number("systolic")
+		diastolic, ok2 := r.number("diastolic")
+		if !ok1 || !ok2 {
+			i.skip(pressureTable, "no value")
+			return nil
+		}
+		at, _, offset, ok := r.span(false)
+		if !ok {
+			i.skip(pressureTable, "bad time")
+			return nil
+		}
+		s := sampleOf("blood_pressure", at, at, offset)
+		s.Systolic, s.Diastolic = &systolic, &diastolic
+		return i.put("blood_pressure", i.source(r), s)
+	})
+}
+
+// sessions reads sessions of mindfulness: their value is their length in minutes.
+func (i *importer) sessions() error {
+	return i.each(mindfulTable, "", slices.Concat(common, intervalColumns), func(r row) error {
+		start, end, offset, ok := r.span(true)
+		if !ok {
+			i.skip(mindfulTable, "bad time")
+			return nil
+		}
+		s := sampleOf("mindfulness_minutes", start, end, offset)
+		s.Value = &healthdata.Value{Number: end.Sub(start.Time).Minutes()}
+		return i.put("mindfulness_minutes", i.source(r), s)
+	})
+}
+
+// put keeps a sample until there are enough of its kind.
+func (i *importer) put(resource string, source healthdata.Source, s healthdata.Sample) error {
+	b := bucket{resource: resource, kind: source.Type}
+	if source.AppID != nil {
+		b.app = *source.AppID
+	}
+	i.waiting[b] = append(i.waiting[b], s)
+	if i.held++; len(i.waiting[b]) >= i.opts.BatchSize {
+		return i.handOver(b)
+	}
+	if i.held >= 4*i.opts.BatchSize {
+		return i.flush()
+	}
+	return nil
+}
+
+// flush hands over what waits.
+func (i *importer) flush() error {
+	for _, b := range slices.SortedFunc(maps.Keys(i.waiting), func(a, b bucket) int {
+		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.kind, b.kind), cmp.Compare(a.app, b.app))
+	}) {
+		if err := i.handOver(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *importer) handOver(b bucket) error {
+	samples := i.waiting[b]
+	delete(i.waiting, b)
+	i.held -= len(samples)
+	source := healthdata.Source{Provider: i.opts.Provider, Type: b.kind}
+	if b.app != "" {
+		source.AppID = &b.app
+	}
+	if err := i.ctx.Err(); err != nil {
+		return err
+	}
+	if err := i.sink.Samples(i.ctx, b.resource, source, samples); err != nil {
+		return sinkError{err}
+	}
+	i.count(&i.rep.Samples, b.resource, len(samples))
+	return nil
+}

@@ -1,0 +1,84 @@
+package healthconnect
+
+import "github.com/healthlab-dev/healthlab/healthdata"
+
+// reading is a column of a table whose values become samples of a resource.
+type reading struct {
+	resource string
+	column   string
+	// times turns the column's unit into the resource's; 0 means 1.
+	times float64
+}
+
+// table is a table of records that become samples.
+type table struct {
+	name string
+	// interval says that a record has a start and an end.
+	interval bool
+	readings []reading
+	// detail is a column that says more about a record; empty for none.
+	detail string
+}
+
+// tables are the tables whose records become samples. Energy is in calories, mass in grams, volume
+// in litres, length in metres, temperature in degrees Celsius.
+var tables = []table{
+	{name: "heart_rate_variability_rmssd_record_table", readings: []reading{{"hrv", "heart_rate_variability_millis", 0}}},
+	{name: "respiratory_rate_record_table", readings: []reading{{"respiratory_rate", "rate", 0}}},
+	{name: "oxygen_saturation_record_table", readings: []reading{{"blood_oxygen", "percentage", 0}}},
+	{name: "blood_glucose_record_table", readings: []reading{{"glucose", "level", 0}}, detail: "specimen_source"},
+	{name: "body_temperature_record_table", readings: []reading{{"body_temperature", "temperature", 0}}, detail: "measurement_location"},
+	{name: "basal_body_temperature_record_table", readings: []reading{{"basal_body_temperature", "temperature", 0}}, detail: "measurement_location"},
+	{name: "weight_record_table", readings: []reading{{"weight", "weight", 0.001}}},
+	{name: "body_fat_record_table", readings: []reading{{"fat", "percentage", 0}}},
+	{name: "lean_body_mass_record_table", readings: []reading{{"lean_body_mass", "mass", 0.001}}},
+	{name: "vo2_max_record_table", readings: []reading{{"vo2_max", "vo2_milliliters_per_minute_kilogram", 0}}},
+	{name: "steps_record_table", interval: true, readings: []reading{{"steps", "count", 0}}},
+	{name: "distance_record_table", interval: true, readings: []reading{{"distance", "distance", 0}}},
+	{name: "active_calories_burned_record_table", interval: true, readings: []reading{{"calories_active", "energy", 0.001}}},
+	{name: "floors_climbed_record_table", interval: true, readings: []reading{{"floors_climbed", "floors", 0}}},
+	{name: "wheelchair_pushes_record_table", interval: true, readings: []reading{{"wheelchair_push", "count", 0}}},
+	{name: "hydration_record_table", interval: true, readings: []reading{{"water", "volume", 1000}}},
+	{name: "nutrition_record_table", interval: true, readings: []reading{{"carbohydrates", "total_carbohydrate", 0}, {"caffeine", "caffeine", 0}}},
+}
+
+// Tables that are read in a way of their own.
+const (
+	appTable         = "application_info_table"
+	deviceTable      = "device_info_table"
+	heartRateTable   = "heart_rate_record_table"
+	heartSeriesTable = "heart_rate_record_series_table"
+	pressureTable    = "blood_pressure_record_table"
+	mindfulTable     = "mindfulness_session_record_table"
+	sleepTable       = "sleep_session_record_table"
+	stagesTable      = "sleep_stages_table"
+	exerciseTable    = "exercise_session_record_table"
+	heightTable      = "height_record_table"
+)
+
+// deviceTypes are the numbers of Device.TYPE.
+var deviceTypes = map[int64]healthdata.SourceType{1: healthdata.SourceWatch, 2: healthdata.SourcePhone, 3: healthdata.SourceScale, 4: healthdata.SourceRing,
+	6: healthdata.SourceWatch, 7: healthdata.SourceChestStrap}
+
+// typedByHand is the recording method of values that a person entered.
+const typedByHand = 3
+
+// specimenSources are the numbers of BloodGlucoseRecord.SpecimenSource: interstitial fluid is
+// measured by a sensor, capillary blood by a meter.
+var specimenSources = map[int64]healthdata.SourceType{1: healthdata.SourceAutomatic, 2: healthdata.SourceFingerprick}
+
+// locations are the numbers of BodyTemperatureMeasurementLocation.
+var locations = map[int64]string{1: "armpit", 2: "finger", 3: "forehead", 4: "mouth", 5: "rectum", 6: "temporal_artery", 7: "toe", 8: "ear", 9: "wrist"}
+
+// stageTypes are the numbers of SleepSessionRecord.StageType: awake, asleep, out of bed, light,
+// deep, REM, awake in bed.
+var stageTypes = map[int64]healthdata.SleepStage{1: healthdata.SleepStageAwake, 2: healthdata.SleepStageMissing, 3: healthdata.SleepStageAwake,
+	4: healthdata.SleepStageLight, 5: healthdata.SleepStageDeep, 6: healthdata.SleepStageREM, 7: healthdata.SleepStageAwake}
+
+// sports are the numbers of ExerciseSessionType, from 0.
+var sports = []string{"other", "badminton", "baseball", "basketball", "cycling", "stationary_biking", "boot_camp", "boxing", "calisthenics", "cricket", "dancing", "exercise_class",
+	"fencing", "american_football", "australian_football", "frisbee_disc", "golf", "guided_breathing", "gymnastics", "handball", "hiit", "hiking", "ice_hockey", "ice_skating",
+	"martial_arts", "paddling", "paragliding", "pilates", "racquetball", "rock_climbing", "roller_hockey", "rowing", "rugby", "running", "treadmill_running", "sailing",
+	"scuba_diving", "skating", "skiing", "snowboarding", "snowshoeing", "soccer", "softball", "squash", "stair_climbing", "strength_training", "stretching", "surfing",
+	"open_water_swimming", "pool_swimming", "table_tennis", "tennis", "volleyball", "walking", "water_polo", "weightlifting", "wheelchair_pushing", "yoga", "other",
+	"stair_climbing_machine", "elliptical", "rowing_machine"}
