@@ -276,12 +276,28 @@ func (r *row) nameCell() []token {
 }
 
 // cutName reports whether words that belong to no part of the row follow its name in the
-// same cell: "Bilirubin d1rekt" is another analyte than bilirubin.
+// same cell: "Bilirubin d1rekt" is another analyte than bilirubin, and "Vitamin D 1,25" is not
+// vitamin D.
 func (r *row) cutName() bool {
 	name := r.p.find(rName)
-	cell := r.nameCell()
-	return len(name) > 0 && len(r.nameToks) == len(name) && len(cell) > len(name) &&
-		slices.ContainsFunc(cell[len(name):], func(t token) bool { return strings.IndexFunc(t.text, unicode.IsLetter) >= 0 })
+	if len(r.nameToks) != len(name) {
+		return false // it has been continued
+	}
+	for k, s := range r.p.pieces {
+		if s.role != rName {
+			continue
+		}
+		for _, next := range r.p.pieces[k+1:] {
+			rest := r.p.line.tokens[next.from:next.to]
+			if next.role != rNote || rest[0].gap || fieldLabel(rest) {
+				return false
+			}
+			if slices.ContainsFunc(rest, func(t token) bool { return len(fold.Words(t.text)) > 0 }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // panelName returns the heading that a line without a value may be.

@@ -126,6 +126,18 @@ func TestFlagsAndUnitsThatAreNone(t *testing.T) {
 	}
 }
 
+// A name of which a part was left over is not sure, whatever the part is.
+func TestCutNames(t *testing.T) {
+	for _, name := range []string{"Vitamin D 1,25", "Glucose tolerance 2 hr", "Bilirubin xyz", "Calcium qq"} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range rowsOf(t, tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nFerritin  40  ng/mL  15 - 150\n"+name+"  45  mg/dL  18 - 72\n")[2:] {
+				require.False(t, r.TestName != name && fieldIsSure(r, "test_name"), r.TestName)
+				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus)
+			}
+		})
+	}
+}
+
 // Two columns of results that no heading tells apart are doubted.
 func TestTwoColumnsOfResults(t *testing.T) {
 	for _, r := range rowsOf(t, "Test  Result 1  Result 2  Mean  Units  Reference\nGlucose  94  96  95  mg/dL  70 - 99\nSodium  138  140  139  mmol/L  136 - 145\nPotassium  4.0  4.2  4.1  mmol/L  3.5 - 5.1\n") {
