@@ -30,6 +30,7 @@ type Batch struct {
 	item, answer json.RawMessage
 	texts        map[string]string
 	owner        *string
+	about        []string
 	zone         string
 	dev          *healthdata.DeviceInfo
 }
@@ -51,6 +52,10 @@ func (b *Batch) Owner(id string) {
 	}
 }
 
+// About says of which resources the item is: problems are reported for them. Default: all of the
+// kind.
+func (b *Batch) About(resources ...string) { b.about = resources }
+
 // Zone names the IANA zone of the item's instants that have no offset.
 func (b *Batch) Zone(name string) { b.zone = name }
 
@@ -69,6 +74,12 @@ func (b *Batch) ID() string { return b.id }
 
 // LocalDay is the day of an instant in the person's fallback zone; in UTC for a stored page.
 func (b *Batch) LocalDay(t healthlab.Time) healthlab.Date { return healthlab.DateOf(t.In(b.person)) }
+
+// Noon is noon of a day in the person's fallback zone, for values of a whole day; in UTC for a
+// stored page.
+func (b *Batch) Noon(day healthlab.Date) healthlab.Time {
+	return healthlab.At(day.At(b.person).Add(12 * time.Hour))
+}
 
 // Answer returns a text, number or bool of the whole answer as a text, by the names of its
 // member with dots between them; empty if there is none.
@@ -128,6 +139,21 @@ func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *h
 	})
 }
 
+// Cycle adds the stages of a night. Nothing is added if there are none.
+func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end healthlab.Time, s *Stages) {
+	if len(s.Type) == 0 {
+		return
+	}
+	c := &healthdata.SleepCycle{
+		Head: healthdata.Head{ExternalID: id}, SessionStart: start, SessionEnd: end,
+		StageStartOffsetSecond: s.Start, StageEndOffsetSecond: s.End, StageType: s.Type,
+	}
+	if b.zone != "" {
+		c.TimeZone = &b.zone
+	}
+	b.Summary("sleep_cycle", source, c)
+}
+
 // Listed adds a device of the person that the provider lists.
 func (b *Batch) Listed(source healthdata.SourceType, d healthdata.DeviceInfo) {
 	d.Raw = b.item
@@ -144,7 +170,7 @@ func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.
 func (b *Batch) Problem(code, rule string, field ...any) {
 	var p healthlab.Problems
 	p.Add(code, rule, field...)
-	for _, r := range b.kind.Resources {
+	for _, r := range b.about {
 		to := b.into(r, healthdata.SourceUnknown)
 		to.Unread = append(to.Unread, linking.Unread{Item: b.item, Problems: p})
 	}
@@ -181,7 +207,7 @@ func KeyOf(member string) func(json.RawMessage) string {
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range b.kind.latest(items) {
-		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
+		b.item, b.owner, b.zone, b.dev, b.about = item, nil, "", nil, b.kind.Resources
 		b.kind.Read(item, b)
 	}
 }
@@ -206,7 +232,7 @@ var errShape = fmt.Errorf("%w: the provider's answer is not of the documented sh
 
 // items returns the items of an answer.
 func (k *Kind) items(body json.RawMessage) ([]json.RawMessage, error) {
-	if k.File != nil {
+	if k.File != nil || k.Media {
 		return []json.RawMessage{body}, nil
 	}
 	if !json.Valid(body) {

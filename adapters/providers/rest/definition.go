@@ -48,7 +48,7 @@ type Definition struct {
 type Kind struct {
 	// Name identifies the kind in [Definition.Read] and in Join and For.
 	Name string
-	// Scopes are the scopes that it needs; nil if the provider has none.
+	// Scopes are the scopes that it needs; nil if the provider has none. See Missing.
 	Scopes []string
 	// Method is the HTTP method. Default GET. With POST, the query is sent as a form.
 	Method string
@@ -96,8 +96,14 @@ type Kind struct {
 	Revised bool
 	// Keep lists the members that joined items keep; nil keeps all.
 	Keep []string
-	// Missing lists statuses that mean that there is no data, such as 404.
+	// Missing lists statuses that mean that there is no data, such as 404. With 403, the scopes
+	// are optional for resources that other kinds make, too.
 	Missing []int
+	// Media says that an answer is a file, not JSON: Read gets its bytes in place of an item.
+	Media bool
+	// Messages lists the words by which the provider's messages announce this kind, for
+	// [Listening.Announced].
+	Messages []string
 	// Resources are the slugs that Read makes.
 	Resources []string
 	// Read reads one item. See [Each].
@@ -116,15 +122,26 @@ func (d *Definition) Record() healthdata.Provider {
 				p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: r})
 			}
 			s := p.Scopes[r]
+			to := &s.Required
+			if slices.Contains(k.Missing, http.StatusForbidden) && len(d.of(r)) > 1 {
+				to = &s.Optional // a refusal means no data, and the other kinds have some
+			}
 			for _, name := range k.Scopes {
-				if !slices.Contains(s.Required, name) {
-					s.Required = append(s.Required, name)
+				if !slices.Contains(*to, name) {
+					*to = append(*to, name)
 				}
 			}
-			if s.Optional = []string{}; len(s.Required) > 0 {
+			if len(s.Required)+len(s.Optional) > 0 {
 				p.Scopes[r] = s
 			}
 		}
+	}
+	for r, s := range p.Scopes {
+		s.Optional = slices.DeleteFunc(s.Optional, func(name string) bool { return slices.Contains(s.Required, name) })
+		if s.Optional == nil {
+			s.Optional = []string{}
+		}
+		p.Scopes[r] = s
 	}
 	return p
 }

@@ -42,6 +42,22 @@ func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, err
 	return out, nil
 }
 
+// Announced returns the resources of the kinds that messages announce by a word, in the order
+// of the table; nil if there are none.
+func (l *Listening) Announced(word string) (out []string) {
+	for i := range l.def.Kinds {
+		if !slices.Contains(l.def.Kinds[i].Messages, word) {
+			continue
+		}
+		for _, resource := range l.def.Kinds[i].Resources {
+			if !slices.Contains(out, resource) {
+				out = append(out, resource)
+			}
+		}
+	}
+	return out
+}
+
 // String shows no secret.
 func (*Listening) String() string { return "listening" }
 

@@ -552,3 +552,20 @@ func AccountIn(doc []byte, member string) (string, error) {
 	}
 	return "", errShape
 }
+
+// AccountAt returns an Account that asks an address for the person, and takes the id from a
+// member of the answer.
+func AccountAt(address, member string) func(context.Context, *SignedIn) (string, error) {
+	return func(ctx context.Context, s *SignedIn) (string, error) {
+		a, err := s.Do(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return "", err
+		}
+		return AccountIn(a.Body, member)
+	}
+}
+
+// AccountInToken returns an Account that takes the id from a member of the token answer.
+func AccountInToken(member string) func(context.Context, *SignedIn) (string, error) {
+	return func(_ context.Context, s *SignedIn) (string, error) { return AccountIn(s.Token, member) }
+}

@@ -241,7 +241,9 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	req.Header.Set("Accept", "application/json")
+	if req.Header.Set("Accept", "application/json"); w.kind.Media {
+		req.Header.Set("Accept", "*/*")
+	}
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// String lists the data, one line for each sample, summary, deletion and item that could not
+// String lists the data, one line for each sample, summary, recording, deletion and item that could not
 // be read, for tests and for checks of a connector. It holds what a person measured.
 func (d Data) String() string {
 	var b strings.Builder
@@ -31,6 +31,9 @@ func (d Data) String() string {
 			}
 			for _, s := range p.Summaries {
 				line(&b, "summary", dated(s))
+			}
+			if p.Stream != nil {
+				line(&b, "stream", p.Stream)
 			}
 			for _, x := range p.Deleted {
 				fmt.Fprintf(&b, "  deleted %s %s %s\n", x.ID, x.At, x.Type)

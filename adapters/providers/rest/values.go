@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,6 +91,66 @@ func Number(v *float64) *healthdata.Value {
 		return nil
 	}
 	return healthdata.Number(*v)
+}
+
+// ID is an id that is written as a text or as a number.
+type ID string
+
+// UnmarshalJSON reads a text or a number. Null is the empty id.
+func (id *ID) UnmarshalJSON(b []byte) error {
+	var s string
+	var n json.Number
+	switch {
+	case json.Unmarshal(b, &s) == nil:
+		*id = ID(s)
+	case json.Unmarshal(b, &n) == nil:
+		*id = ID(n)
+	default:
+		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[string]()}
+	}
+	return nil
+}
+
+// String returns the id as it came.
+func (id ID) String() string { return string(id) }
+
+// Float is a number that is written as a number or as a text.
+type Float float64
+
+// UnmarshalJSON reads a number or a text. A text that holds none is not a number (NaN).
+func (f *Float) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == 't' || b[0] == 'f' {
+		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[float64]()}
+	}
+	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
+	if err != nil {
+		v = math.NaN()
+	}
+	*f = Float(v)
+	return nil
+}
+
+// Value returns the number; nil for nil and for one that is not finite.
+func (f *Float) Value() *float64 { return f.Over(1) }
+
+// Over returns the number divided by another; nil as in Value. A quotient is the nearest number
+// to the true one, and a product with the inverse may not be.
+func (f *Float) Over(divisor float64) *float64 {
+	if f == nil || math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0) {
+		return nil
+	}
+	return Ptr(float64(*f) / divisor)
+}
+
+// Positive returns the number if it is above 0, for providers that write 0 for none; else nil.
+func (f *Float) Positive() *float64 { return Positive(f.Value()) }
+
+// Positive returns a number above 0; nil for nil and others.
+func Positive(v *float64) *float64 {
+	if v == nil || *v <= 0 {
+		return nil
+	}
+	return v
 }
 
 // Series calls add for each value of an array that begins at an instant and has one value
