@@ -1,5 +1,5 @@
 // Package dexcom connects the Dexcom Web API v3: glucose of a sensor, glucose by hand,
-// carbohydrates and insulin.
+// carbohydrates, insulin, exercise and notes.
 //
 //	connector, err := dexcom.New(dexcom.Europe, rest.Client{ID: id, Secret: secret}, nil)
 //	connectors[dexcom.Europe.Slug()] = connector.Flows()
@@ -11,13 +11,17 @@
 //
 //	egvs          glucose, source automatic, at systemTime, in the unit of the record
 //	calibrations  glucose, source fingerprick
-//	events        carbohydrates (g), insulin_injection (units), glucose by finger; source app
+//	events        carbohydrates (g), insulin_injection (units), workout_duration (min),
+//	              note (notes, and what is said of the health), glucose by finger; source app
+//	devices       device
 //
 // Instants are systemTime, the device's clock in UTC. The offset is that of displayTime; for
 // receivers, whose texts have none, it is displayTime minus systemTime to the quarter of an
 // hour. Values outside of 40 to 400 mg/dL arrive as the limit with a status low or high and
-// are kept as they come. A record without a value or with an unknown unit is left out. An
-// event that was deleted removes its sample; other records replace those of their instant.
+// are kept as they come. A record without a value or with an unknown unit is left out. Exercise
+// that is light, medium or heavy has the intensity low, medium or high. An event that was deleted
+// removes its sample; other records replace those of their instant. Alerts have no place in the
+// catalogue.
 //
 // # How sure this is
 //
@@ -29,13 +33,10 @@
 package dexcom
 
 import (
-	"context"
-	"math"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -77,8 +78,9 @@ var kinds = []rest.Kind{
 	{Name: "calibrations", Path: "/v3/users/self/calibrations", Range: window, Items: "records", Resources: []string{"glucose"}, Read: rest.Each(readCalibration)},
 	{
 		Name: "events", Path: "/v3/users/self/events", Range: window, Items: "records",
-		Resources: []string{"carbohydrates", "insulin_injection", "glucose"}, Read: rest.Each(readEvent),
+		Resources: []string{"carbohydrates", "insulin_injection", "workout_duration", "note", "glucose"}, Read: rest.Each(readEvent),
 	},
+	{Name: "devices", Path: "/v3/users/self/devices", Items: "records", Resources: []string{"device"}, Read: rest.Each(readDevice)},
 }
 
 // define returns the definition of a region. An unknown region has the hosts of Europe.
@@ -97,13 +99,7 @@ func define(r Region) *rest.Definition {
 		},
 		OAuth: rest.OAuth{
 			AuthorizeURL: host + "/v2/oauth2/login", TokenURL: host + "/v2/oauth2/token", Minimum: scopes,
-			Account: func(ctx context.Context, s *rest.SignedIn) (string, error) {
-				a, err := s.Do(ctx, http.MethodGet, host+"/v3/users/self/dataRange", nil)
-				if err != nil {
-					return "", err
-				}
-				return rest.AccountIn(a.Body, "userId")
-			},
+			Account: rest.AccountAt(host+"/v3/users/self/dataRange", "userId"),
 		},
 		BaseURL: host, Kinds: append([]rest.Kind(nil), kinds...),
 	}
@@ -121,52 +117,42 @@ func New(r Region, client rest.Client, opts *rest.Options) (*rest.Connector, err
 	return rest.New(define(r), client, opts)
 }
 
-// Read decodes a stored page of egvs, calibrations or events. See [rest.Definition.Read].
+// Read decodes a stored page of egvs, calibrations, events or devices. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return define(Europe).Read(kind, page) }
 
 // record is what all records have in common.
 type record struct {
 	SystemTime            rest.Instant `json:"systemTime"`
 	DisplayTime           rest.Instant `json:"displayTime"`
-	Value                 *figure      `json:"value"`
+	Value                 *rest.Float  `json:"value"`
 	Unit                  string       `json:"unit"`
 	TransmitterID         *string      `json:"transmitterId"`
 	TransmitterGeneration string       `json:"transmitterGeneration"`
 }
 
-// figure is a number; events write it as a text. Not a number is a text that holds none.
-type figure float64
-
-// UnmarshalJSON reads a number or a text that holds one.
-func (f *figure) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	if err != nil {
-		v = math.NaN()
+// device is the transmitter; nil if it is not known.
+func (r *record) device() *healthdata.DeviceInfo {
+	g := r.TransmitterGeneration
+	if g == "" || g == "unknown" {
+		return nil
 	}
-	*f = figure(v)
-	return nil
+	return &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Dexcom"), Model: &g, ID: r.TransmitterID}
 }
-
-var manufacturer = "Dexcom"
 
 // sample is the record's sample. ok is false if it has no value.
 func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok bool) {
-	if r.SystemTime.IsZero() {
+	v := r.Value.Value()
+	switch {
+	case r.SystemTime.IsZero():
 		out.Problem("missing", "a record needs its systemTime", "systemTime")
 		return s, false
-	}
-	if r.Value != nil && math.IsNaN(float64(*r.Value)) {
+	case r.Value != nil && v == nil:
 		out.Problem("number", "must be a number", "value")
 		return s, false
-	}
-	if r.Value == nil || unit == "" || unit == "unknown" {
+	case v == nil || unit == "" || unit == "unknown":
 		return s, false
 	}
-	s = healthdata.Sample{Timestamp: r.SystemTime.Time, TimezoneOffset: r.offset(), Unit: unit, Value: healthdata.Number(float64(*r.Value))}
-	if g := r.TransmitterGeneration; g != "" && g != "unknown" {
-		out.Device(&healthdata.DeviceInfo{Manufacturer: &manufacturer, Model: &g, ID: r.TransmitterID})
-	}
-	return s, true
+	return healthdata.Sample{Timestamp: r.SystemTime.Time, TimezoneOffset: r.offset(), Unit: unit, Value: healthdata.Number(*v)}, true
 }
 
 // offset is seconds east of UTC; nil if the record does not say.
@@ -185,57 +171,100 @@ func (r *record) offset() *int {
 
 func readEGV(r *record, out *rest.Batch) {
 	if s, ok := r.sample(out, r.Unit); ok {
+		out.Device(r.device())
 		out.Sample("glucose", healthdata.SourceAutomatic, s)
 	}
 }
 
+// readCalibration reads a value of a finger, which is not of the sensor.
 func readCalibration(r *record, out *rest.Batch) {
-	r.TransmitterGeneration = "" // the value is of a finger, not of the sensor
 	if s, ok := r.sample(out, r.Unit); ok {
 		out.Sample("glucose", healthdata.SourceFingerprick, s)
 	}
 }
 
+func readDevice(r *record, out *rest.Batch) {
+	if d := r.device(); d != nil {
+		out.Listed(healthdata.SourceAutomatic, *d)
+	}
+}
+
 type event struct {
 	record
+	Value   rest.ID `json:"value"` // a text, which is none of a number in notes
 	Status  string  `json:"eventStatus"`
 	Type    string  `json:"eventType"`
-	SubType *string `json:"eventSubType"`
+	SubType string  `json:"eventSubType"`
+}
+
+// events are the resources of types of events, and their units; an empty one is the record's.
+var events = map[string]struct{ resource, unit string }{
+	"carbs": {"carbohydrates", "g"}, "insulin": {"insulin_injection", "unit"}, "exercise": {"workout_duration", "min"},
+	"bloodGlucose": {"glucose", ""}, "health": {"note", "text"}, "notes": {"note", "text"}, "note": {"note", "text"},
 }
 
 // insulins are the sub types of insulin, as types of the catalogue and how they are given.
-var insulins = map[string][2]string{"fastActing": {"rapid_acting", "bolus"}, "longActing": {"long_acting", "basal"}}
+var insulins = map[string]struct{ kind, mode string }{"fastActing": {"rapid_acting", "bolus"}, "longActing": {"long_acting", "basal"}}
+
+// intensities are the sub types of exercise.
+var intensities = map[string]string{"light": "low", "medium": "medium", "heavy": "high"}
 
 func readEvent(e *event, out *rest.Batch) {
-	var resource string
-	unit, insulin := e.Unit, [2]string{}
-	switch e.Type {
-	case "carbs":
-		resource, unit = "carbohydrates", "g"
-	case "insulin":
-		if e.SubType != nil {
-			insulin = insulins[*e.SubType]
-		}
-		if insulin[0] == "" {
-			return
-		}
-		resource, unit = "insulin_injection", "unit"
-	case "bloodGlucose":
-		resource = "glucose"
-	default:
-		return // exercise, health and notes have no amount that the catalogue has
+	of, known := events[e.Type]
+	if !known {
+		return // a type that the catalogue does not have
 	}
-	e.TransmitterGeneration = ""
-	if e.Status == "deleted" {
-		out.Delete(resource, healthdata.SourceApp, linking.Deleted{At: e.SystemTime.Time, Type: insulin[0]})
+	out.About(of.resource)
+	insulin, injected := insulins[e.SubType]
+	switch {
+	case of.resource == "insulin_injection" && !injected:
+		out.Problem("enum", "must be fastActing or longActing", "eventSubType")
+		return
+	case e.Status == "deleted":
+		d := linking.Deleted{At: e.SystemTime.Time}
+		if of.resource == "insulin_injection" {
+			d.Type = insulin.kind
+		}
+		out.Delete(of.resource, healthdata.SourceApp, d)
+		return
+	case of.resource == "note":
+		e.note(out)
 		return
 	}
-	s, ok := e.sample(out, unit)
+	if e.Value != "" {
+		e.record.Value = new(rest.Float)
+		_ = e.record.Value.UnmarshalJSON([]byte(e.Value)) // a text that holds none is not a number
+	}
+	if of.unit == "" {
+		of.unit = e.Unit
+	}
+	s, ok := e.sample(out, of.unit)
 	if !ok {
 		return
 	}
-	if resource == "insulin_injection" {
-		s.Type, s.DeliveryMode, s.DeliveryForm, s.BolusPurpose = rest.Ptr(insulin[0]), rest.Ptr(insulin[1]), rest.Ptr("standard"), nil
+	switch of.resource {
+	case "insulin_injection":
+		s.Type, s.DeliveryMode, s.DeliveryForm = &insulin.kind, &insulin.mode, rest.Ptr("standard")
+	case "workout_duration":
+		end := healthlab.At(s.Timestamp.Add(time.Duration(s.Value.Number * float64(time.Minute))))
+		s.Start, s.End = &s.Timestamp, &end
+		if intensity, ok := intensities[e.SubType]; ok {
+			s.Intensity = &intensity
+		}
 	}
-	out.Sample(resource, healthdata.SourceApp, s)
+	out.Sample(of.resource, healthdata.SourceApp, s)
+}
+
+// note reads what the person wrote, or what it is about.
+func (e *event) note(out *rest.Batch) {
+	text := strings.TrimSpace(e.Value.String())
+	if text == "" || e.Type == "health" {
+		text = rest.Slug(e.SubType)
+	}
+	if text == "" || e.SystemTime.IsZero() {
+		return
+	}
+	out.Sample("note", healthdata.SourceApp, healthdata.Sample{
+		Timestamp: e.SystemTime.Time, TimezoneOffset: e.offset(), Unit: "text", Value: healthdata.Text(text), Tags: []string{"unspecified"},
+	})
 }

@@ -46,10 +46,22 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 		}
 		return out
 	})
-	list("calibrations", func(*Person, time.Time, time.Time) []object { return []object{} })
+	list("calibrations", func(p *Person, from, to time.Time) []object {
+		out := []object{}
+		p.calibrations(func(at time.Time, mmol float64) {
+			if !at.Before(from) && at.Before(to) {
+				system, display := texts(p, at)
+				out = append(out, object{"recordId": "c" + stamp(at), "systemTime": system, "displayTime": display, "value": mmol, "unit": "mmol/L"})
+			}
+		})
+		return out
+	})
+	s.data("/v3/users/self/devices", func(p *Person, _ url.Values) (any, error) {
+		return object{"recordType": "device", "userId": p.ID, "records": []object{{"transmitterGeneration": "g7", "displayDevice": "iOS", "displayApp": "G7"}}}, nil
+	})
 	list("events", func(p *Person, from, to time.Time) []object {
 		out := []object{}
-		for _, e := range p.Events {
+		for _, e := range p.written() {
 			if e.At.Before(from) || !e.At.Before(to) {
 				continue
 			}
@@ -61,10 +73,14 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 			if e.SubType != "" {
 				subType = e.SubType
 			}
-			unit := map[string]string{"carbs": "grams", "insulin": "units"}[e.Kind]
+			unit := map[string]string{"carbs": "grams", "insulin": "units", "exercise": "minutes"}[e.Kind]
+			value := any(strconv.FormatFloat(e.Value, 'f', -1, 64))
+			if e.Kind == "health" {
+				value, unit = nil, "unknown"
+			}
 			out = append(out, object{
 				"recordId": e.ID, "systemTime": system, "displayTime": display, "eventStatus": status, "eventType": e.Kind, "eventSubType": subType,
-				"value": strconv.FormatFloat(e.Value, 'f', -1, 64), "unit": unit,
+				"value": value, "unit": unit,
 			})
 		}
 		return out
@@ -74,9 +90,14 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 		for _, g := range p.Glucose {
 			t.put("glucose", stamp(g.At), float64(g.Value)/18.0182)
 		}
-		for _, e := range p.Events {
+		p.calibrations(func(at time.Time, mmol float64) { t.put("glucose", stamp(at), mmol) })
+		for _, e := range p.written() {
 			switch {
 			case e.Deleted:
+			case e.Kind == "exercise":
+				t.put("workout_duration", stamp(e.At), e.Value)
+			case e.Kind == "health":
+				t.put("note", stamp(e.At), 0)
 			case e.Kind == "carbs":
 				t.put("carbohydrates", stamp(e.At), e.Value)
 			case e.SubType == "fastActing":
@@ -86,5 +107,28 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 			}
 		}
 		return t
+	}
+}
+
+// written are the events with exercise, and with how the person was every tenth day.
+func (p *Person) written() []Event {
+	out := slices.Clone(p.Events)
+	for i := range p.Workouts {
+		w := &p.Workouts[i]
+		out = append(out, Event{
+			ID: "e" + w.ID, At: w.Start, Kind: "exercise", SubType: []string{"light", "medium", "heavy"}[i%3], Value: w.End.Sub(w.Start).Minutes(),
+			Deleted: i%9 == 8,
+		})
+	}
+	for i := 0; i < len(p.Days); i += 10 {
+		out = append(out, Event{ID: "h" + stamp(p.Days[i].Date), At: p.Days[i].Date.Add(8 * time.Hour), Kind: "health", SubType: "stress"})
+	}
+	return out
+}
+
+// calibrations calls add for a value by finger every tenth day.
+func (p *Person) calibrations(add func(at time.Time, mmol float64)) {
+	for i := 0; i < len(p.Days); i += 10 {
+		add(p.Days[i].Date.Add(7*time.Hour + 11*time.Second), 5+float64(i%30)/10)
 	}
 }
