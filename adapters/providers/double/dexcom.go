@@ -129,6 +129,6 @@ func (p *Person) written() []Event {
 // calibrations calls add for a value by finger every tenth day.
 func (p *Person) calibrations(add func(at time.Time, mmol float64)) {
 	for i := 0; i < len(p.Days); i += 10 {
-		add(p.Days[i].Date.Add(7*time.Hour + 11*time.Second), 5+float64(i%30)/10)
+		add(p.Days[i].Date.Add(7*time.Hour+11*time.Second), 5+float64(i%30)/10)
 	}
 }

@@ -95,9 +95,40 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		}
 		return out
 	})
-	for _, path := range []string{"vO2_max", "session", "enhanced_tag"} {
-		days(path, func(*Person) []object { return nil })
-	}
+	days("daily_readiness", func(p *Person) (out []object) {
+		for i := range p.Nights {
+			n := &p.Nights[i]
+			out = append(out, object{
+				"id": "r" + n.ID, "day": p.date(n.End), "timestamp": p.date(n.End) + "T00:00:00+00:00", "score": n.Recovery,
+				"temperature_deviation": n.TemperatureDelta, "contributors": object{},
+			})
+		}
+		return out
+	})
+	days("vO2_max", func(p *Person) (out []object) {
+		p.fitness(func(at time.Time, v float64) {
+			out = append(out, object{"id": "v" + stamp(at), "day": p.date(at), "timestamp": p.local(at), "vo2_max": v})
+		})
+		return out
+	})
+	days("session", func(p *Person) (out []object) {
+		p.calm(func(start time.Time, bpm, hrv []*float64) {
+			series := func(items []*float64) object {
+				return object{"interval": 60.0, "timestamp": p.local(start), "items": items}
+			}
+			out = append(out, object{
+				"id": "m" + stamp(start), "day": p.date(start), "start_datetime": p.local(start), "end_datetime": p.local(start.Add(10 * time.Minute)),
+				"type": "meditation", "mood": nil, "heart_rate": series(bpm), "heart_rate_variability": series(hrv),
+			})
+		})
+		return out
+	})
+	days("enhanced_tag", func(p *Person) (out []object) {
+		p.tags(func(at time.Time) {
+			out = append(out, object{"id": "t" + stamp(at), "day": p.date(at), "start_time": p.local(at), "end_time": nil, "tag_type_code": "tag_generic_stress"})
+		})
+		return out
+	})
 	s.data(base+"ring_configuration", func(p *Person, q url.Values) (any, error) {
 		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
 	})
@@ -122,6 +153,28 @@ func ouraWorkout(p *Person, w *Workout) object {
 		doc["distance"] = w.Distance
 	}
 	return doc
+}
+
+// fitness calls add for a VO2 max every tenth day.
+func (p *Person) fitness(add func(at time.Time, v float64)) {
+	for i := 0; i < len(p.Days); i += 10 {
+		add(p.Days[i].Date.Add(9*time.Hour), 40+float64(i%50)/10)
+	}
+}
+
+// tags calls add for something that the person noted every seventh day.
+func (p *Person) tags(add func(at time.Time)) {
+	for i := 0; i < len(p.Days); i += 7 {
+		add(p.Days[i].Date.Add(20 * time.Hour))
+	}
+}
+
+// calm calls add for a session of ten minutes every sixth day, with a value every minute.
+func (p *Person) calm(add func(start time.Time, bpm, hrv []*float64)) {
+	for i := 0; i < len(p.Days); i += 6 {
+		a, b, c, d := 61.0, 58.0, 44.0, 49.0
+		add(p.Days[i].Date.Add(13*time.Hour), []*float64{&a, nil, &b}, []*float64{&c, nil, &d})
+	}
 }
 
 // pulse calls add for a heart rate every two hours of the day, between the nights' series.
@@ -151,6 +204,9 @@ func ouraSleeps(p *Person) (out []object) {
 			"average_heart_rate": float64(n.RestingHR) + 4, "lowest_heart_rate": n.RestingHR, "average_hrv": n.AverageHRV, "average_breath": n.RespiratoryRate,
 			"heart_rate": series(n.HR), "hrv": series(n.HRV), "sleep_phase_5_min": n.Stages,
 			"readiness": object{"score": n.Recovery, "temperature_deviation": n.TemperatureDelta},
+		}
+		if i%4 == 3 {
+			doc["readiness"] = nil // daily_readiness has it
 		}
 		if i%2 == 0 {
 			fine := &strings.Builder{}
@@ -188,6 +244,18 @@ func ouraTruth(p *Person) Truth {
 		}
 	}
 	p.pulse(func(at time.Time, bpm float64) { t.put("heartrate", stamp(at), bpm) })
+	p.fitness(func(at time.Time, v float64) { t.put("vo2_max", stamp(at), v) })
+	p.tags(func(at time.Time) { t.put("note", stamp(at), 0) })
+	p.calm(func(start time.Time, bpm, hrv []*float64) {
+		t.put("mindfulness_minutes", stamp(start), 10)
+		for i := range bpm {
+			if bpm[i] != nil {
+				at := stamp(start.Add(time.Duration(i) * time.Minute))
+				t.put("heartrate", at, *bpm[i])
+				t.put("hrv", at, *hrv[i])
+			}
+		}
+	})
 	for i := range p.Days {
 		d := &p.Days[i]
 		for name, v := range map[string]float64{

@@ -8,22 +8,25 @@
 //
 //	sleep               sleep (score joined from daily_sleep of the same day), sleep_cycle,
 //	                    heartrate and hrv (RMSSD, ms) of the night, body_temperature_delta (°C)
+//	daily_readiness     readiness and temperature of a sleep that has none of its own; alone in
+//	                    stored pages: body_temperature_delta at noon
 //	daily_activity      activity; times in minutes, daily_movement in metres of walking
 //	heartrate           heartrate (bpm)
 //	workout             workouts (kcal, metres)
 //	daily_spo2          blood_oxygen (%) at the end of the day's long sleep
 //	vo2_max             vo2_max (mL/kg/min)
-//	session             mindfulness_minutes of breathing and meditation
+//	session             mindfulness_minutes of breathing and meditation; heartrate and hrv of all
 //	personal_info       profile (height, cm)
-//	enhanced_tag        note
+//	enhanced_tag        note: the comment, else the name, else the code of the tag
 //	ring_configuration  device
 //
 // Instants carry the local offset. An offset of +00:00 is taken as unknown, because several
 // collections write UTC so. Days are the person's. A sleep is known by its id, a daily
 // document by its day, and later answers replace earlier ones. Sleeps of type rest and
 // deleted are removed. The stages are those of 30 seconds, else of 5 minutes. A lowest heart
-// rate of 255 means none. Stress, resilience, cycle phases and beat intervals have no place
-// in the catalogue.
+// rate of 255 means none. Stress, resilience, cardiovascular age and beat intervals have no place
+// in the catalogue; of cycle phases, pregnancy and blood glucose, which messages name, no fields
+// are documented.
 //
 // Ranges of days begin a day early and end a day late: a day alone as the end is read as its
 // midnight, and the day itself as the start was seen to leave sleep out.
@@ -44,7 +47,7 @@
 package oura
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -68,7 +71,7 @@ var (
 	pages    = rest.Cursor("next_token", "next_token")
 	days     = rest.Range{From: "start_date", To: "end_date", Days: true, Before: rest.Day, After: rest.Day}
 	instants = rest.Range{From: "start_datetime", To: "end_datetime"}
-	// refused are the statuses of a collection whose scope cannot be asked for.
+	// refused are the statuses of a collection whose scope cannot be asked for, or was not granted.
 	refused = []int{http.StatusForbidden, http.StatusNotFound}
 )
 
@@ -82,19 +85,14 @@ var definition = &rest.Definition{
 	OAuth: rest.OAuth{
 		AuthorizeURL: "https://cloud.ouraring.com/oauth/authorize", TokenURL: base + "/oauth/token",
 		Revocation: rest.Revocation{URL: base + "/oauth/revoke", Token: rest.RevokeQuery},
-		Account: func(ctx context.Context, s *rest.SignedIn) (string, error) {
-			a, err := s.Do(ctx, http.MethodGet, base+collection+"personal_info", nil)
-			if err != nil {
-				return "", err
-			}
-			return rest.AccountIn(a.Body, "id")
-		},
+		Account:    rest.AccountAt(base+collection+"personal_info", "id"),
 	},
 	BaseURL: base,
 	Kinds: []rest.Kind{
 		{
 			Name: "sleep", Scopes: []string{"daily"}, Path: collection + "sleep", Range: days, Pages: pages, Items: "data",
-			Key: longSleep, Keep: []string{"bedtime_end"}, Join: []string{"daily_sleep"}, JoinFor: []string{"sleep"},
+			Key: longSleep, Keep: []string{"bedtime_end"}, Join: []string{"daily_sleep", "daily_readiness"},
+			JoinFor: []string{"sleep", "body_temperature_delta"}, Messages: []string{"sleep", "daily_sleep", "daily_readiness"},
 			Resources: []string{"sleep", "sleep_cycle", "heartrate", "hrv", "body_temperature_delta"}, Read: rest.Each(readSleep),
 		},
 		{
@@ -102,8 +100,12 @@ var definition = &rest.Definition{
 			Keep: []string{"score"}, Read: func(json.RawMessage, *rest.Batch) {},
 		},
 		{
+			Name: "daily_readiness", Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data", Key: rest.KeyOf("day"),
+			Keep: []string{"score", "temperature_deviation"}, Read: rest.Each(readReadiness),
+		},
+		{
 			Name: "daily_activity", Scopes: []string{"daily"}, Path: collection + "daily_activity", Range: days, Pages: pages, Items: "data",
-			Resources: []string{"activity"}, Read: rest.Each(readActivity),
+			Messages: []string{"daily_activity"}, Resources: []string{"activity"}, Read: rest.Each(readActivity),
 		},
 		{
 			Name: "heartrate", Scopes: []string{"heartrate"}, Path: collection + "heartrate", Range: instants, Pages: pages, Items: "data",
@@ -111,28 +113,28 @@ var definition = &rest.Definition{
 		},
 		{
 			Name: "workout", Scopes: []string{"workout"}, Path: collection + "workout", Range: days, Pages: pages, Items: "data",
-			Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
+			Messages: []string{"workout"}, Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
 			Name: "daily_spo2", Scopes: []string{"spo2"}, Path: collection + "daily_spo2", Range: days, Pages: pages, Items: "data",
-			Join: []string{"sleep"}, Resources: []string{"blood_oxygen"}, Read: rest.Each(readSpO2),
+			Join: []string{"sleep"}, Messages: []string{"daily_spo2", "sleep"}, Resources: []string{"blood_oxygen"}, Read: rest.Each(readSpO2),
 		},
 		{
 			Name: "vo2_max", Path: collection + "vO2_max", Range: days, Pages: pages, Items: "data", Missing: refused,
-			Resources: []string{"vo2_max"}, Read: rest.Each(readVO2Max),
+			Messages: []string{"vo2_max"}, Resources: []string{"vo2_max"}, Read: rest.Each(readVO2Max),
 		},
 		{
-			Name: "session", Scopes: []string{"session"}, Path: collection + "session", Range: days, Pages: pages, Items: "data",
-			Resources: []string{"mindfulness_minutes"}, Read: rest.Each(readSession),
+			Name: "session", Scopes: []string{"session"}, Path: collection + "session", Range: days, Pages: pages, Items: "data", Missing: refused,
+			Messages: []string{"session"}, Resources: []string{"mindfulness_minutes", "heartrate", "hrv"}, Read: rest.Each(readSession),
 		},
 		{Name: "personal_info", Scopes: []string{"personal"}, Path: collection + "personal_info", Resources: []string{"profile"}, Read: rest.Each(readProfile)},
 		{
 			Name: "enhanced_tag", Scopes: []string{"tag"}, Path: collection + "enhanced_tag", Range: days, Pages: pages, Items: "data",
-			Resources: []string{"note"}, Read: rest.Each(readTag),
+			Messages: []string{"enhanced_tag"}, Resources: []string{"note"}, Read: rest.Each(readTag),
 		},
 		{
 			Name: "ring_configuration", Path: collection + "ring_configuration", Pages: pages, Items: "data", Missing: refused,
-			Resources: []string{"device"}, Read: rest.Each(readRing),
+			Messages: []string{"ring_configuration"}, Resources: []string{"device"}, Read: rest.Each(readRing),
 		},
 	},
 	Wait:   wait,
@@ -168,6 +170,7 @@ type series struct {
 	Items     []*float64   `json:"items"`
 }
 
+// samples adds the values; a nil series has none.
 func (s *series) samples(resource, unit string, out *rest.Batch) {
 	if s == nil || s.Interval < 1 || s.Timestamp.IsZero() {
 		return
@@ -178,29 +181,33 @@ func (s *series) samples(resource, unit string, out *rest.Batch) {
 }
 
 type sleep struct {
-	ID        string         `json:"id"`
-	Day       healthlab.Date `json:"day"`
-	Start     rest.Instant   `json:"bedtime_start"`
-	End       rest.Instant   `json:"bedtime_end"`
-	Type      string         `json:"type"`
-	Awake     int64          `json:"awake_time"`
-	Light     int64          `json:"light_sleep_duration"`
-	REM       int64          `json:"rem_sleep_duration"`
-	Deep      int64          `json:"deep_sleep_duration"`
-	Latency   *int64         `json:"latency"`
-	Efficien  *float64       `json:"efficiency"`
-	AverageHR *float64       `json:"average_heart_rate"`
-	LowestHR  *float64       `json:"lowest_heart_rate"`
-	HRV       *float64       `json:"average_hrv"`
-	Breath    *float64       `json:"average_breath"`
-	HeartRate *series        `json:"heart_rate"`
-	HRVs      *series        `json:"hrv"`
-	Phases5   string         `json:"sleep_phase_5_min"`
-	Phases30  string         `json:"sleep_phase_30_sec"`
-	Readiness *struct {
-		Score *float64 `json:"score"`
-		Delta *float64 `json:"temperature_deviation"`
-	} `json:"readiness"`
+	ID         string         `json:"id"`
+	Day        healthlab.Date `json:"day"`
+	Start      rest.Instant   `json:"bedtime_start"`
+	End        rest.Instant   `json:"bedtime_end"`
+	Type       string         `json:"type"`
+	Awake      float64        `json:"awake_time"`
+	Light      float64        `json:"light_sleep_duration"`
+	REM        float64        `json:"rem_sleep_duration"`
+	Deep       float64        `json:"deep_sleep_duration"`
+	Latency    *float64       `json:"latency"`
+	Efficiency *float64       `json:"efficiency"`
+	AverageHR  *float64       `json:"average_heart_rate"`
+	LowestHR   *float64       `json:"lowest_heart_rate"`
+	HRV        *float64       `json:"average_hrv"`
+	Breath     *float64       `json:"average_breath"`
+	HeartRate  *series        `json:"heart_rate"`
+	HRVs       *series        `json:"hrv"`
+	Phases5    string         `json:"sleep_phase_5_min"`
+	Phases30   string         `json:"sleep_phase_30_sec"`
+	Readiness  *readiness     `json:"readiness"`
+}
+
+// readiness is of a sleep, or of the day on which it ended.
+type readiness struct {
+	Day   healthlab.Date `json:"day"`
+	Score *float64       `json:"score"`
+	Delta *float64       `json:"temperature_deviation"`
 }
 
 // sleepTypes are the types of sleep that are kept; rest and deleted are none.
@@ -233,21 +240,20 @@ func readSleep(v *sleep, out *rest.Batch) {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.ID}, CalendarDate: v.Day, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
-		TimezoneOffset: v.End.Offset, Type: kind, Awake: v.Awake, Light: v.Light, REM: v.REM, Deep: v.Deep, Latency: v.Latency,
-		Efficiency: v.Efficien, HRAverage: rest.Round(v.AverageHR), AverageHRV: v.HRV, RespiratoryRate: v.Breath,
+		TimezoneOffset: v.End.Offset, Type: kind, Awake: int64(v.Awake), Light: int64(v.Light), REM: int64(v.REM), Deep: int64(v.Deep), Latency: rest.Round(v.Latency),
+		Efficiency: v.Efficiency, HRAverage: rest.Round(v.AverageHR), AverageHRV: v.HRV, RespiratoryRate: v.Breath,
 	}
 	if v.LowestHR != nil && *v.LowestHR != none {
 		s.HRLowest = rest.Round(v.LowestHR)
 	}
-	if r := v.Readiness; r != nil {
-		s.RecoveryReadinessScore, s.TemperatureDelta = rest.Round(r.Score), r.Delta
+	r := v.Readiness
+	if r == nil {
+		r = &readiness{}
 		if v.Type == "long_sleep" {
-			out.Sample("body_temperature_delta", ring, healthdata.Sample{
-				Timestamp: v.Start.Time, Start: &v.Start.Time, End: &v.End.Time, TimezoneOffset: v.Start.Offset, Unit: "°C",
-				Value: rest.Number(r.Delta), SensorLocation: rest.Ptr("finger"),
-			})
+			_ = json.Unmarshal(out.Joined("daily_readiness", v.Day.String()), r) // without it, there is none
 		}
 	}
+	s.RecoveryReadinessScore, s.TemperatureDelta = rest.Round(r.Score), r.Delta
 	if v.Type == "long_sleep" {
 		var daily struct {
 			Score *float64 `json:"score"`
@@ -255,20 +261,26 @@ func readSleep(v *sleep, out *rest.Batch) {
 		if json.Unmarshal(out.Joined("daily_sleep", v.Day.String()), &daily) == nil {
 			s.Score = rest.Round(daily.Score)
 		}
+		out.Sample("body_temperature_delta", ring, healthdata.Sample{
+			Timestamp: v.Start.Time, Start: &v.Start.Time, End: &v.End.Time, TimezoneOffset: v.Start.Offset, Unit: "°C",
+			Value: rest.Number(r.Delta), SensorLocation: rest.Ptr("finger"),
+		})
 	}
 	out.Summary("sleep", ring, s)
 	stages := rest.StagesOf(v.Phases30, 30*time.Second, phases)
 	if v.Phases30 == "" {
 		stages = rest.StagesOf(v.Phases5, 5*time.Minute, phases)
 	}
-	if len(stages.Type) > 0 {
-		out.Summary("sleep_cycle", ring, &healthdata.SleepCycle{
-			Head: healthdata.Head{ExternalID: v.ID}, SessionStart: v.Start.Time, SessionEnd: v.End.Time,
-			StageStartOffsetSecond: stages.Start, StageEndOffsetSecond: stages.End, StageType: stages.Type,
-		})
-	}
+	out.Cycle(ring, v.ID, v.Start.Time, v.End.Time, &stages)
 	v.HeartRate.samples("heartrate", "bpm", out)
 	v.HRVs.samples("hrv", "rmssd", out)
+}
+
+// readReadiness reads a stored page, where the night is not known.
+func readReadiness(v *readiness, out *rest.Batch) {
+	out.Sample("body_temperature_delta", ring, healthdata.Sample{
+		Timestamp: out.Noon(v.Day), Unit: "°C", Value: rest.Number(v.Delta), SensorLocation: rest.Ptr("finger"),
+	})
 }
 
 func readActivity(v *struct {
@@ -325,8 +337,7 @@ func readSpO2(v *struct {
 	} `json:"spo2_percentage"`
 }, out *rest.Batch,
 ) {
-	// In a stored page the sleep is not known: the value then stands at noon UTC.
-	at := sleep{End: rest.Instant{Time: healthlab.At(v.Day.At(time.UTC).Add(12 * time.Hour))}}
+	at := sleep{End: rest.Instant{Time: out.Noon(v.Day)}} // of a stored page, where the sleep is not known
 	if v.Of == nil || !out.Stored() && json.Unmarshal(out.Joined("sleep", v.Day.String()), &at) != nil {
 		return
 	}
@@ -334,19 +345,27 @@ func readSpO2(v *struct {
 }
 
 func readVO2Max(v *struct {
-	Timestamp rest.Instant `json:"timestamp"`
-	VO2Max    *float64     `json:"vo2_max"`
+	Day       healthlab.Date `json:"day"`
+	Timestamp rest.Instant   `json:"timestamp"`
+	VO2Max    *float64       `json:"vo2_max"`
 }, out *rest.Batch,
 ) {
+	if v.Timestamp.IsZero() && !v.Day.IsZero() {
+		v.Timestamp.Time = out.Noon(v.Day)
+	}
 	out.Sample("vo2_max", ring, healthdata.Sample{Timestamp: v.Timestamp.Time, TimezoneOffset: v.Timestamp.Offset, Unit: "mL/kg/min", Value: rest.Number(v.VO2Max)})
 }
 
 func readSession(v *struct {
-	Start rest.Instant `json:"start_datetime"`
-	End   rest.Instant `json:"end_datetime"`
-	Type  string       `json:"type"`
+	Start     rest.Instant `json:"start_datetime"`
+	End       rest.Instant `json:"end_datetime"`
+	Type      string       `json:"type"`
+	HeartRate *series      `json:"heart_rate"`
+	HRVs      *series      `json:"heart_rate_variability"`
 }, out *rest.Batch,
 ) {
+	v.HeartRate.samples("heartrate", "bpm", out)
+	v.HRVs.samples("hrv", "rmssd", out)
 	if v.Type != "breathing" && v.Type != "meditation" {
 		return
 	}
@@ -369,17 +388,16 @@ func readTag(v *struct {
 	End     *rest.Instant `json:"end_time"`
 	Comment string        `json:"comment"`
 	Custom  string        `json:"custom_name"`
+	Code    string        `json:"tag_type_code"`
 }, out *rest.Batch,
 ) {
-	if v.Comment == "" {
-		v.Comment = v.Custom
-	}
-	if v.Comment == "" {
+	text := cmp.Or(v.Comment, v.Custom, v.Code)
+	if text == "" {
 		return
 	}
 	s := healthdata.Sample{
 		Timestamp: v.Start.Time, Start: &v.Start.Time, End: &v.Start.Time, TimezoneOffset: v.Start.Offset, Unit: "text",
-		Value: healthdata.Text(v.Comment), Tags: []string{"unspecified"},
+		Value: healthdata.Text(text), Tags: []string{"unspecified"},
 	}
 	if v.End != nil && v.End.After(v.Start.Time.Time) {
 		s.End = &v.End.Time
@@ -394,14 +412,6 @@ func readRing(v *struct {
 }, out *rest.Batch,
 ) {
 	out.Listed(ring, healthdata.DeviceInfo{ID: &v.ID, Manufacturer: rest.Ptr("Oura"), Model: v.Hardware, Version: v.Firmware})
-}
-
-// messages are the resources of a data type.
-var messages = map[string][]string{
-	"sleep":       {"sleep", "sleep_cycle", "heartrate", "hrv", "body_temperature_delta", "blood_oxygen"},
-	"daily_sleep": {"sleep"}, "daily_readiness": {"sleep", "body_temperature_delta"}, "daily_activity": {"activity"},
-	"daily_spo2": {"blood_oxygen"}, "workout": {"workouts"}, "session": {"mindfulness_minutes"}, "vo2_max": {"vo2_max"},
-	"enhanced_tag": {"note"}, "ring_configuration": {"device"},
 }
 
 // reach is how far back a changed document is looked for: a message does not say of which day
@@ -430,7 +440,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	if json.Unmarshal(m.Body, &v) != nil {
 		return linking.Heard{}, rest.NotReadable()
 	}
-	resources := messages[v.Type]
+	resources := l.Announced(v.Type)
 	if resources == nil {
 		return linking.Heard{}, nil // a type that is not read
 	}

@@ -35,7 +35,6 @@
 package whoop
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -73,25 +72,19 @@ var definition = &rest.Definition{
 		AuthorizeURL: base + "/oauth/oauth2/auth", TokenURL: base + "/oauth/oauth2/token",
 		RefreshParams: map[string]string{"scope": "offline"}, Minimum: []string{"offline", "read:profile"},
 		Revocation: rest.Revocation{URL: base + "/developer/v2/user/access", Method: http.MethodDelete, Token: rest.RevokeBearer},
-		Account: func(ctx context.Context, s *rest.SignedIn) (string, error) {
-			a, err := s.Do(ctx, http.MethodGet, base+"/developer/v2/user/profile/basic", nil)
-			if err != nil {
-				return "", err
-			}
-			return rest.AccountIn(a.Body, "user_id")
-		},
+		Account:    rest.AccountAt(base+"/developer/v2/user/profile/basic", "user_id"),
 	},
 	BaseURL: base + "/developer",
 	Kinds: []rest.Kind{
 		{
 			Name: "sleep", Scopes: []string{"read:sleep", "read:recovery"}, Path: "/v2/activity/sleep", Query: size, Range: window, Pages: pages,
 			Items: "records", Key: rest.KeyOf("id"), Keep: []string{"end", "timezone_offset"}, Join: []string{"recovery"},
-			Resources: []string{"sleep"}, Read: rest.Each(readSleep),
+			Messages: []string{"sleep", "recovery"}, Resources: []string{"sleep"}, Read: rest.Each(readSleep),
 		},
 		{
 			Name: "recovery", Scopes: []string{"read:recovery", "read:sleep"}, Path: "/v2/recovery", Query: size, Range: wide, Pages: pages,
 			Items: "records", Key: rest.KeyOf("sleep_id"), Keep: []string{"score_state", "score"}, Join: []string{"sleep"},
-			Resources: []string{"hrv", "blood_oxygen", "body_temperature"}, Read: rest.Each(readRecovery),
+			Messages: []string{"sleep", "recovery"}, Resources: []string{"hrv", "blood_oxygen", "body_temperature"}, Read: rest.Each(readRecovery),
 		},
 		{
 			Name: "cycle", Scopes: []string{"read:cycles"}, Path: "/v2/cycle", Query: size, Range: wide, Pages: pages, Items: "records",
@@ -99,7 +92,7 @@ var definition = &rest.Definition{
 		},
 		{
 			Name: "workout", Scopes: []string{"read:workout"}, Path: "/v2/activity/workout", Query: size, Range: window, Pages: pages, Items: "records",
-			Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
+			Messages: []string{"workout"}, Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
 			Name: "body", Scopes: []string{"read:body_measurement"}, Path: "/v2/user/measurement/body", Missing: []int{http.StatusNotFound},
@@ -147,7 +140,7 @@ const strap = healthdata.SourceWatch
 // record is what all records have in common.
 type record struct {
 	ID     string       `json:"id"`
-	User   json.Number  `json:"user_id"`
+	User   rest.ID      `json:"user_id"`
 	Start  rest.Instant `json:"start"`
 	End    rest.Instant `json:"end"`
 	Offset string       `json:"timezone_offset"`
@@ -201,7 +194,7 @@ func readSleep(v *sleep, out *rest.Batch) {
 }
 
 type recovery struct {
-	User      json.Number  `json:"user_id"`
+	User      rest.ID      `json:"user_id"`
 	SleepID   string       `json:"sleep_id"`
 	CreatedAt rest.Instant `json:"created_at"`
 	State     string       `json:"score_state"`
@@ -240,7 +233,7 @@ const joulesPerCalorie = 4.184
 
 type cycle struct {
 	record
-	ID    json.Number `json:"id"`
+	ID    rest.ID `json:"id"`
 	Score *struct {
 		Kilojoule *float64 `json:"kilojoule"`
 		AverageHR *float64 `json:"average_heart_rate"`
@@ -254,11 +247,14 @@ func readCycle(v *cycle, out *rest.Batch) {
 		return
 	}
 	offset := rest.ParseOffset(v.Offset)
-	out.Summary("activity", strap, &healthdata.Activity{
+	a := &healthdata.Activity{
 		CalendarDate: rest.LocalDay(healthlab.At(v.Start.Add(12*time.Hour)), offset), TimezoneOffset: offset,
 		CaloriesTotal: rest.Times(v.Score.Kilojoule, 1/joulesPerCalorie),
-		HeartRate:     &healthdata.ActivityHeartRate{AvgBPM: v.Score.AverageHR, MaxBPM: v.Score.MaxHR},
-	})
+	}
+	if hr := (healthdata.ActivityHeartRate{AvgBPM: v.Score.AverageHR, MaxBPM: v.Score.MaxHR}); hr != (healthdata.ActivityHeartRate{}) {
+		a.HeartRate = &hr
+	}
+	out.Summary("activity", strap, a)
 }
 
 type workout struct {
@@ -306,12 +302,6 @@ func readBody(v *body, out *rest.Batch) {
 	}
 }
 
-// messages are the resources that a message is about, by the word before the dot of its type.
-var messages = map[string][]string{
-	"workout": {"workouts"}, "sleep": {"sleep", "hrv", "blood_oxygen", "body_temperature"},
-	"recovery": {"sleep", "hrv", "blood_oxygen", "body_temperature"},
-}
-
 // reach is how far back a changed record is looked for: a message does not say when it was.
 const reach = 7 * rest.Day
 
@@ -324,16 +314,16 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		return linking.Heard{}, rest.NotTheirs()
 	}
 	var v struct {
-		User  json.Number `json:"user_id"`
-		ID    string      `json:"id"`
-		Type  string      `json:"type"`
-		Trace string      `json:"trace_id"`
+		User  rest.ID `json:"user_id"`
+		ID    string  `json:"id"`
+		Type  string  `json:"type"`
+		Trace string  `json:"trace_id"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil {
 		return linking.Heard{}, rest.NotReadable()
 	}
 	subject, what, _ := strings.Cut(v.Type, ".")
-	resources := messages[subject]
+	resources := l.Announced(subject)
 	if resources == nil {
 		return linking.Heard{}, nil // a type that is newer than this package
 	}
