@@ -268,6 +268,7 @@ func ouraTruth(p *Person) Truth {
 		t.workout(&p.Workouts[i])
 	}
 	t.put("profile", "profile.height", 178)
+	t.put("profile", "profile.female", 1)
 	return t
 }
 

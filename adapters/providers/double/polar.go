@@ -459,6 +459,7 @@ func polarTruth(p *Person) Truth {
 		})
 	}
 	t.put("profile", "profile.height", 178)
+	t.put("profile", "profile.female", 1)
 	t.put("weight", stamp(p.Days[0].Date), 71.5)
 	t.put("vo2_max", stamp(p.Days[0].Date), 44)
 	return t

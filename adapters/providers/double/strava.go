@@ -36,6 +36,9 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 		items, _ := page(found, strconv.Itoa((number-1)*3), 3) // pages are shorter than asked for
 		return items, nil
 	})
+	s.data("/api/v3/athlete", func(p *Person, _ url.Values) (any, error) {
+		return object{"id": p.Number, "resource_state": 2, "sex": "F", "weight": nil, "city": nil}, nil
+	})
 	at := func(p *Person, id string) int {
 		n, err := strconv.Atoi(id)
 		if i := n - 1_000_000; err == nil && i >= 0 && i < len(p.Workouts) {
@@ -83,6 +86,7 @@ func stravaActivity(p *Person, i int) object {
 
 func stravaTruth(p *Person) Truth {
 	t := Truth{}
+	t.put("profile", "profile.female", 1)
 	for i := range p.Workouts {
 		w := &p.Workouts[i]
 		t.workout(w)

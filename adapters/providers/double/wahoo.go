@@ -139,6 +139,7 @@ func wahooTruth(p *Person) Truth {
 		}
 	}
 	t.put("profile", "profile.height", 178)
+	t.put("profile", "profile.female", 1)
 	t.put("weight", stamp(p.Days[0].Date), 71.5)
 	return t
 }

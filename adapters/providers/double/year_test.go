@@ -400,6 +400,9 @@ func members(out map[string]float64, s healthdata.Summary) {
 	case *healthdata.Profile:
 		key = "profile"
 		whole("height", v.Height)
+		if v.Sex != nil && *v.Sex == "female" {
+			put("female", 1)
+		}
 	}
 }
 

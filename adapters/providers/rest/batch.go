@@ -132,11 +132,17 @@ func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthd
 	p.Summaries = append(p.Summaries, s)
 }
 
-// Stream adds the recording of a workout, with the workout that it is of.
+// Stream adds the recording of a workout, with the workout that it is of; nil in a stored page
+// that does not have it. Nothing is added for a nil recording.
 func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
-	b.data["workout_stream"] = append(b.data["workout_stream"], linking.Pulled{
-		Owner: b.owner, Source: healthdata.Source{Type: source}, TimeZone: b.zone, Summaries: []healthdata.Summary{w}, Stream: s,
-	})
+	if s == nil {
+		return
+	}
+	p := linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, TimeZone: b.zone, Stream: s}
+	if w != nil {
+		p.Summaries = []healthdata.Summary{w}
+	}
+	b.data["workout_stream"] = append(b.data["workout_stream"], p)
 }
 
 // Cycle adds the stages of a night. Nothing is added if there are none.

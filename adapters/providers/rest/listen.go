@@ -42,6 +42,17 @@ func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, err
 	return out, nil
 }
 
+// Brought decodes items that a message brings, as the first kind that messages announce by a
+// word. Invalid if there is no such kind.
+func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
+	for i := range l.def.Kinds {
+		if slices.Contains(l.def.Kinds[i].Messages, word) {
+			return l.Read(l.def.Kinds[i].Name, items)
+		}
+	}
+	return nil, NotReadable()
+}
+
 // Announced returns the resources of the kinds that messages announce by a word, in the order
 // of the table; nil if there are none.
 func (l *Listening) Announced(word string) (out []string) {

@@ -8,12 +8,15 @@
 //	activities          the list; with a stored page, workouts without calories
 //	activity            workouts: each activity of the list by itself (kcal, m, m/s, W, s)
 //	streams             workout_stream, after the activity (bpm, m, m/s, W, °C, degrees)
+//	athlete             profile (sex)
 //
 // Instants are start_date, in UTC; start_date_local ends in a wrong Z and is not read. The
 // end is the start plus elapsed_time. The offset is utc_offset, because the text of timezone
 // has the standard time of its zone. Cadence of runs counts one leg and is doubled. An
 // activity that was typed in has the source app, others watch. Each has two requests, or
-// three with its stream, and the application has 1,000 a day: histories take their time.
+// three with its stream, and the application has 1,000 a day: histories take their time. In a
+// stored page of streams the workout is not known, and times are seconds since its start. The
+// weight of the athlete has no instant and is not read.
 //
 // # Messages
 //
@@ -31,7 +34,6 @@
 package strava
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -65,9 +67,7 @@ var definition = &rest.Definition{
 	OAuth: rest.OAuth{
 		AuthorizeURL: site + "/oauth/authorize", TokenURL: site + "/api/v3/oauth/token", ScopeSeparator: ",",
 		Revocation: rest.Revocation{URL: site + "/oauth/deauthorize", Token: rest.RevokeBearer}, Minimum: scopes,
-		Account: func(_ context.Context, s *rest.SignedIn) (string, error) {
-			return rest.AccountIn(s.Token, "athlete.id")
-		},
+		Account: rest.AccountInToken("athlete.id"),
 	},
 	BaseURL: site + "/api/v3",
 	Kinds: []rest.Kind{
@@ -78,13 +78,14 @@ var definition = &rest.Definition{
 		},
 		{
 			Name: "activity", Scopes: scopes, For: "activities", Path: "/activities/{id}", Missing: missing,
-			Resources: []string{"workouts"}, Read: rest.Each(readActivity),
+			Messages: []string{"activity"}, Resources: []string{"workouts"}, Read: rest.Each(readActivity),
 		},
 		{
 			Name: "streams", Scopes: scopes, For: "activities", With: []string{"activity"}, Path: "/activities/{id}/streams", Missing: missing,
-			Query:     url.Values{"keys": {"time,distance,latlng,altitude,velocity_smooth,heartrate,cadence,watts,temp"}, "key_by_type": {"true"}},
-			Resources: []string{"workout_stream"}, Read: rest.Each(readStreams),
+			Query:    url.Values{"keys": {"time,distance,latlng,altitude,velocity_smooth,heartrate,cadence,watts,temp"}, "key_by_type": {"true"}},
+			Messages: []string{"activity"}, Resources: []string{"workout_stream"}, Read: rest.Each(readStreams),
 		},
+		{Name: "athlete", Scopes: scopes, Path: "/athlete", Resources: []string{"profile"}, Read: rest.Each(readAthlete)},
 	},
 	Rates: rates, Wait: wait, Listen: listen,
 }
@@ -97,8 +98,8 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of activities, or an activity. A page of streams has no workout
-// and gives nothing. See [rest.Definition.Read].
+// Read decodes a stored page of activities, an activity, its streams or an athlete. See
+// [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
 // windows are the lengths of the windows of the limit, which begin at midnight UTC.
@@ -139,16 +140,17 @@ func wait(h http.Header, now time.Time) time.Duration {
 }
 
 type activity struct {
-	ID      json.Number              `json:"id"`
-	Athlete struct{ ID json.Number } `json:"athlete"`
-	Name    *string                  `json:"name"`
-	Sport   string                   `json:"sport_type"`
-	Start   rest.Instant             `json:"start_date"`
-	Offset  *float64                 `json:"utc_offset"`
-	Elapsed float64                  `json:"elapsed_time"`
-	Moving  *float64                 `json:"moving_time"`
-	Manual  bool                     `json:"manual"`
-	KCal    float64                  `json:"calories"`
+	ID      rest.ID              `json:"id"`
+	Athlete struct{ ID rest.ID } `json:"athlete"`
+	Name    *string              `json:"name"`
+	Sport   string               `json:"sport_type"`
+	Start   rest.Instant         `json:"start_date"`
+	Offset  *float64             `json:"utc_offset"`
+	Elapsed float64              `json:"elapsed_time"`
+	Moving  *float64             `json:"moving_time"`
+	Manual  bool                 `json:"manual"`
+	Device  *string              `json:"device_name"`
+	KCal    float64              `json:"calories"`
 
 	Distance *float64 `json:"distance"`
 	Climb    *float64 `json:"total_elevation_gain"`
@@ -214,7 +216,24 @@ func (v *activity) workout() *healthdata.Workout {
 
 func readActivity(v *activity, out *rest.Batch) {
 	out.Owner(v.Athlete.ID.String())
+	if v.Device != nil && *v.Device != "" {
+		out.Device(&healthdata.DeviceInfo{Model: v.Device})
+	}
 	out.Summary("workouts", v.source(), v.workout())
+}
+
+// sexes are the letters of sex.
+var sexes = map[string]string{"M": "male", "F": "female"}
+
+func readAthlete(v *struct {
+	ID  rest.ID `json:"id"`
+	Sex string  `json:"sex"`
+}, out *rest.Batch,
+) {
+	if sex, known := sexes[v.Sex]; known {
+		out.Owner(v.ID.String())
+		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Sex: &sex})
+	}
 }
 
 // streams are arrays of one length.
@@ -232,16 +251,21 @@ type streams struct {
 
 func readStreams(v *streams, out *rest.Batch) {
 	var of activity
-	if json.Unmarshal(out.Joined("activity", out.ID()), &of) != nil || len(v.Time.Data) == 0 {
+	if json.Unmarshal(out.Joined("activity", out.ID()), &of) != nil && !out.Stored() || len(v.Time.Data) == 0 {
 		return
 	}
-	w := of.workout()
 	s := &healthdata.WorkoutStream{
 		Distance: v.Distance.Data, Altitude: v.Altitude.Data, VelocitySmooth: v.Velocity.Data, Cadence: v.Cadence.Data, Power: v.Watts.Data,
 		Temperature: v.Temp.Data,
 	}
+	var w *healthdata.Workout
+	start := int64(0)
+	if !out.Stored() {
+		w = of.workout()
+		start = w.TimeStart.Unix()
+	}
 	for _, seconds := range v.Time.Data {
-		s.Time = append(s.Time, w.TimeStart.Unix()+seconds)
+		s.Time = append(s.Time, start+seconds)
 	}
 	for _, p := range v.Position.Data {
 		s.Lat, s.Lng = append(s.Lat, p[0]), append(s.Lng, p[1])
@@ -288,18 +312,18 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	}
 	var v struct {
 		Object  string         `json:"object_type"`
-		ID      json.Number    `json:"object_id"`
+		ID      rest.ID        `json:"object_id"`
 		Aspect  string         `json:"aspect_type"`
 		Updates map[string]any `json:"updates"`
-		Owner   json.Number    `json:"owner_id"`
-		Time    json.Number    `json:"event_time"`
+		Owner   rest.ID        `json:"owner_id"`
+		Time    rest.ID        `json:"event_time"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil {
 		return linking.Heard{}, rest.NotReadable()
 	}
 	n := linking.Announced{
 		ID: strings.Join([]string{v.Object, v.ID.String(), v.Aspect, v.Time.String()}, " "), ExternalUserID: v.Owner.String(),
-		Resources: []string{"workouts", "workout_stream"}, Since: m.At.Add(-reach),
+		Resources: l.Announced("activity"), Since: m.At.Add(-reach),
 	}
 	switch {
 	case v.Object == "athlete":

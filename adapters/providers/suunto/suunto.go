@@ -92,10 +92,11 @@ var definition = &rest.Definition{
 	KeyHeader: "Ocp-Apim-Subscription-Key", MessageKey: "notification_secret",
 	Kinds: []rest.Kind{
 		{
-			Name: "sleep", Path: "/247samples/sleep", Range: samples, Key: sleepKey, Revised: true, Resources: []string{"sleep"}, Read: rest.Each(readSleep),
+			Name: "sleep", Path: "/247samples/sleep", Range: samples, Key: sleepKey, Revised: true,
+			Messages: []string{"SUUNTO_247_SLEEP_CREATED"}, Resources: []string{"sleep"}, Read: rest.Each(readSleep),
 		},
 		{
-			Name: "activity", Path: "/247samples/activity", Range: samples,
+			Name: "activity", Path: "/247samples/activity", Range: samples, Messages: []string{"SUUNTO_247_ACTIVITY_CREATED"},
 			Resources: []string{"heartrate", "steps", "calories_active", "blood_oxygen", "hrv"}, Read: rest.Each(readActivity),
 		},
 		{
@@ -105,12 +106,13 @@ var definition = &rest.Definition{
 		{
 			Name: "workouts", Path: "/v3/workouts/", Query: url.Values{"limit": {fmt.Sprint(size)}, "filter-by-modification-time": {"false"}},
 			Range: rest.Range{From: "since", To: "until", Format: rest.UnixMilli}, Pages: rest.Offset("offset", size), Items: "payload",
-			Key: rest.KeyOf("workoutKey"), Keep: []string{"workoutKey"}, Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
+			Key: rest.KeyOf("workoutKey"), Keep: []string{"workoutKey"},
+			Messages: []string{"WORKOUT_CREATED"}, Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
 			Name: "workout", For: "workouts", Path: "/v3/workouts/{id}", Missing: []int{http.StatusNotFound}, Items: "payload",
-			Query:     url.Values{"extensions": {strings.Join(slices.Sorted(maps.Keys(extensions)), ",")}},
-			Resources: []string{"workout_stream"}, Read: rest.Each(readRecording),
+			Query:    url.Values{"extensions": {strings.Join(slices.Sorted(maps.Keys(extensions)), ",")}},
+			Messages: []string{"WORKOUT_CREATED"}, Resources: []string{"workout_stream"}, Read: rest.Each(readRecording),
 		},
 	},
 	Listen: listen,
@@ -168,14 +170,6 @@ func share(v *float64) *float64 {
 	return v
 }
 
-// positive is a number; nil for 0.
-func positive(v *float64) *float64 {
-	if v == nil || *v <= 0 {
-		return nil
-	}
-	return v
-}
-
 // sleepKey is the identity of a sleep. Revisions of one come in one answer.
 func sleepKey(item json.RawMessage) string {
 	if id := rest.KeyOf("entryData.SleepId")(item); id != "" {
@@ -186,7 +180,7 @@ func sleepKey(item json.RawMessage) string {
 
 func readSleep(v *struct {
 	Entry struct {
-		ID       json.Number  `json:"SleepId"`
+		ID       rest.ID      `json:"SleepId"`
 		Start    rest.Instant `json:"BedtimeStart"`
 		End      rest.Instant `json:"BedtimeEnd"`
 		Duration float64      `json:"Duration"`
@@ -213,7 +207,7 @@ func readSleep(v *struct {
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: x.ID.String()}, BedtimeStart: x.Start.Time, BedtimeStop: x.End.Time, TimezoneOffset: x.End.Offset,
 		Deep: int64(x.Deep), Light: int64(x.Light), REM: int64(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
-		HRLowest: rest.Round(bpm(x.HRMin)), AverageHRV: positive(x.HRV), Score: rest.Round(positive(x.Score)),
+		HRLowest: rest.Round(bpm(x.HRMin)), AverageHRV: rest.Positive(x.HRV), Score: rest.Round(rest.Positive(x.Score)),
 	}
 	if x.Nap {
 		s.Type = healthdata.SleepNap
@@ -252,7 +246,7 @@ func readActivity(v *struct {
 	interval("steps", "count", v.Entry.Steps)
 	interval("calories_active", "kcal", rest.Times(v.Entry.Energy, joules))
 	sample("blood_oxygen", "%", share(v.Entry.SpO2))
-	sample("hrv", "rmssd", positive(v.Entry.HRV))
+	sample("hrv", "rmssd", rest.Positive(v.Entry.HRV))
 }
 
 // readDays reads sums of 24 hours: a list of names, each with its watches.
@@ -330,6 +324,8 @@ type workout struct {
 	HR       struct {
 		Average *float64 `json:"workoutAvgHR"`
 		Max     *float64 `json:"workoutMaxHR"`
+		Avg     *float64 `json:"avg"`
+		Highest *float64 `json:"max"`
 	} `json:"hrdata"`
 	Gear *struct {
 		Manufacturer *string `json:"manufacturer"`
@@ -355,9 +351,9 @@ func (v *workout) summary(out *rest.Batch) *healthdata.Workout {
 	}
 	w := &healthdata.Workout{
 		Head: healthdata.Head{ExternalID: v.Key}, Title: v.Name, Sport: healthdata.SportOf(sport), TimeStart: v.Start.time(), TimeEnd: v.Stop.time(),
-		MovingTime: rest.Round(v.Total), Distance: positive(v.Distance), TotalElevationGain: v.Climb, Calories: positive(v.Energy),
-		Steps: rest.Round(positive(v.Steps)), AverageSpeed: positive(v.Speed), MaxSpeed: positive(v.MaxSpeed),
-		AverageHR: rest.Round(bpm(v.HR.Average)), MaxHR: rest.Round(bpm(v.HR.Max)),
+		MovingTime: rest.Round(v.Total), Distance: rest.Positive(v.Distance), TotalElevationGain: v.Climb, Calories: rest.Positive(v.Energy),
+		Steps: rest.Round(rest.Positive(v.Steps)), AverageSpeed: rest.Positive(v.Speed), MaxSpeed: rest.Positive(v.MaxSpeed),
+		AverageHR: rest.Round(cmp.Or(bpm(v.HR.Average), bpm(v.HR.Avg))), MaxHR: rest.Round(cmp.Or(bpm(v.HR.Max), bpm(v.HR.Highest))),
 	}
 	if v.Stop <= v.Start && v.Total != nil {
 		w.TimeEnd = healthlab.At(v.Start.time().Add(time.Duration(*v.Total * float64(time.Second))))
@@ -393,62 +389,35 @@ type extension struct {
 	} `json:"locationPoints"`
 }
 
-const location = "LocationStreamExtension"
-
-// extensions are the parts of a recording that are read, and their arrays.
-var extensions = map[string]func(s *healthdata.WorkoutStream) *[]*float64{
-	location:                     nil,
-	"HeartrateStreamExtension":   nil,
-	"AltitudeStreamExtension":    func(s *healthdata.WorkoutStream) *[]*float64 { return &s.Altitude },
-	"SpeedStreamExtension":       func(s *healthdata.WorkoutStream) *[]*float64 { return &s.VelocitySmooth },
-	"PowerStreamExtension":       func(s *healthdata.WorkoutStream) *[]*float64 { return &s.Power },
-	"TemperatureStreamExtension": func(s *healthdata.WorkoutStream) *[]*float64 { return &s.Temperature },
+// extensions are the parts of a recording that are read, and their columns. A location has two.
+var extensions = map[string]rest.Column{
+	"LocationStreamExtension": "", "HeartrateStreamExtension": rest.ColumnHeartrate, "AltitudeStreamExtension": rest.ColumnAltitude,
+	"SpeedStreamExtension": rest.ColumnSpeed, "PowerStreamExtension": rest.ColumnPower, "TemperatureStreamExtension": rest.ColumnTemperature,
 }
 
 // readRecording puts the parts of a recording side by side, by second.
 func readRecording(v *workout, out *rest.Batch) {
-	seconds := map[int64]bool{}
-	for i := range v.Extensions {
-		for _, p := range v.Extensions[i].Points {
-			seconds[p.At.time().Unix()] = true
-		}
-		for _, p := range v.Extensions[i].Locations {
-			seconds[p.At.time().Unix()] = true
-		}
-	}
-	s := &healthdata.WorkoutStream{Time: slices.Sorted(maps.Keys(seconds))}
-	if len(s.Time) == 0 {
-		return
-	}
-	place := map[int64]int{}
-	for i, second := range s.Time {
-		place[second] = i
-	}
+	var track rest.Track
 	for i := range v.Extensions {
 		x := &v.Extensions[i]
-		array, known := extensions[x.Type]
-		switch {
-		case !known:
-		case x.Type == location && len(x.Locations) > 0:
-			s.Lat, s.Lng = make([]*float64, len(s.Time)), make([]*float64, len(s.Time))
-			for _, p := range x.Locations {
-				s.Lat[place[p.At.time().Unix()]], s.Lng[place[p.At.time().Unix()]] = p.Lat, p.Lng
+		column, known := extensions[x.Type]
+		if !known {
+			continue
+		}
+		for _, p := range x.Points {
+			if column == rest.ColumnHeartrate {
+				p.Value = bpm(p.Value)
 			}
-		case len(x.Points) == 0:
-		case array == nil:
-			s.Heartrate = make([]*int64, len(s.Time))
-			for _, p := range x.Points {
-				s.Heartrate[place[p.At.time().Unix()]] = rest.Round(bpm(p.Value))
+			if column != "" {
+				track.Put(column, p.At.time().Unix(), p.Value)
 			}
-		default:
-			values := make([]*float64, len(s.Time))
-			for _, p := range x.Points {
-				values[place[p.At.time().Unix()]] = p.Value
-			}
-			*array(s) = values
+		}
+		for _, p := range x.Locations {
+			track.Put(rest.ColumnLat, p.At.time().Unix(), p.Lat)
+			track.Put(rest.ColumnLng, p.At.time().Unix(), p.Lng)
 		}
 	}
-	out.Stream(v.source(), v.summary(out), s)
+	out.Stream(v.source(), v.summary(out), track.Stream())
 }
 
 // listen reads a message.
@@ -470,21 +439,17 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		return linking.Heard{}, rest.NotReadable()
 	}
 	n := linking.Announced{ExternalUserID: v.User}
-	kind := map[string]string{"SUUNTO_247_SLEEP_CREATED": "sleep", "SUUNTO_247_ACTIVITY_CREATED": "activity"}[v.Type]
-	switch {
-	case kind != "":
-		data, err := l.Read(kind, v.Samples)
+	if n.Resources = l.Announced(v.Type); n.Resources == nil {
+		return heard, nil // a type that is not read
+	}
+	if len(v.Samples) > 0 {
+		data, err := l.Brought(v.Type, v.Samples)
 		if err != nil {
 			return linking.Heard{}, rest.NotReadable()
 		}
-		n.Data = data
-	case v.Type == "WORKOUT_CREATED":
-		n.Resources = []string{"workouts", "workout_stream"}
-		if v.Workout.Start > 0 {
-			n.Since = v.Workout.Start.time().Add(-time.Hour)
-		}
-	default:
-		return heard, nil // a type that is not read
+		n.Resources, n.Data = nil, data
+	} else if v.Workout.Start > 0 {
+		n.Since = v.Workout.Start.time().Add(-time.Hour)
 	}
 	heard.News = []linking.Announced{n}
 	return heard, nil

@@ -129,7 +129,10 @@ func TestMessages(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, got.News)
 	}
-	for _, body := range []string{"<html>", `{"type": "WORKOUT_CREATED"}`, `{"type": "SUUNTO_247_SLEEP_CREATED", "username": "johndoe123"}`} {
+	got, err = send(`{"type": "SUUNTO_247_SLEEP_CREATED", "username": "johndoe123"}`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"sleep"}, got.News[0].Resources, "without data, it is fetched")
+	for _, body := range []string{"<html>", `{"type": "WORKOUT_CREATED"}`, `{"type": "SUUNTO_247_SLEEP_CREATED", "username": "johndoe123", "samples": 7}`} {
 		_, err = send(body)
 		require.ErrorIs(t, err, healthlab.Invalid, body)
 	}
