@@ -87,8 +87,8 @@ var mayImport = forSuites(map[string][]string{
 	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
-	// Wahoo's recordings are FIT files.
-	"adapters/providers/wahoo": append([]string{".", "adapters/fileimport", "adapters/providers/rest"}, domain...),
+	// Recordings of providers are files: FIT of Wahoo, TCX of Google Health.
+	"adapters/providers/recording": append([]string{".", "adapters/fileimport"}, domain...),
 	// The reader of Health Connect's export takes the sink and the options of an import.
 	"adapters/healthconnect": append([]string{".", "adapters/fileimport"}, domain...),
 	// The assembly mounts the API, and exports to the lake.

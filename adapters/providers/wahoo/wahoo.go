@@ -41,20 +41,17 @@
 package wahoo
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/providers/recording"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -88,13 +85,7 @@ var definition = &rest.Definition{
 	OAuth: rest.OAuth{
 		AuthorizeURL: base + "/oauth/authorize", TokenURL: base + "/oauth/token", TokenSeconds: 7200, Minimum: []string{"user_read", "offline_data"},
 		Revocation: rest.Revocation{URL: base + "/v1/permissions", Method: http.MethodDelete, Token: rest.RevokeBearer},
-		Account: func(ctx context.Context, s *rest.SignedIn) (string, error) {
-			a, err := s.Do(ctx, http.MethodGet, base+"/v1/user", nil)
-			if err != nil {
-				return "", err
-			}
-			return rest.AccountIn(a.Body, "id")
-		},
+		Account:    rest.AccountAt(base+"/v1/user", "id"),
 	},
 	BaseURL: base,
 	Kinds: []rest.Kind{
@@ -153,60 +144,31 @@ func rates(h http.Header, now time.Time) []linking.Rate {
 	return []linking.Rate{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(wait).UTC()}}
 }
 
-// figure is a number, or a text that holds one.
-type figure float64
-
-// UnmarshalJSON reads a number or a text. A text that holds none is not a number.
-func (f *figure) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	if err != nil {
-		v = math.NaN()
-	}
-	*f = figure(v)
-	return nil
-}
-
-// value returns a number; nil for none.
-func (f *figure) value() *float64 {
-	if f == nil || math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0) {
-		return nil
-	}
-	return rest.Ptr(float64(*f))
-}
-
-// positive returns a number above 0; nil for others.
-func (f *figure) positive() *float64 {
-	if v := f.value(); v != nil && *v > 0 {
-		return v
-	}
-	return nil
-}
-
 type workout struct {
-	ID      json.Number  `json:"id"`
-	User    json.Number  `json:"user_id"`
+	ID      rest.ID      `json:"id"`
+	User    rest.ID      `json:"user_id"`
 	Starts  rest.Instant `json:"starts"`
 	Name    *string      `json:"name"`
-	Type    *int         `json:"workout_type_id"`
+	Type    *rest.Float  `json:"workout_type_id"`
 	Summary *summary     `json:"workout_summary"`
 }
 
 type summary struct {
-	ID       json.Number  `json:"workout_id"`
+	ID       rest.ID      `json:"workout_id"`
 	Started  rest.Instant `json:"started_at"`
 	Updated  string       `json:"updated_at"`
 	Zone     string       `json:"time_zone"`
 	Manual   bool         `json:"manual"`
-	Total    *figure      `json:"duration_total_accum"`
-	Active   *figure      `json:"duration_active_accum"`
-	Distance *figure      `json:"distance_accum"`
-	KCal     *figure      `json:"calories_accum"`
-	Climb    *figure      `json:"ascent_accum"`
-	Speed    *figure      `json:"speed_avg"`
-	HR       *figure      `json:"heart_rate_avg"`
-	Watts    *figure      `json:"power_avg"`
-	OldWatts *figure      `json:"power_bike_avg"`
-	Weighted *figure      `json:"power_bike_np_last"`
+	Total    *rest.Float  `json:"duration_total_accum"`
+	Active   *rest.Float  `json:"duration_active_accum"`
+	Distance *rest.Float  `json:"distance_accum"`
+	KCal     *rest.Float  `json:"calories_accum"`
+	Climb    *rest.Float  `json:"ascent_accum"`
+	Speed    *rest.Float  `json:"speed_avg"`
+	HR       *rest.Float  `json:"heart_rate_avg"`
+	Watts    *rest.Float  `json:"power_avg"`
+	OldWatts *rest.Float  `json:"power_bike_avg"`
+	Weighted *rest.Float  `json:"power_bike_np_last"`
 	File     struct {
 		URL string `json:"url"`
 	} `json:"file"`
@@ -253,18 +215,6 @@ func recorded(item json.RawMessage) string {
 	return rest.KeyOf("id")(item)
 }
 
-// sports are the numbers of types.
-var sports = map[int]string{
-	0: "cycling", 1: "running", 3: "track_running", 4: "trail_running", 5: "treadmill_running", 6: "walking", 7: "speed_walking", 8: "nordic_walking",
-	9: "hiking", 10: "mountaineering", 11: "cyclocross", 12: "indoor_cycling", 13: "mountain_biking", 14: "recumbent_cycling", 15: "road_biking",
-	16: "track_cycling", 17: "motorcycling", 20: "elliptical", 22: "indoor_rowing", 23: "stair_climbing", 25: "swimming", 26: "open_water_swimming",
-	27: "snowboarding", 28: "skiing", 29: "downhill_skiing", 30: "cross_country_skiing", 31: "skating", 32: "ice_skating", 33: "inline_skating",
-	34: "longboarding", 35: "sailing", 36: "windsurfing", 37: "canoeing", 38: "kayaking", 39: "rowing", 40: "kiteboarding",
-	41: "stand_up_paddling", 43: "cardio", 44: "stair_climbing", 45: "wheelchair", 46: "golf", 49: "indoor_cycling", 56: "treadmill_walking",
-	61: "indoor_cycling", 62: "multisport", 63: "transition", 64: "e_biking", 66: "yoga", 67: "running", 68: "indoor_cycling", 69: "mental_strength",
-	70: "handcycling", 71: "indoor_running",
-}
-
 // source is how a workout was recorded.
 func (v *workout) source() healthdata.SourceType {
 	if v.Summary.Manual {
@@ -279,19 +229,19 @@ func (v *workout) ridden() *healthdata.Workout {
 	if s := v.Summary; s != nil && start.IsZero() {
 		start = s.Started
 	}
-	if v.Summary == nil || v.Summary.Total.value() == nil || start.IsZero() {
+	if v.Summary == nil || v.Summary.Total.Value() == nil || start.IsZero() {
 		return nil
 	}
 	s := v.Summary
 	w := &healthdata.Workout{
 		Head: healthdata.Head{ExternalID: v.ID.String()}, Title: v.Name, TimeStart: start.Time,
-		TimeEnd:    healthlab.At(start.Add(time.Duration(*s.Total.value() * float64(time.Second)))),
-		MovingTime: rest.Round(s.Active.value()), Distance: s.Distance.value(), Calories: s.KCal.positive(), TotalElevationGain: s.Climb.value(),
-		AverageSpeed: s.Speed.value(), AverageHR: rest.Round(s.HR.positive()), WeightedAverageWatts: s.Weighted.positive(),
-		AverageWatts: cmp.Or(s.Watts.positive(), s.OldWatts.positive()), Sport: healthdata.SportOf(""),
+		TimeEnd:    healthlab.At(start.Add(time.Duration(*s.Total.Value() * float64(time.Second)))),
+		MovingTime: rest.Round(s.Active.Value()), Distance: s.Distance.Value(), Calories: s.KCal.Positive(), TotalElevationGain: s.Climb.Value(),
+		AverageSpeed: s.Speed.Value(), AverageHR: rest.Round(s.HR.Positive()), WeightedAverageWatts: s.Weighted.Positive(),
+		AverageWatts: cmp.Or(s.Watts.Positive(), s.OldWatts.Positive()), Sport: healthdata.SportOf(""),
 	}
-	if v.Type != nil {
-		w.Sport = healthdata.SportOf(sports[*v.Type])
+	if n := rest.Round(v.Type.Value()); n != nil {
+		w.Sport = healthdata.SportOf(sports[*n])
 	}
 	return w
 }
@@ -316,85 +266,58 @@ func readSummary(v *struct {
 	readWorkout(v.Inner.workout(), out)
 }
 
-// recording keeps what a file holds of workouts.
-type recording struct {
-	workouts []*healthdata.Workout
-	streams  []healthdata.WorkoutStream
-}
-
-// Summaries takes workouts, which come with their streams. See [fileimport.Sink].
-func (*recording) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
-	return nil
-}
-
-// Samples takes samples, which are in the streams.
-func (*recording) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
-	return nil
-}
-
-// Stream takes a recording.
-func (r *recording) Stream(_ context.Context, w *healthdata.Workout, s healthdata.WorkoutStream) error {
-	r.workouts, r.streams = append(r.workouts, w), append(r.streams, s)
-	return nil
-}
-
 func readFile(item json.RawMessage, out *rest.Batch) {
-	var r recording
-	if _, err := fileimport.Import(context.Background(), bytes.NewReader(item), &r, &fileimport.Options{Provider: Slug}); err != nil {
+	list, err := recording.Read(Slug, item)
+	if err != nil {
 		out.Problem("file", "must be a FIT file that can be read", "file")
 		return
 	}
 	if out.Stored() {
-		for i, w := range r.workouts {
-			out.Stream(healthdata.SourceWatch, w, &r.streams[i])
+		for i := range list {
+			out.Stream(healthdata.SourceWatch, list[i].Workout, &list[i].Stream)
 		}
 		return
 	}
 	var of workout
-	if json.Unmarshal(out.Joined("workouts", out.ID()), &of) != nil || len(r.workouts) == 0 {
+	if json.Unmarshal(out.Joined("workouts", out.ID()), &of) != nil {
 		return
 	}
-	w := of.ridden()
-	if w == nil {
-		return
+	if w := of.ridden(); w != nil && len(list) > 0 {
+		out.Zone(of.Summary.Zone)
+		out.Stream(of.source(), w, &recording.Nearest(list, w.TimeStart.Time).Stream)
 	}
-	nearest := slices.MinFunc(r.workouts, func(a, b *healthdata.Workout) int {
-		return cmp.Compare(a.TimeStart.Sub(w.TimeStart.Time).Abs(), b.TimeStart.Sub(w.TimeStart.Time).Abs())
-	})
-	out.Zone(of.Summary.Zone)
-	out.Stream(of.source(), w, &r.streams[slices.Index(r.workouts, nearest)])
 }
 
 // sexes are the numbers of gender.
 var sexes = []string{"male", "female", "other"}
 
 func readUser(v *struct {
-	ID      json.Number     `json:"id"`
+	ID      rest.ID         `json:"id"`
 	Birth   *healthlab.Date `json:"birth"`
-	Gender  *int            `json:"gender"`
-	Height  *figure         `json:"height"`
-	Weight  *figure         `json:"weight"`
+	Gender  *rest.Float     `json:"gender"`
+	Height  *rest.Float     `json:"height"`
+	Weight  *rest.Float     `json:"weight"`
 	Updated rest.Instant    `json:"updated_at"`
 }, out *rest.Batch,
 ) {
 	out.Owner(v.ID.String())
-	p := &healthdata.Profile{Height: rest.Round(rest.Times(v.Height.positive(), 100)), BirthDate: v.Birth}
-	if v.Gender != nil && *v.Gender >= 0 && *v.Gender < len(sexes) {
-		p.Sex = &sexes[*v.Gender]
+	p := &healthdata.Profile{Height: rest.Round(rest.Times(v.Height.Positive(), 100)), BirthDate: v.Birth}
+	if n := rest.Round(v.Gender.Value()); n != nil && *n >= 0 && int(*n) < len(sexes) {
+		p.Sex = &sexes[*n]
 	}
 	out.Summary("profile", healthdata.SourceApp, p)
 	if !v.Updated.IsZero() {
-		out.Sample("weight", healthdata.SourceApp, healthdata.Sample{Timestamp: v.Updated.Time, Unit: "kg", Value: rest.Number(v.Weight.positive())})
+		out.Sample("weight", healthdata.SourceApp, healthdata.Sample{Timestamp: v.Updated.Time, Unit: "kg", Value: rest.Number(v.Weight.Positive())})
 	}
 }
 
 // listen reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	var v struct {
-		Event   string                   `json:"event_type"`
-		Token   string                   `json:"webhook_token"`
-		User    struct{ ID json.Number } `json:"user"`
-		Summary *summary                 `json:"workout_summary"`
+		Event   string               `json:"event_type"`
+		Token   string               `json:"webhook_token"`
+		User    struct{ ID rest.ID } `json:"user"`
+		Summary *summary             `json:"workout_summary"`
 	}
 	wrong := json.Unmarshal(m.Body, &v)
 	taken := linking.Heard{Status: http.StatusOK}
