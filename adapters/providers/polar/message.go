@@ -11,21 +11,11 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// messages are the resources of an event.
-var messages = map[string][]string{
-	"EXERCISE": {"workouts", "workout_stream"}, "CONTINUOUS_HEART_RATE": {"heartrate"}, "ACTIVITY_SUMMARY": {"activity", "steps"},
-	"SLEEP": {
-		"sleep", "sleep_cycle", "hrv", "respiratory_rate", "body_temperature", "body_temperature_delta", "blood_oxygen", "electrocardiogram",
-		"electrocardiogram_voltage",
-	},
-	"PHYSICAL_INFORMATION": {"profile", "weight", "vo2_max"},
-}
-
 // listen answers the ping, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	var v struct {
 		Event  string          `json:"event"`
-		User   json.Number     `json:"user_id"`
+		User   rest.ID         `json:"user_id"`
 		Entity json.RawMessage `json:"entity_id"`
 		Time   string          `json:"timestamp"`
 		Date   healthlab.Date  `json:"date"`
@@ -41,7 +31,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	case wrong != nil:
 		return linking.Heard{}, rest.NotReadable()
 	}
-	resources := messages[v.Event]
+	resources := l.Announced(v.Event)
 	if resources == nil {
 		return answered, nil // an event that is not read
 	}

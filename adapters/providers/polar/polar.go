@@ -37,9 +37,11 @@
 // duration. Samples of a workout are texts of numbers, one every recording rate; those of other
 // rates stand at their own seconds. Cadence of runs counts one foot and is doubled. Times of
 // beats, air pressure and indices of power have no place in the catalogue. A night is known by
-// its date. Its stages and series are keyed by local clock times, which pass midnight. In a
-// stored page the night is not known: clock times of nightly_recharge from 15:00 on are of the
-// day before, and skintemperature stands at noon UTC. Scores of nightly recharge, cardio load
+// its date. Its stages and series are keyed by local clock times, which pass midnight. Its heart
+// rates give the lowest of the night; those of heart_rate have them, too, and a stored page of
+// sleep alone has them as heartrate. In a stored page the night is not known: clock times of
+// nightly_recharge from 15:00 on are of the day before, and skintemperature stands at noon UTC.
+// A temperature that is not of the core has the location skin. Scores of nightly recharge, cardio load
 // and continuity have no place in the catalogue.
 //
 // Steps and heart rate are floating: clock times without a zone. Equal neighbours of steps are
@@ -67,7 +69,6 @@ package polar
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -121,50 +122,50 @@ var definition = &rest.Definition{
 	Kinds: []rest.Kind{
 		{
 			Name: "exercises", Scopes: scopes, Path: "/v3/exercises", Query: url.Values{"zones": {"true"}}, Time: uploaded,
-			Key: rest.KeyOf("id"), Keep: []string{"id"}, Resources: []string{"workouts"}, Read: rest.Each(readExercise),
+			Key: rest.KeyOf("id"), Keep: []string{"id"}, Messages: []string{"EXERCISE"}, Resources: []string{"workouts"}, Read: rest.Each(readExercise),
 		},
 		{
 			Name: "exercise", Scopes: scopes, For: "exercises", Path: "/v3/exercises/{id}", Missing: missing,
-			Query:     url.Values{"samples": {"true"}, "route": {"true"}},
-			Resources: []string{"workout_stream"}, Read: rest.Each(readStream),
+			Query:    url.Values{"samples": {"true"}, "route": {"true"}},
+			Messages: []string{"EXERCISE"}, Resources: []string{"workout_stream"}, Read: rest.Each(readStream),
 		},
 		{
 			Name: "sleep", Scopes: scopes, Path: users + "/sleep", Items: "nights", Key: rest.KeyOf("date"),
 			Keep: []string{"sleep_start_time", "sleep_end_time"}, Join: []string{"nightly_recharge", "skintemperature"}, JoinFor: []string{"sleep"},
-			Resources: []string{"sleep", "sleep_cycle"}, Read: rest.Each(readSleep),
+			Messages: []string{"SLEEP"}, Resources: []string{"sleep", "sleep_cycle"}, Read: rest.Each(readSleep),
 		},
 		{
 			Name: "nightly_recharge", Scopes: scopes, Path: users + "/nightly-recharge", Items: "recharges", Key: rest.KeyOf("date"),
 			Keep: []string{"heart_rate_avg", "heart_rate_variability_avg", "breathing_rate_avg"}, Join: []string{"sleep"},
-			Resources: []string{"hrv", "respiratory_rate"}, Read: rest.Each(readRecharge),
+			Messages: []string{"SLEEP"}, Resources: []string{"hrv", "respiratory_rate"}, Read: rest.Each(readRecharge),
 		},
 		{
 			Name: "activities", Scopes: scopes, Path: users + "/activities", Query: url.Values{"steps": {"true"}}, Range: days, Missing: missing,
-			Resources: []string{"activity", "steps"}, Read: rest.Each(readActivity),
+			Messages: []string{"ACTIVITY_SUMMARY"}, Resources: []string{"activity", "steps"}, Read: rest.Each(readActivity),
 		},
 		{
 			Name: "heart_rate", Scopes: scopes, Path: users + "/continuous-heart-rate", Range: days, Missing: missing,
-			Resources: []string{"heartrate"}, Read: rest.Each(readHeartRate),
+			Messages: []string{"CONTINUOUS_HEART_RATE"}, Resources: []string{"heartrate"}, Read: rest.Each(readHeartRate),
 		},
 		{
 			Name: "bodytemperature", Scopes: scopes, Path: users + "/biosensing/bodytemperature", Range: utcDays, Missing: missing,
-			Resources: []string{"body_temperature"}, Read: rest.Each(readTemperature),
+			Messages: []string{"SLEEP"}, Resources: []string{"body_temperature"}, Read: rest.Each(readTemperature),
 		},
 		{
 			Name: "skintemperature", Scopes: scopes, Path: users + "/biosensing/skintemperature", Key: rest.KeyOf("sleep_date"), Missing: missing,
-			Join: []string{"sleep"}, Resources: []string{"body_temperature_delta"}, Read: rest.Each(readSkin),
+			Join: []string{"sleep"}, Messages: []string{"SLEEP"}, Resources: []string{"body_temperature_delta"}, Read: rest.Each(readSkin),
 		},
 		{
 			Name: "spo2", Scopes: scopes, Path: users + "/biosensing/spo2", Range: utcDays, Missing: missing,
-			Resources: []string{"blood_oxygen"}, Read: rest.Each(readSpO2),
+			Messages: []string{"SLEEP"}, Resources: []string{"blood_oxygen"}, Read: rest.Each(readSpO2),
 		},
 		{
 			Name: "ecg", Scopes: scopes, Path: users + "/biosensing/ecg", Range: utcDays, Missing: missing,
-			Resources: []string{"electrocardiogram", "electrocardiogram_voltage"}, Read: rest.Each(readECG),
+			Messages: []string{"SLEEP"}, Resources: []string{"electrocardiogram", "electrocardiogram_voltage"}, Read: rest.Each(readECG),
 		},
 		{
 			Name: "physical_info", Scopes: scopes, Path: users + "/physical-info", Missing: missing,
-			Resources: []string{"profile", "weight", "vo2_max"}, Read: rest.Each(readBody),
+			Messages: []string{"PHYSICAL_INFORMATION"}, Resources: []string{"profile", "weight", "vo2_max"}, Read: rest.Each(readBody),
 		},
 	},
 	Rates: rates, Listen: listen, MessageKey: "webhook_key",
@@ -215,9 +216,9 @@ type exercise struct {
 	Detailed string `json:"detailed_sport_info"`
 	Zones    []zone `json:"heart_rate_zones"`
 	Samples  []struct {
-		Rate *float64    `json:"recording-rate"`
-		Type json.Number `json:"sample-type"`
-		Data string      `json:"data"`
+		Rate *float64 `json:"recording-rate"`
+		Type rest.ID  `json:"sample-type"`
+		Data string   `json:"data"`
 	} `json:"samples"`
 	Route []struct {
 		Latitude  *float64 `json:"latitude"`
@@ -277,80 +278,43 @@ func readExercise(v *exercise, out *rest.Batch) {
 	out.Summary("workouts", watch, w)
 }
 
-// The types of samples.
-const (
-	sampleHR, sampleSpeed, sampleCadence, sampleAltitude, samplePower = "0", "1", "2", "3", "4"
-	sampleRunningCadence, sampleTemperature, sampleDistance           = "8", "9", "10"
-)
-
-// column is a value by the second since the start.
-type column map[int64]float64
+// samples are the types of samples that are read: their columns, and what turns them into the
+// units of a stream.
+var samples = map[rest.ID]struct {
+	column rest.Column
+	factor float64
+}{
+	"0": {rest.ColumnHeartrate, 1}, "1": {rest.ColumnSpeed, 1 / 3.6}, "2": {rest.ColumnCadence, 1}, "3": {rest.ColumnAltitude, 1},
+	"4": {rest.ColumnPower, 1}, "8": {rest.ColumnCadence, 2}, "9": {rest.ColumnTemperature, 1}, "10": {rest.ColumnDistance, 1},
+}
 
 func readStream(v *exercise, out *rest.Batch) {
 	w := v.workout(out)
 	if w == nil {
 		return
 	}
-	values, seconds := map[string]column{}, map[int64]bool{}
-	put := func(name string, at float64, value *float64) {
-		second := int64(math.Round(at))
-		if seconds[second] = true; value == nil {
-			return
-		}
-		if values[name] == nil {
-			values[name] = column{}
-		}
-		values[name][second] = *value
-	}
+	var track rest.Track
+	second := func(at float64) int64 { return w.TimeStart.Unix() + int64(math.Round(at)) }
 	for _, s := range v.Samples {
-		if s.Rate == nil || *s.Rate <= 0 {
-			continue // beats, which are no series
+		of, known := samples[s.Type]
+		if !known || s.Rate == nil || *s.Rate <= 0 {
+			continue // beats have no rate
 		}
 		for i, text := range strings.Split(s.Data, ",") {
 			var value *float64
 			if n, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && !math.IsNaN(n) {
-				value = &n
+				value = rest.Ptr(n * of.factor)
 			}
-			put(s.Type.String(), float64(i)**s.Rate, value)
+			track.Put(of.column, second(float64(i)**s.Rate), value)
 		}
 	}
 	for _, p := range v.Route {
 		if at := rest.Duration(p.Time); at != nil {
-			put("latitude", at.Seconds(), p.Latitude)
-			put("longitude", at.Seconds(), p.Longitude)
+			track.Put(rest.ColumnLat, second(at.Seconds()), p.Latitude)
+			track.Put(rest.ColumnLng, second(at.Seconds()), p.Longitude)
 		}
 	}
-	if len(values) == 0 {
-		return
-	}
-	times := slices.Sorted(maps.Keys(seconds))
-	array := func(name string, factor float64) (list []*float64) {
-		for _, second := range times {
-			if len(values[name]) == 0 {
-				return nil
-			}
-			var value *float64
-			if n, ok := values[name][second]; ok {
-				value = rest.Ptr(n * factor)
-			}
-			list = append(list, value)
-		}
-		return list
-	}
-	s := &healthdata.WorkoutStream{
-		Altitude: array(sampleAltitude, 1), VelocitySmooth: array(sampleSpeed, 1/3.6), Power: array(samplePower, 1), Distance: array(sampleDistance, 1),
-		Temperature: array(sampleTemperature, 1), Cadence: array(sampleCadence, 1), Lat: array("latitude", 1), Lng: array("longitude", 1),
-	}
-	if running := array(sampleRunningCadence, 2); running != nil {
-		s.Cadence = running
-	}
-	for _, second := range times {
-		s.Time = append(s.Time, w.TimeStart.Unix()+second)
-	}
-	for _, bpm := range array(sampleHR, 1) {
-		s.Heartrate = append(s.Heartrate, rest.Round(bpm))
-	}
-	out.Stream(watch, w, s)
+	out.Stream(watch, w, track.Stream())
 }
 
 // stages are the numbers of a hypnogram.
@@ -367,6 +331,7 @@ func readSleep(v *struct {
 	Deep      float64        `json:"deep_sleep"`
 	Score     *float64       `json:"sleep_score"`
 	Hypnogram clocks         `json:"hypnogram"`
+	HR        clocks         `json:"heart_rate_samples"`
 }, out *rest.Batch,
 ) {
 	s := &healthdata.Sleep{
@@ -380,6 +345,14 @@ func readSleep(v *struct {
 	var t skin
 	if json.Unmarshal(out.Joined("skintemperature", v.Date.String()), &t) == nil {
 		s.SkinTemperature, s.TemperatureDelta = t.Temperature, t.Delta
+	}
+	for _, m := range v.HR.of(v.Start) {
+		if bpm := rest.Round(rest.Positive(&m.value)); bpm != nil && (s.HRLowest == nil || *bpm < *s.HRLowest) {
+			s.HRLowest = bpm
+		}
+		if out.Stored() {
+			out.Sample("heartrate", watch, healthdata.Sample{Timestamp: m.at, TimezoneOffset: v.Start.Offset, Unit: "bpm", Value: healthdata.Number(m.value)})
+		}
 	}
 	out.Summary("sleep", watch, s)
 	length := int64(v.End.Sub(v.Start.Time.Time) / time.Second)
@@ -399,12 +372,7 @@ func readSleep(v *struct {
 			found.Add(at(m), end, stage)
 		}
 	}
-	if len(found.Type) > 0 {
-		out.Summary("sleep_cycle", watch, &healthdata.SleepCycle{
-			Head: healthdata.Head{ExternalID: v.Date.String()}, SessionStart: v.Start.Time, SessionEnd: v.End.Time,
-			StageStartOffsetSecond: found.Start, StageEndOffsetSecond: found.End, StageType: found.Type,
-		})
-	}
+	out.Cycle(watch, v.Date.String(), v.Start.Time, v.End.Time, &found)
 }
 
 type recharge struct {
@@ -455,7 +423,7 @@ func readSkin(v *skin, out *rest.Batch) {
 		return
 	}
 	if out.Stored() {
-		of.Start.Time = healthlab.At(v.Date.At(time.UTC).Add(12 * time.Hour))
+		of.Start.Time = out.Noon(v.Date)
 	}
 	s := healthdata.Sample{
 		Timestamp: of.Start.Time, TimezoneOffset: of.Start.Offset, Unit: "°C", Value: rest.Number(v.Delta), SensorLocation: rest.Ptr("wrist"),
@@ -541,15 +509,22 @@ func readHeartRate(v *struct {
 }
 
 func readTemperature(v *struct {
-	Start   clock `json:"start_time"`
+	Type    string `json:"measurement_type"`
+	Start   clock  `json:"start_time"`
 	Samples []struct {
 		Celsius *float64 `json:"temperature_celsius"`
 		Delta   float64  `json:"recording_time_delta_milliseconds"`
 	} `json:"samples"`
 }, out *rest.Batch,
 ) {
+	var place *string
+	if strings.HasPrefix(v.Type, "TM_SKIN") {
+		place = rest.Ptr("skin")
+	}
 	for _, s := range v.Samples {
-		out.Sample("body_temperature", watch, healthdata.Sample{Timestamp: v.Start.plus(s.Delta), Unit: "°C", Value: rest.Number(s.Celsius)})
+		out.Sample("body_temperature", watch, healthdata.Sample{
+			Timestamp: v.Start.plus(s.Delta), Unit: "°C", Value: rest.Number(s.Celsius), SensorLocation: place,
+		})
 	}
 }
 
