@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // googleFilter is a range of one field.
-var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)" AND (\S+) < "([^"]+)"$`)
+var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)"(?: AND (\S+) < "([^"]+)")?$`)
 
 // GoogleHealth returns a double of the Google Health API v4 and the truth of its people.
 func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
@@ -48,6 +50,7 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 		}
 		found := []object{}
 		googlePoints(p, name, keep, func(doc object) { found = append(found, doc) })
+		slices.Reverse(found) // newest first
 		items, next := page(found, q.Get("pageToken"), size)
 		return object{"dataPoints": items, "nextPageToken": next}, nil
 	})
@@ -81,7 +84,41 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 		}
 		reply(w, http.StatusOK, object{"rollupDataPoints": points})
 	})
+	s.data("/v4/users/me/pairedDevices", func(p *Person, _ url.Values) (any, error) {
+		return object{"pairedDevices": []object{{
+			"name": "users/me/pairedDevices/band-" + p.ID, "deviceType": "TRACKER", "batteryLevel": 80, "batteryStatus": "HIGH", "deviceVersion": "Band 5",
+		}}}, nil
+	})
+	s.mux.HandleFunc("GET /v4/users/me/dataTypes/exercise/dataPoints/{id}", func(w http.ResponseWriter, r *http.Request) {
+		p, status, _ := s.admit(w, bearer(r))
+		if status != 0 {
+			reply(w, status, object{"error": object{"code": status}})
+			return
+		}
+		for i := range p.Workouts {
+			if of := &p.Workouts[i]; of.ID+":exportExerciseTcx" == r.PathValue("id") && of.Distance > 0 {
+				w.Header().Set("Content-Type", "application/vnd.garmin.tcx+xml")
+				_, _ = io.WriteString(w, of.tcx()) // a caller who has gone needs no answer
+				return
+			}
+		}
+		reply(w, http.StatusNotFound, object{"error": object{"code": http.StatusNotFound}})
+	})
 	return s, googleTruth
+}
+
+// tcx is the recording of a workout as a TCX file.
+func (w *Workout) tcx() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?><TrainingCenterDatabase xmlns="http://www.garmin.com/xmlschemas/TrainingCenterDatabase/v2"><Activities>`+
+		`<Activity Sport="Running"><Id>%s</Id><Lap StartTime="%s"><TotalTimeSeconds>%d</TotalTimeSeconds><Track>`,
+		utc(w.Start), utc(w.Start), int(w.End.Sub(w.Start)/time.Second))
+	w.stream(func(second, bpm int) {
+		fmt.Fprintf(&b, `<Trackpoint><Time>%s</Time><HeartRateBpm><Value>%d</Value></HeartRateBpm></Trackpoint>`,
+			utc(w.Start.Add(time.Duration(second)*time.Second)), bpm)
+	})
+	b.WriteString(`</Track></Lap></Activity></Activities></TrainingCenterDatabase>`)
+	return b.String()
 }
 
 // googleRange reads a filter of a data type.
@@ -90,6 +127,9 @@ func googleRange(p *Person, name, filter string) (func(time.Time) bool, error) {
 		return func(time.Time) bool { return true }, nil
 	}
 	m := googleFilter.FindStringSubmatch(filter)
+	if m != nil && m[3] == "" && name == "electrocardiogram" { // it takes a start alone
+		m[3], m[4] = m[1], "2100-01-01T00:00:00Z"
+	}
 	if m == nil || m[1] != m[3] || !strings.HasPrefix(m[1], strings.ReplaceAll(name, "-", "_")+".") {
 		return nil, errors.New("INVALID_DATA_POINT_FILTER")
 	}
@@ -188,6 +228,17 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 				sample(at, "SCALE", "bodyFat", object{"percentage": float64(fat) / float64(total) * 100})
 			}
 		}
+	case "respiratory-rate-sleep-summary":
+		for i := range p.Nights {
+			if n := &p.Nights[i]; keep(n.End) {
+				sample(n.End, "WATCH", "respiratoryRateSleepSummary", object{"fullSleepStats": object{"breathsPerMinute": n.RespiratoryRate}})
+			}
+		}
+	case "daily-heart-rate-variability", "daily-respiratory-rate", "daily-sleep-temperature-derivations", "daily-vo2-max":
+		googleDaily(p, name, keep, add)
+	case "vo2-max", "core-body-temperature", "blood-glucose", "basal-energy-burned", "hydration-log", "nutrition-log", "electrocardiogram",
+		"irregular-rhythm-notification":
+		googleRare(p, name, keep, span, point, add)
 	case "height":
 		sample(p.Days[0].Date, "", "height", object{"heightMillimeters": "1780"})
 	case "daily-resting-heart-rate":
@@ -210,6 +261,75 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 			}
 		}
 	}
+}
+
+// googleDaily adds values of nights by the day on which they ended, and of every tenth day.
+func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
+	for i := range p.Nights {
+		n, day := &p.Nights[i], p.Days[i].Date
+		doc := object{"date": civilDate(p, day)}
+		member := ""
+		switch name {
+		case "daily-heart-rate-variability":
+			member, doc["averageHeartRateVariabilityMilliseconds"], doc["entropy"] = "dailyHeartRateVariability", n.AverageHRV, 1.2
+		case "daily-respiratory-rate":
+			member, doc["breathsPerMinute"] = "dailyRespiratoryRate", n.RespiratoryRate
+		case "daily-vo2-max":
+			if member = "dailyVo2Max"; i%10 != 0 {
+				continue
+			}
+			doc["vo2Max"] = 40 + float64(i%50)/10
+		default:
+			member, doc["nightlyTemperatureCelsius"] = "dailySleepTemperatureDerivations", n.SkinTemperature
+			if doc["baselineTemperatureCelsius"] = n.SkinTemperature - n.TemperatureDelta; i == 0 {
+				doc["baselineTemperatureCelsius"] = "NaN" // the first night has none
+			}
+		}
+		if keep(day) {
+			add(object{member: doc})
+		}
+	}
+}
+
+// rare calls each for every tenth day, at an hour of the morning.
+func (p *Person) rare(each func(i int, at time.Time)) {
+	for i := 0; i < len(p.Days); i += 10 {
+		each(i, p.Days[i].Date.Add(9*time.Hour))
+	}
+}
+
+// googleECG are the microvolts of an electrocardiogram at 250 Hz.
+var googleECG = []int{120, -40, 980, -210, 60}
+
+// googleRare adds points of types that most people have few of.
+func googleRare(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
+	p.rare(func(i int, at time.Time) {
+		if !keep(at) {
+			return
+		}
+		sampled := object{"physicalTime": utc(at), "utcOffset": fmt.Sprint(p.Offset, "s")}
+		doc := map[string]object{
+			"vo2-max":               {"vo2Max": object{"sampleTime": sampled, "vo2Max": 41.5}},
+			"core-body-temperature": {"coreBodyTemperature": object{"sampleTime": sampled, "temperatureCelsius": 36.9}},
+			"blood-glucose":         {"bloodGlucose": object{"sampleTime": sampled, "bloodGlucoseMilligramsPerDeciliter": 99}},
+			"basal-energy-burned":   {"basalEnergyBurned": object{"interval": span(at, at.Add(time.Hour)), "kcal": 70}},
+			"hydration-log":         {"hydrationLog": object{"interval": span(at, at.Add(time.Minute)), "amountConsumed": object{"milliliters": 250}}},
+			"nutrition-log": {"nutritionLog": object{
+				"interval": span(at, at.Add(time.Minute)), "foodDisplayName": "Porridge", "mealType": "BREAKFAST", "energy": object{"kcal": 310},
+				"nutrients": []object{{"nutrient": "PROTEIN", "quantity": object{"grams": 11.5}}},
+			}},
+			"electrocardiogram": {"electrocardiogram": object{
+				"interval": span(at, at.Add(30*time.Second)), "beatsPerMinuteAvg": "64", "resultClassification": "NORMAL_SINUS_RHYTHM",
+				"waveformSamples": googleECG, "samplingFrequencyHertz": 250, "millivoltsScalingFactor": 1000,
+			}},
+			"irregular-rhythm-notification": {"irregularRhythmNotification": object{"interval": span(at, at.Add(time.Hour)), "alertWindows": []object{}}},
+		}[name]
+		for member, v := range doc {
+			doc = point("WATCH", member, v.(object))
+		}
+		doc["name"] = "users/me/dataTypes/" + name + "/dataPoints/" + name + strconv.Itoa(i)
+		add(doc)
+	})
 }
 
 type (
@@ -285,8 +405,11 @@ func googleTruth(p *Person) Truth {
 	for i := range p.Nights {
 		n := &p.Nights[i]
 		t.night(p, n)
-		for _, name := range []string{"recovery", "hrv", "breath"} {
-			delete(t["sleep"], stamp(n.Start)+"."+name)
+		delete(t["sleep"], stamp(n.Start)+".recovery")
+		delete(t["sleep"], stamp(n.Start)+".resting")
+		t.put("respiratory_rate", stamp(n.End), n.RespiratoryRate)
+		if i > 0 {
+			t.put("body_temperature_delta", stamp(n.Start), n.TemperatureDelta)
 		}
 		t.put("blood_oxygen", stamp(n.End), n.SpO2)
 		t.put("activity", p.date(p.Days[i].Date)+".resting", float64(n.RestingHR))
@@ -325,9 +448,32 @@ func googleTruth(p *Person) Truth {
 			t.put("activity", p.date(d.Date)+"."+name, v)
 		}
 	}
+	p.rare(func(i int, at time.Time) {
+		t.put("vo2_max", stamp(at), 41.5)
+		t.put("vo2_max", stamp(p.Days[i].Date.Add(12*time.Hour)), 40+float64(i%50)/10)
+		t.put("body_temperature", stamp(at), 36.9)
+		t.put("glucose", stamp(at), 99/18.0182)
+		t.put("calories_basal", stamp(at), 70)
+		t.put("water", stamp(at), 250)
+		t.put("meal", stamp(at)+".kcal", 310)
+		t.put("meal", stamp(at)+".protein", 11.5)
+		t.put("heart_rate_alert", stamp(at)+" irregular_rhythm", 1)
+		t.put("electrocardiogram", stamp(at)+".end", float64(at.Add(30*time.Second).Unix()))
+		t.put("electrocardiogram", stamp(at)+".count", float64(len(googleECG)))
+		t.put("electrocardiogram", stamp(at)+".mean", 64)
+		t.put("electrocardiogram", stamp(at)+".hz", 250)
+		for j, raw := range googleECG {
+			t.put("electrocardiogram_voltage", at.Add(time.Duration(j)*4*time.Millisecond).UTC().Format(time.RFC3339Nano)+" lead_1", float64(raw)/1000)
+		}
+	})
 	for i := range p.Workouts {
 		w := &p.Workouts[i]
 		t.workout(w)
+		if w.Distance > 0 {
+			w.stream(func(second, bpm int) {
+				t.put("workout_stream", stamp(w.Start.Add(time.Duration(second)*time.Second)), float64(bpm))
+			})
+		}
 		t.put("workouts", stamp(w.Start)+".distance", w.Distance)
 		t.put("workouts", stamp(w.Start)+".average", float64(w.AverageHR))
 		for z, seconds := range []int64{w.Zones[0] + w.Zones[1], w.Zones[2], w.Zones[3], w.Zones[4] + w.Zones[5]} {

@@ -316,7 +316,7 @@ func (d *deployment) stored(u healthlab.UserID) double.Truth {
 			all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: r.Resource, From: from, To: to})
 			require.NoError(d.t, err)
 			for _, s := range all {
-				if w, ok := s.(*healthdata.Workout); ok && d.provider.streams() {
+				if w, ok := s.(*healthdata.Workout); ok && d.provider.streams() && len(w.HRZones) == 6 {
 					w.HRZones = nil // made of the stream, not the provider's
 				}
 				members(values, s)
@@ -391,6 +391,10 @@ func members(out map[string]float64, s healthdata.Summary) {
 		real("water", v.WaterPercentage)
 		real("bone", v.BoneMassPercentage)
 		real("visceral", v.VisceralFatIndex)
+	case *healthdata.Meal:
+		key = v.Timestamp.UTC().Format(time.RFC3339)
+		put("kcal", v.Energy.Value)
+		real("protein", v.Macros.Protein)
 	case *healthdata.Electrocardiogram:
 		key = v.SessionStart.UTC().Format(time.RFC3339)
 		put("end", float64(v.SessionEnd.Unix()))

@@ -1,6 +1,7 @@
 package googlehealth_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -90,4 +91,26 @@ func TestMessages(t *testing.T) {
 		_, err = hear(body, "Bearer word")
 		require.ErrorIs(t, err, healthlab.Invalid, body)
 	}
+}
+
+// A stored track is read as a file, and inside a document.
+func TestTrack(t *testing.T) {
+	const track = `<?xml version="1.0"?><TrainingCenterDatabase xmlns="http://www.garmin.com/xmlschemas/TrainingCenterDatabase/v2"><Activities>
+<Activity Sport="Running"><Id>2026-03-04T10:00:00Z</Id><Lap StartTime="2026-03-04T10:00:00Z"><TotalTimeSeconds>2</TotalTimeSeconds><Track>
+<Trackpoint><Time>2026-03-04T10:00:00Z</Time><HeartRateBpm><Value>120</Value></HeartRateBpm></Trackpoint>
+<Trackpoint><Time>2026-03-04T10:00:02Z</Time><HeartRateBpm><Value>124</Value></HeartRateBpm></Trackpoint></Track></Lap></Activity></Activities></TrainingCenterDatabase>`
+	doc, err := json.Marshal(map[string]string{"tcxData": track})
+	require.NoError(t, err)
+	for name, body := range map[string][]byte{"file": []byte(track), "document": doc} {
+		t.Run(name, func(t *testing.T) {
+			data, err := googlehealth.Read("exercise-tcx", body)
+			require.NoError(t, err)
+			require.Len(t, data["workout_stream"], 1)
+			require.Equal(t, []int64{1772618400, 1772618402}, data["workout_stream"][0].Stream.Time)
+			require.Equal(t, int64(124), *data["workout_stream"][0].Stream.Heartrate[1])
+		})
+	}
+	data, err := googlehealth.Read("exercise-tcx", []byte("<html>"))
+	require.NoError(t, err)
+	require.Len(t, data["workout_stream"][0].Unread, 1)
 }
