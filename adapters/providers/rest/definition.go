@@ -104,6 +104,8 @@ type Kind struct {
 	// Messages lists the words by which the provider's messages announce this kind, for
 	// [Listening.Announced].
 	Messages []string
+	// MessagesFor lists the resources that a word announces, where that is not all of the kind.
+	MessagesFor map[string][]string
 	// Resources are the slugs that Read makes.
 	Resources []string
 	// Read reads one item. See [Each].

@@ -42,6 +42,20 @@ func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, err
 	return out, nil
 }
 
+// Words returns the words by which messages announce kinds, in ascending order.
+func Words(kinds []Kind) []string {
+	words := map[string]bool{}
+	for i := range kinds {
+		for _, word := range kinds[i].Messages {
+			words[word] = true
+		}
+		for word := range kinds[i].MessagesFor {
+			words[word] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(words))
+}
+
 // Brought decodes items that a message brings, as the first kind that messages announce by a
 // word. Invalid if there is no such kind.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
@@ -57,10 +71,12 @@ func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, 
 // of the table; nil if there are none.
 func (l *Listening) Announced(word string) (out []string) {
 	for i := range l.def.Kinds {
-		if !slices.Contains(l.def.Kinds[i].Messages, word) {
-			continue
+		k := &l.def.Kinds[i]
+		announced := k.MessagesFor[word]
+		if slices.Contains(k.Messages, word) {
+			announced = k.Resources
 		}
-		for _, resource := range l.def.Kinds[i].Resources {
+		for _, resource := range announced {
 			if !slices.Contains(out, resource) {
 				out = append(out, resource)
 			}

@@ -67,10 +67,12 @@ func TestTrack(t *testing.T) {
 func TestOneRow(t *testing.T) {
 	d := rest.Definition{Kinds: []rest.Kind{
 		{Name: "pulse", Resources: []string{"heartrate"}, Messages: []string{"beat"}},
-		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"}},
+		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"},
+			MessagesFor: map[string][]string{"pause": {"sleep"}}},
 	}, Listen: func(l *rest.Listening, _ linking.Message) (linking.Heard, error) {
 		require.Equal(t, []string{"heartrate", "sleep"}, l.Announced("beat"))
 		require.Equal(t, []string{"sleep", "heartrate"}, l.Announced("night"))
+		require.Equal(t, []string{"sleep"}, l.Announced("pause"))
 		require.Nil(t, l.Announced("another"))
 		return linking.Heard{}, nil
 	}}

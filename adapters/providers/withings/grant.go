@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,8 +35,8 @@ func account(ctx context.Context, s *rest.SignedIn) (string, error) {
 	if err != nil || s.MessageURL == "" {
 		return id, err
 	}
-	for _, category := range slices.Sorted(maps.Keys(categories)) {
-		form := url.Values{"action": {"subscribe"}, "callbackurl": {s.MessageURL}, "appli": {strconv.Itoa(category)}}
+	for _, category := range rest.Words(kinds) {
+		form := url.Values{"action": {"subscribe"}, "callbackurl": {s.MessageURL}, "appli": {category}}
 		if _, err := s.Form(ctx, base+"/notify", form); err != nil && ctx.Err() != nil {
 			return "", err
 		}

@@ -3,10 +3,19 @@ package withings
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
+
+// hardwares are the kinds of devices.
+var hardwares = []rest.Kind{
+	{
+		Name: "getdevice", Scopes: []string{"user.info"}, Method: http.MethodPost, Path: "/v2/user", Items: "body.devices", Query: action("getdevice"),
+		Resources: []string{"device"}, Read: rest.Each(readDevice),
+	},
+}
 
 // hardware is what recorded an item.
 type hardware struct {
@@ -62,4 +71,28 @@ func or(s, other healthdata.SourceType) healthdata.SourceType {
 		return other
 	}
 	return s
+}
+
+// deviceTypes are how devices of a type record.
+var deviceTypes = map[string]healthdata.SourceType{
+	"Scale": healthdata.SourceScale, "Blood Pressure Monitor": healthdata.SourceCuff, "Activity Tracker": healthdata.SourceWatch,
+	"Sleep Monitor": healthdata.SourceAutomatic,
+}
+
+func readDevice(v *struct {
+	hardware
+	Type     string  `json:"type"`
+	Name     *string `json:"model"`
+	Firmware *string `json:"fw"`
+}, out *rest.Batch,
+) {
+	source, known := deviceTypes[v.Type]
+	if !known {
+		source = healthdata.SourceUnknown
+	}
+	d := healthdata.DeviceInfo{Manufacturer: rest.Ptr("Withings"), Model: v.Name, Version: v.Firmware}
+	if id := cmp.Or(v.Hash, v.ID); id != "" {
+		d.ID = &id
+	}
+	out.Listed(source, d)
 }

@@ -11,20 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// categories are the resources that messages of a category are about.
-var categories = map[int][]string{
-	1:       {"weight", "fat", "lean_body_mass", "body", "heartrate"},
-	2:       {"body_temperature"},
-	4:       {"blood_pressure", "heartrate", "blood_oxygen"},
-	16:      {"activity", "steps", "distance", "calories_active", "floors_climbed", "heartrate", "blood_oxygen", "workouts"},
-	44:      {"sleep", "sleep_cycle", "heartrate", "respiratory_rate", "hrv"},
-	aboutMe: {"profile"},
-	54:      {"electrocardiogram", "electrocardiogram_voltage"},
-	62:      {"hrv"},
-}
-
 // aboutMe is the category of messages about the person.
-const aboutMe = 46
+const aboutMe = "46"
 
 // listen answers the handshake, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
@@ -35,12 +23,12 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	if !rest.Same(rest.Query(&m, "token"), l.VerifyToken) && !rest.Same(form.Get("token"), l.VerifyToken) {
 		return linking.Heard{}, rest.NotTheirs()
 	}
-	category, bad := strconv.Atoi(form.Get("appli"))
-	if err != nil || bad != nil || form.Get("userid") == "" {
+	category := form.Get("appli")
+	if _, bad := strconv.Atoi(category); err != nil || bad != nil || form.Get("userid") == "" {
 		return linking.Heard{}, rest.NotReadable()
 	}
 	heard := linking.Heard{Status: http.StatusOK}
-	n := linking.Announced{ExternalUserID: form.Get("userid"), Resources: categories[category]}
+	n := linking.Announced{ExternalUserID: form.Get("userid"), Resources: l.Announced(category)}
 	// A day that grows is announced by equal messages.
 	n.ID = fmt.Sprintf("%s %d", m.Body, m.At.Truncate(time.Minute).Unix())
 	switch what := form.Get("action"); {
