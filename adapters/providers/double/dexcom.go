@@ -85,29 +85,31 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 		}
 		return out
 	})
-	return s, func(p *Person) Truth {
-		t := Truth{}
-		for _, g := range p.Glucose {
-			t.put("glucose", stamp(g.At), float64(g.Value)/18.0182)
-		}
-		p.calibrations(func(at time.Time, mmol float64) { t.put("glucose", stamp(at), mmol) })
-		for _, e := range p.written() {
-			switch {
-			case e.Deleted:
-			case e.Kind == "exercise":
-				t.put("workout_duration", stamp(e.At), e.Value)
-			case e.Kind == "health":
-				t.put("note", stamp(e.At), 0)
-			case e.Kind == "carbs":
-				t.put("carbohydrates", stamp(e.At), e.Value)
-			case e.SubType == "fastActing":
-				t.put("insulin_injection", stamp(e.At)+" rapid_acting", e.Value)
-			default:
-				t.put("insulin_injection", stamp(e.At)+" long_acting", e.Value)
-			}
-		}
-		return t
+	return s, dexcomTruth
+}
+
+func dexcomTruth(p *Person) Truth {
+	t := Truth{}
+	for _, g := range p.Glucose {
+		t.put("glucose", stamp(g.At), float64(g.Value)/18.0182)
 	}
+	p.calibrations(func(at time.Time, mmol float64) { t.put("glucose", stamp(at), mmol) })
+	for _, e := range p.written() {
+		switch {
+		case e.Deleted:
+		case e.Kind == "exercise":
+			t.put("workout_duration", stamp(e.At), e.Value)
+		case e.Kind == "health":
+			t.put("note", stamp(e.At), 0)
+		case e.Kind == "carbs":
+			t.put("carbohydrates", stamp(e.At), e.Value)
+		case e.SubType == "fastActing":
+			t.put("insulin_injection", stamp(e.At)+" rapid_acting", e.Value)
+		default:
+			t.put("insulin_injection", stamp(e.At)+" long_acting", e.Value)
+		}
+	}
+	return t
 }
 
 // written are the events with exercise, and with how the person was every tenth day.

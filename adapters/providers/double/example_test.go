@@ -24,5 +24,5 @@ func Example() {
 	fmt.Println(len(truth(double.NewPerson(1, noon, 1))["glucose"]), "readings")
 	// Output:
 	// true
-	// 96 readings
+	// 97 readings
 }

@@ -89,6 +89,12 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 			"name": "users/me/pairedDevices/band-" + p.ID, "deviceType": "TRACKER", "batteryLevel": 80, "batteryStatus": "HIGH", "deviceVersion": "Band 5",
 		}}}, nil
 	})
+	s.googleTracks()
+	return s, googleTruth
+}
+
+// googleTracks serves the recordings of exercises.
+func (s *Server) googleTracks() {
 	s.mux.HandleFunc("GET /v4/users/me/dataTypes/exercise/dataPoints/{id}", func(w http.ResponseWriter, r *http.Request) {
 		p, status, _ := s.admit(w, bearer(r))
 		if status != 0 {
@@ -104,7 +110,6 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 		}
 		reply(w, http.StatusNotFound, object{"error": object{"code": http.StatusNotFound}})
 	})
-	return s, googleTruth
 }
 
 // tcx is the recording of a workout as a TCX file.
@@ -217,17 +222,7 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 			}
 		}
 	case "weight", "body-fat":
-		for i := range p.Days {
-			total, fat, _, _, _ := weighing(p, i)
-			at := p.Days[i].Date.Add(9*time.Hour + 40*time.Minute)
-			switch {
-			case !keep(at):
-			case name == "weight":
-				sample(at, "SCALE", "weight", object{"weightGrams": float64(total)})
-			default:
-				sample(at, "SCALE", "bodyFat", object{"percentage": float64(fat) / float64(total) * 100})
-			}
-		}
+		googleScale(p, name, keep, sample)
 	case "respiratory-rate-sleep-summary":
 		for i := range p.Nights {
 			if n := &p.Nights[i]; keep(n.End) {
@@ -263,12 +258,27 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 	}
 }
 
+// googleScale adds the points of a scale.
+func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(at time.Time, form, member string, doc object)) {
+	for i := range p.Days {
+		total, fat, _, _, _ := weighing(p, i)
+		at := p.Days[i].Date.Add(9*time.Hour + 40*time.Minute)
+		switch {
+		case !keep(at):
+		case name == "weight":
+			sample(at, "SCALE", "weight", object{"weightGrams": float64(total)})
+		default:
+			sample(at, "SCALE", "bodyFat", object{"percentage": float64(fat) / float64(total) * 100})
+		}
+	}
+}
+
 // googleDaily adds values of nights by the day on which they ended, and of every tenth day.
 func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	for i := range p.Nights {
 		n, day := &p.Nights[i], p.Days[i].Date
 		doc := object{"date": civilDate(p, day)}
-		member := ""
+		var member string
 		switch name {
 		case "daily-heart-rate-variability":
 			member, doc["averageHeartRateVariabilityMilliseconds"], doc["entropy"] = "dailyHeartRateVariability", n.AverageHRV, 1.2
@@ -448,6 +458,27 @@ func googleTruth(p *Person) Truth {
 			t.put("activity", p.date(d.Date)+"."+name, v)
 		}
 	}
+	googleRareTruth(p, t)
+	for i := range p.Workouts {
+		w := &p.Workouts[i]
+		t.workout(w)
+		if w.Distance > 0 {
+			w.stream(func(second, bpm int) {
+				t.put("workout_stream", stamp(w.Start.Add(time.Duration(second)*time.Second)), float64(bpm))
+			})
+		}
+		t.put("workouts", stamp(w.Start)+".distance", w.Distance)
+		t.put("workouts", stamp(w.Start)+".average", float64(w.AverageHR))
+		for z, seconds := range []int64{w.Zones[0] + w.Zones[1], w.Zones[2], w.Zones[3], w.Zones[4] + w.Zones[5]} {
+			t.put("workouts", stamp(w.Start)+".zone"+strconv.Itoa(z), float64(seconds))
+		}
+	}
+	t.put("profile", "profile.height", 178)
+	return t
+}
+
+// googleRareTruth is the truth of what googleRare adds.
+func googleRareTruth(p *Person, t Truth) {
 	p.rare(func(i int, at time.Time) {
 		t.put("vo2_max", stamp(at), 41.5)
 		t.put("vo2_max", stamp(p.Days[i].Date.Add(12*time.Hour)), 40+float64(i%50)/10)
@@ -466,22 +497,6 @@ func googleTruth(p *Person) Truth {
 			t.put("electrocardiogram_voltage", at.Add(time.Duration(j)*4*time.Millisecond).UTC().Format(time.RFC3339Nano)+" lead_1", float64(raw)/1000)
 		}
 	})
-	for i := range p.Workouts {
-		w := &p.Workouts[i]
-		t.workout(w)
-		if w.Distance > 0 {
-			w.stream(func(second, bpm int) {
-				t.put("workout_stream", stamp(w.Start.Add(time.Duration(second)*time.Second)), float64(bpm))
-			})
-		}
-		t.put("workouts", stamp(w.Start)+".distance", w.Distance)
-		t.put("workouts", stamp(w.Start)+".average", float64(w.AverageHR))
-		for z, seconds := range []int64{w.Zones[0] + w.Zones[1], w.Zones[2], w.Zones[3], w.Zones[4] + w.Zones[5]} {
-			t.put("workouts", stamp(w.Start)+".zone"+strconv.Itoa(z), float64(seconds))
-		}
-	}
-	t.put("profile", "profile.height", 178)
-	return t
 }
 
 // GoogleHealthMessage returns a message about data of a person.

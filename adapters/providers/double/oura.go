@@ -95,6 +95,15 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		}
 		return out
 	})
+	ouraMore(days)
+	s.data(base+"ring_configuration", func(p *Person, q url.Values) (any, error) {
+		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
+	})
+	return s, ouraTruth
+}
+
+// ouraMore serves the collections of which most people have few documents.
+func ouraMore(days func(path string, all func(p *Person) []object)) {
 	days("daily_readiness", func(p *Person) (out []object) {
 		for i := range p.Nights {
 			n := &p.Nights[i]
@@ -129,10 +138,6 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		})
 		return out
 	})
-	s.data(base+"ring_configuration", func(p *Person, q url.Values) (any, error) {
-		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
-	})
-	return s, ouraTruth
 }
 
 func ouraActivity(p *Person, d *Day) object {

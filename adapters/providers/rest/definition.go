@@ -183,6 +183,14 @@ func (k *Kind) within(items []json.RawMessage, from, to time.Time) (kept []json.
 	return kept, past
 }
 
+// accepts is the media type that is asked for.
+func (k *Kind) accepts() string {
+	if k.Media {
+		return "*/*"
+	}
+	return "application/json"
+}
+
 // joins returns the kinds that are read before this one for a resource.
 func (k *Kind) joins(resource string) []string {
 	if k.JoinFor != nil && !slices.Contains(k.JoinFor, resource) {

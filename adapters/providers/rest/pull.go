@@ -241,9 +241,13 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	if req.Header.Set("Accept", "application/json"); w.kind.Media {
-		req.Header.Set("Accept", "*/*")
-	}
+	req.Header.Set("Accept", w.kind.accepts())
+	c.sign(req, token)
+	return req, nil
+}
+
+// sign adds the headers that every request for data has.
+func (c *Connector) sign(req *http.Request, token string) {
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
 	}
@@ -251,7 +255,6 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 		req.Header.Set(c.def.KeyHeader, c.Client.Key)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	return req, nil
 }
 
 // ours reads the address of a next page, which must be at the provider's own host: the token
