@@ -30,6 +30,9 @@ type ProviderConnector struct {
 	Porter Porter
 	// Puller fetches data. Nil if the provider sends it by itself.
 	Puller Puller
+	// Together lists sets of resources that one request of the Puller can bring, for
+	// [PullRequest].With. A resource is in one set at most. Nil: each is asked for by itself.
+	Together [][]string
 	// Listener reads what the provider sends by itself. Nil if it sends nothing.
 	Listener Listener
 	// As returns the same provider as it knows another client of the kind OAuthClient, for

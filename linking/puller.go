@@ -49,8 +49,10 @@ type PullRequest struct {
 	User healthlab.UserID
 	// ExternalUserID is the provider's own name for the person; nil where it has none.
 	ExternalUserID *string
-	// Resource is the slug.
+	// Resource is the slug. With lists resources that the page may bring along; only those that
+	// stand with it in a set of [ProviderConnector].Together.
 	Resource string
+	With     []string
 	// From (inclusive) and To (exclusive) bound what is asked for, in UTC. A provider that
 	// thinks in days returns every day that they touch, in Zone.
 	From, To time.Time
@@ -75,6 +77,8 @@ func (r PullRequest) GoString() string { return r.String() }
 // PullPage is one page.
 type PullPage struct {
 	Items []Pulled
+	// With has what the page holds of the request's With. The cursors are of all together.
+	With []ResourceData
 	// Next is the cursor of the next page; empty on the last one.
 	Next string
 	// Rates are what the provider said of its limits.

@@ -122,7 +122,7 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
 				kept := old[k]
 				kept.Linked, kept.Client = c.LinkedAt, c.Client
-				if kept.Due.IsZero() && (n.Kind == News || kept.Status != Success && kept.Status != Failure) {
+				if kept.Due.IsZero() && kept.Lead == "" && (n.Kind == News || kept.Status != Success && kept.Status != Failure) {
 					kept.Due = at // it was stopped when the connection failed
 				}
 				out.Tasks = append(out.Tasks, kept)
@@ -134,9 +134,14 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			}
 		}
 	}
+	if !c.Demo {
+		s.follow(ref.Provider, out.Tasks, at)
+	}
+	unfollow(out.Tasks, at)
 	for _, t := range old { // of resources that are no longer offered: for the record
 		if !slices.ContainsFunc(out.Tasks, func(n Task) bool { return n.Key == t.Key }) {
 			t.stop()
+			t.Lead = ""
 			out.Tasks = append(out.Tasks, t)
 		}
 	}

@@ -225,15 +225,23 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	}
 	now := s.now()
 	t.begin(now, j.historyOver, &s.opts)
+	followers, err := s.followers(ctx, &t)
+	if err != nil {
+		return err
+	}
 	from, to := t.piece(&s.opts)
+	with := []string{}
+	for i := range followers {
+		with = append(with, followers[i].Resource)
+	}
 	page, err := s.ask(ctx, s.puller(c), linking.PullRequest{
-		Secret: access.Secret, User: t.User, ExternalUserID: c.ExternalUserID, Resource: t.Resource,
+		Secret: access.Secret, User: t.User, ExternalUserID: c.ExternalUserID, Resource: t.Resource, With: with,
 		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor, Trace: t.Trace(),
 	})
 	if err != nil {
 		return s.refused(ctx, t, c, access, err)
 	}
-	return s.keep(ctx, t, c, page)
+	return s.keep(ctx, t, followers, c, page)
 }
 
 // historyOver reports whether the history of a task's resource came to its end.
@@ -415,11 +423,15 @@ func (s *Service) failed(ctx context.Context, t Task, cause error) error {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
 	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "trace", t.Trace(), "class", string(class), "kind", healthlab.KindOf(cause).Error())
-	now := s.now()
-	return s.settle(ctx, t, only(func(t *Task) {
-		t.fail(class, wait, now, &s.opts)
+	now, final := s.now(), false
+	err := s.settle(ctx, t, only(func(t *Task) {
+		final = t.fail(class, wait, now, &s.opts)
 		if over != nil {
 			t.stop()
 		}
 	}))
+	if err == nil && final && over == nil && t.Kind == History {
+		return s.release(ctx, &t)
+	}
+	return err
 }

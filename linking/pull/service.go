@@ -23,11 +23,13 @@ type Service struct {
 	// listeners are those of the providers that send something by themselves.
 	listeners map[string]linking.Listener
 	// wider are those of the pullers that give more than timeseries and summaries.
-	wider  map[string]linking.WiderPuller
-	opts   Options
-	wake   chan struct{}
-	parked parking
-	lanes  lanes
+	wider map[string]linking.WiderPuller
+	// together are the sets of resources that one request brings, by provider.
+	together map[string][][]string
+	opts     Options
+	wake     chan struct{}
+	parked   parking
+	lanes    lanes
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -99,14 +101,14 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 	}
 	s := &Service{
 		store: store, users: users, keeper: keeper, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
-		listeners: map[string]linking.Listener{}, wider: map[string]linking.WiderPuller{}, parked: parking{until: map[string]time.Time{}},
+		listeners: map[string]linking.Listener{}, wider: map[string]linking.WiderPuller{}, together: map[string][][]string{}, parked: parking{until: map[string]time.Time{}},
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
 			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
 		}
 		if c.Puller != nil {
-			s.pullers[slug] = c.Puller
+			s.pullers[slug], s.together[slug] = c.Puller, c.Together
 			if wider, ok := c.Puller.(linking.WiderPuller); ok {
 				s.wider[slug] = wider
 			}

@@ -17,22 +17,32 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// keep stores a page and notes how far the task is.
-func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, page linking.PullPage) error {
+// take stores what is on a page of a task, and quarantines what was refused.
+func (s *Service) take(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.Pulled) (healthdata.Received, error) {
+	sum, bad, err := s.receive(ctx, t, c, items)
+	if err != nil || len(bad) == 0 {
+		return sum, err
+	}
+	if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
+		return sum, fmt.Errorf("quarantine: %w", err)
+	}
+	s.opts.Log.InfoContext(ctx, "items of a provider refused", "task", t.Key, "trace", t.Trace(), "items", len(bad))
+	return sum, nil
+}
+
+// keep stores a page and notes how far the task is, and those that follow it.
+func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page linking.PullPage) error {
 	if !c.Demo {
 		if _, err := s.told(ctx, &t, page.Rates, nil); err != nil {
 			return err
 		}
 	}
-	sum, bad, err := s.receive(ctx, &t, c, page.Items)
+	sum, err := s.take(ctx, &t, c, page.Items)
+	if err == nil {
+		err = s.keepFollowers(ctx, t, followers, c, &page)
+	}
 	if err != nil {
 		return s.failed(ctx, t, err)
-	}
-	if len(bad) > 0 {
-		if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
-			return fmt.Errorf("quarantine: %w", err)
-		}
-		s.opts.Log.InfoContext(ctx, "items of a provider refused", "task", t.Key, "trace", t.Trace(), "items", len(bad))
 	}
 	now := s.now()
 	begun := t
@@ -49,16 +59,7 @@ func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, pa
 	ended := false
 	err = s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
 		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
-		t.Sent += int64(sum.Sent)
-		if t.Kind == History {
-			for _, d := range sum.Days {
-				t.mark(d)
-			}
-		}
-		if !sum.Oldest.IsZero() && (t.Oldest.IsZero() || sum.Oldest.Before(t.Oldest)) {
-			t.Oldest = sum.Oldest
-		}
-		t.Newest = later(t.Newest, sum.Newest)
+		t.add(&sum)
 		if ended = t.advance(page.Next, now, &s.opts); !ended {
 			return nil, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Kind says what a task fetches.
@@ -82,6 +83,8 @@ type Task struct {
 	// Client is the id of the team's own client at the provider that the connection is
 	// bound to; empty for the deployment's.
 	Client string `json:",omitempty"`
+	// Lead is the resource whose task brings this history along; empty if it is fetched by itself.
+	Lead   string `json:",omitempty"`
 	Status Status
 	// From and To bound what this run fetches. What lies between Until and To was fetched;
 	// a run that has not begun has no Until.
@@ -173,6 +176,20 @@ func (t *Task) mark(day healthlab.Date) {
 		t.Days = append(t.Days, 0)
 	}
 	t.Days[n/8] |= 1 << (n % 8)
+}
+
+// add notes what a page brought.
+func (t *Task) add(got *healthdata.Received) {
+	t.Sent += int64(got.Sent)
+	if t.Kind == History {
+		for _, d := range got.Days {
+			t.mark(d)
+		}
+	}
+	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
+		t.Oldest = got.Oldest
+	}
+	t.Newest = later(t.Newest, got.Newest)
 }
 
 // running reports whether a run has begun.

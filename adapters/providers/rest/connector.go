@@ -52,7 +52,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 // Flows returns all that the connector can do, for packages linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{
-		OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
+		OAuth: c, Refresher: c, Porter: c, Puller: c, Together: c.def.together(), As: c.As, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
 	}
 	if c.def.OAuth.Revocation.URL != "" || c.def.OAuth.Revoke != nil {
 		out.Revoker = c

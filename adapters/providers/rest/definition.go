@@ -158,14 +158,38 @@ func (d *Definition) kind(name string) *Kind {
 	return nil
 }
 
-// of returns the kinds that a resource is read from, in the order of the table.
-func (d *Definition) of(resource string) (out []*Kind) {
+// of returns the positions of the kinds that resources are read from, in the order of the table.
+func (d *Definition) of(resources ...string) (out []int) {
 	for i := range d.Kinds {
-		if slices.Contains(d.Kinds[i].Resources, resource) {
-			out = append(out, &d.Kinds[i])
+		if d.Kinds[i].makes(resources) {
+			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// makes reports whether a kind makes one of some resources.
+func (k *Kind) makes(resources []string) bool {
+	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
+}
+
+// together returns the sets of resources that have a kind in common, directly or by another.
+func (d *Definition) together() (sets [][]string) {
+	for i := range d.Kinds {
+		set := slices.Clone(d.Kinds[i].Resources)
+		sets = slices.DeleteFunc(sets, func(other []string) bool {
+			if !d.Kinds[i].makes(other) {
+				return false
+			}
+			set = append(set, other...)
+			return true
+		})
+		slices.Sort(set)
+		if set = slices.Compact(set); len(set) > 0 {
+			sets = append(sets, set)
+		}
+	}
+	return slices.DeleteFunc(sets, func(set []string) bool { return len(set) == 1 })
 }
 
 // within returns the items of a range, and whether the last one is before it.
@@ -191,9 +215,9 @@ func (k *Kind) accepts() string {
 	return "application/json"
 }
 
-// joins returns the kinds that are read before this one for a resource.
-func (k *Kind) joins(resource string) []string {
-	if k.JoinFor != nil && !slices.Contains(k.JoinFor, resource) {
+// joins returns the kinds that are read before this one for resources.
+func (k *Kind) joins(resources []string) []string {
+	if k.JoinFor != nil && !slices.ContainsFunc(k.JoinFor, func(r string) bool { return slices.Contains(resources, r) }) {
 		return nil
 	}
 	return k.Join

@@ -17,13 +17,16 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is how far a pull is. A resource is read kind by kind, a kind window by window from
+// cursor is how far a pull is. Resources are read kind by kind, a kind window by window from
 // the newest, and a window collection by collection: the joined ones, then the kind's own, or
 // its list and each item of that.
 type cursor struct {
-	// Kind counts the kinds that are done, and Part the collections of the window.
-	Kind int `json:"k,omitempty"`
+	// Kind is the position of the kind in the table, and Part counts the collections of the
+	// window that are done.
+	Kind int `json:"i,omitempty"`
 	Part int `json:"p,omitempty"`
+	// Counted is of a cursor of version 0.1.0, which counted kinds: its range is read once more.
+	Counted int `json:"k,omitempty"`
 	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
 	Until int64 `json:"u,omitempty"`
 	// Token names the next page, and Page counts those before it.
@@ -60,6 +63,9 @@ func readCursor(s string) (c cursor, err error) {
 	if err != nil || c.Kind < 0 || c.Part < 0 || c.Page < 0 {
 		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
 	}
+	if c.Counted != 0 {
+		return cursor{}, nil
+	}
 	return c, nil
 }
 
@@ -67,7 +73,7 @@ func readCursor(s string) (c cursor, err error) {
 // [linking.WiderPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
 
-// Pull makes one request. See [linking.Puller].
+// Pull makes one request, for the resource and those of With. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	page, err := c.pull(ctx, &r)
 	if err != nil {
@@ -80,23 +86,30 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 type window struct {
 	*cursor
 	r        *linking.PullRequest
-	asked    bool  // the request is about the first of the queue
-	own      *Kind // the kind whose items are read
-	kind     *Kind // the collection that is asked: own, or one that is joined or listed
+	asked    bool     // the request is about the first of the queue
+	set      []string // the resources that are read
+	own      *Kind    // the kind whose items are read
+	kind     *Kind    // the collection that is asked: own, or one that is joined or listed
 	from, to time.Time
 	past     bool // the last item of the page is before the range
 }
 
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	at, err := readCursor(r.Cursor)
-	kinds := c.def.of(r.Resource)
-	switch {
-	case err != nil:
+	set := append([]string{r.Resource}, r.With...)
+	kinds := c.def.of(set...)
+	if err != nil {
 		return page, err
-	case len(kinds) == 0:
+	}
+	if len(kinds) == 0 {
 		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
-	case at.Kind >= len(kinds):
+	}
+	n := slices.IndexFunc(kinds, func(i int) bool { return i >= at.Kind })
+	if n < 0 {
 		return page, nil
+	}
+	if kinds[n] != at.Kind { // the resource of the kind is not asked for
+		at = cursor{Kind: kinds[n]}
 	}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
@@ -105,18 +118,21 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if r.Zone == nil {
 		r.Zone = time.UTC
 	}
-	w := c.window(r, &at, kinds[at.Kind])
+	w := c.window(r, &at, set)
 	body, rates, err := c.ask(ctx, w, secret.Access)
 	if err != nil {
 		return page, err
 	}
 	page.Rates = rates
-	data, n, err := c.read(w, body)
+	data, count, err := c.read(w, body)
 	if err != nil {
 		return page, err
 	}
 	page.Items = data[r.Resource]
-	page.Next, err = c.next(w, body, n, len(kinds))
+	for _, resource := range r.With {
+		page.With = append(page.With, linking.ResourceData{Resource: resource, Items: data[resource]})
+	}
+	page.Next, err = c.next(w, body, count, kinds[n+1:])
 	return page, err
 }
 
@@ -146,12 +162,13 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 }
 
 // window returns what the next request is about.
-func (c *Connector) window(r *linking.PullRequest, at *cursor, own *Kind) *window {
-	w := &window{cursor: at, r: r, own: own, kind: own, from: r.From, to: r.To}
+func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
+	own := &c.def.Kinds[at.Kind]
+	w := &window{cursor: at, r: r, set: set, own: own, kind: own, from: r.From, to: r.To}
 	if at.Until != 0 {
 		w.to = time.UnixMicro(at.Until).UTC()
 	}
-	ranged, joins := own, own.joins(r.Resource)
+	ranged, joins := own, own.joins(set)
 	switch {
 	case at.Part < len(joins):
 		w.kind = c.def.kind(joins[at.Part])
@@ -373,8 +390,8 @@ func (k *Kind) reduce(item json.RawMessage) json.RawMessage {
 	return b
 }
 
-// next is the cursor behind an answer; empty at the end.
-func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
+// next is the cursor behind an answer; empty at the end. later are the kinds behind this one.
+func (c *Connector) next(w *window, body []byte, n int, later []int) (string, error) {
 	at := *w.cursor
 	token, listed := at.Token, w.kind != w.own && w.own.For == w.kind.Name
 	if listed = listed && !w.asked; w.asked && w.kind != w.own {
@@ -399,12 +416,12 @@ func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
 	case token != "":
 		at.Token = token
 		at.Page++
-	case at.Part < len(w.own.joins(w.r.Resource)):
+	case at.Part < len(w.own.joins(w.set)):
 		at.Part, at.Token, at.Page = at.Part+1, "", 0
 	case w.from.After(w.r.From):
 		at = cursor{Kind: at.Kind, Until: w.from.UnixMicro()}
-	case at.Kind+1 < kinds:
-		at = cursor{Kind: at.Kind + 1}
+	case len(later) > 0:
+		at = cursor{Kind: later[0]}
 	default:
 		return "", nil
 	}

@@ -1,0 +1,31 @@
+package double_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// Resources that one answer brings are fetched together: a history takes a request for each day and
+// each night, not for each resource besides.
+func TestRequests(t *testing.T) {
+	one := double.NewPerson(3, noon, 30)
+	d := deploy(t, providers["withings"], double.Options{People: []*double.Person{one}})
+	u := d.link(one)
+	d.fetch([]healthlab.UserID{u})
+	const days, nights, pieces, lists = 366, 30, 13, 8
+	require.LessOrEqual(t, d.double.Requests(), days+nights+pieces*lists)
+	require.Equal(t, len(d.truth(one)), len(d.stored(u)))
+	tasks, err := d.store.Pulls().Tasks(t.Context(), team, u)
+	require.NoError(t, err)
+	for _, x := range tasks {
+		if x.Kind == pull.History && healthdata.ResourceBySlug(x.Resource).Class == healthdata.ClassTimeseries && len(d.truth(one)[x.Resource]) > 0 {
+			require.NotZero(t, x.DaysWithData(), x.Resource)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Histories of resources that one request brings are fetched together: the first of a set is the
+// lead, and the tasks of the others are off the queue and follow it.
+
+// follow lets histories that have not begun follow the first of their set, if they are of the same
+// range.
+func (s *Service) follow(provider string, tasks []Task, at time.Time) {
+	for _, set := range s.together[provider] {
+		var lead *Task
+		for i := range tasks {
+			t := &tasks[i]
+			begun := t.Status != Scheduled || !t.StartedAt.IsZero() || t.Lease.After(at)
+			if t.Kind != History || begun || t.Lead != "" || t.Due.IsZero() || !slices.Contains(set, t.Resource) {
+				continue
+			}
+			if lead == nil {
+				lead = t
+			} else if t.From.Equal(lead.From) && t.To.Equal(lead.To) {
+				t.Lead, t.Due = lead.Resource, time.Time{}
+			}
+		}
+	}
+}
+
+// unfollow puts histories back on the queue whose lead is not on it.
+func unfollow(tasks []Task, at time.Time) {
+	for i := range tasks {
+		t := &tasks[i]
+		led := func(l Task) bool {
+			return l.Kind == History && l.Ref == t.Ref && l.Resource == t.Lead && l.Lead == "" && !l.Due.IsZero()
+		}
+		if t.Lead != "" && !slices.ContainsFunc(tasks, led) {
+			t.Lead = ""
+			if t.Status != Success && t.Status != Failure {
+				t.Due = at
+			}
+		}
+	}
+}
+
+// followers returns the tasks that follow one.
+func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
+	if t.Kind != History || len(s.together[t.Provider]) == 0 {
+		return nil, nil
+	}
+	all, err := s.store.Tasks(ctx, t.Team, t.User)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(f Task) bool {
+		return f.Ref != t.Ref || f.Kind != History || f.Lead != t.Resource || f.Status == Success
+	}), nil
+}
+
+// keepFollowers stores what a page of a task has of those that follow it, and notes how far they
+// are. The same page may come twice.
+func (s *Service) keepFollowers(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page *linking.PullPage) error {
+	for _, f := range followers {
+		var items []linking.Pulled
+		for _, of := range page.With {
+			if of.Resource == f.Resource {
+				items = append(items, of.Items...)
+			}
+		}
+		got, err := s.take(ctx, &f, c, items)
+		if err != nil {
+			return err
+		}
+		e, announced, err := s.users.HistoricalEvent(f.Team, f.User, f.Provider, f.Resource, t.From, t.To)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		_, err = s.store.Update(ctx, f.Key, func(f *Task) ([]healthlab.Event, error) {
+			if f.Lead != t.Resource || f.Status == Success {
+				return nil, nil
+			}
+			f.From, f.To, f.Until, f.Cursor, f.StartedAt, f.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
+			f.add(&got)
+			if !f.advance(page.Next, now, &s.opts) {
+				f.Due = time.Time{}
+				return nil, nil
+			}
+			f.Lead = ""
+			if announced {
+				return []healthlab.Event{e}, nil
+			}
+			return nil, nil
+		})
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// release puts the tasks that follow one back on the queue.
+func (s *Service) release(ctx context.Context, t *Task) error {
+	followers, err := s.followers(ctx, t)
+	for _, f := range followers {
+		now := s.now()
+		_, failed := s.store.Update(ctx, f.Key, only(func(f *Task) {
+			if f.Lead == t.Resource {
+				f.Lead, f.Due = "", now
+			}
+		}))
+		if !errors.Is(failed, healthlab.NotFound) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package pull_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// pairs is a provider whose answers have the heart rate and the HRV of an hour.
+type pairs struct {
+	mu sync.Mutex
+	// asked counts requests by resource, and with those that brought another along.
+	asked map[string]int
+	with  int
+	// refuses are the resources that cannot be asked for first.
+	refuses string
+}
+
+func (w *pairs) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[r.Resource]++
+	if r.Resource == w.refuses {
+		return linking.PullPage{}, healthlab.Invalid
+	}
+	series := func(unit string) []linking.Pulled {
+		at, offset := healthlab.At(r.To.Add(-time.Hour)), 0
+		return []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: []healthdata.Sample{
+			{Timestamp: at, TimezoneOffset: &offset, Unit: unit, Value: healthdata.Number(60)},
+		}}}
+	}
+	units := map[string]string{"heartrate": "bpm", "hrv": "rmssd"}
+	page := linking.PullPage{Items: series(units[r.Resource])}
+	for _, other := range r.With {
+		w.with++
+		page.With = append(page.With, linking.ResourceData{Resource: other, Items: series(units[other])})
+	}
+	return page, nil
+}
+
+// together is a service that fetches pairs.
+func together(t *testing.T, provider *pairs) (*fixture, *pull.Service) {
+	f := newFixture(t, nil, func(p *healthdata.Provider) {
+		p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}, {Resource: "hrv"}}
+	})
+	s, err := pull.New(f.spy, f.health, f.keeper, map[string]linking.ProviderConnector{
+		band: {Puller: provider, Together: [][]string{{"heartrate", "hrv"}}},
+	}, &pull.Options{Now: f.cloud.now, Every: 24 * time.Hour})
+	require.NoError(t, err)
+	return f, s
+}
+
+// histories are the histories of a user by resource.
+func (w *fixture) histories(user healthlab.UserID) map[string]*pull.Task {
+	w.t.Helper()
+	list, err := w.spy.Tasks(w.t.Context(), team, user)
+	require.NoError(w.t, err)
+	out := map[string]*pull.Task{}
+	for _, x := range list {
+		if x.Kind == pull.History {
+			out[x.Resource] = &x
+		}
+	}
+	return out
+}
+
+// Two resources of one answer take the requests of one, and both histories come to their end.
+func TestTogether(t *testing.T) {
+	provider := &pairs{asked: map[string]int{}}
+	f, s := together(t, provider)
+	ann := f.person("ann")
+	f.idle(s)
+	h := f.histories(ann)
+	require.Equal(t, pull.Success, h["heartrate"].Status)
+	require.Equal(t, pull.Success, h["hrv"].Status)
+	require.Empty(t, h["hrv"].Lead)
+	require.NotZero(t, h["hrv"].DaysWithData())
+	require.Equal(t, h["heartrate"].DaysWithData(), h["hrv"].DaysWithData())
+	require.Zero(t, provider.asked["hrv"], "news are not due, and history came along")
+	require.NotZero(t, provider.with)
+	for _, resource := range []string{"heartrate", "hrv"} {
+		all, err := f.health.AllSamples(t.Context(), team, ann, healthdata.SampleQuery{Resource: resource, From: noon.AddDate(-1, 0, 0), To: noon})
+		require.NoError(t, err)
+		require.Len(t, all, provider.asked["heartrate"], resource)
+		require.Len(t, f.said(ann, "historical.data."+resource+".created"), 1, resource)
+	}
+}
+
+// A history whose lead is given up is fetched by itself.
+func TestTogetherWithoutLead(t *testing.T) {
+	provider := &pairs{asked: map[string]int{}, refuses: "heartrate"}
+	f, s := together(t, provider)
+	ann := f.person("ann")
+	f.idle(s)
+	h := f.histories(ann)
+	require.Equal(t, pull.Failure, h["heartrate"].Status)
+	require.Equal(t, pull.Success, h["hrv"].Status)
+	require.NotZero(t, h["hrv"].DaysWithData())
+	require.Zero(t, provider.with)
+}
+
+// A connection that fails stops a set, and one that is linked again goes on with it.
+func TestTogetherLinkedAgain(t *testing.T) {
+	provider := &pairs{asked: map[string]int{}}
+	f, s := together(t, provider)
+	ann := f.person("ann")
+	_, err := s.Step(t.Context()) // it is planned
+	require.NoError(t, err)
+	require.Equal(t, "heartrate", f.histories(ann)["hrv"].Lead)
+	f.link(ann)
+	f.idle(s)
+	h := f.histories(ann)
+	require.Equal(t, pull.Success, h["heartrate"].Status)
+	require.Equal(t, pull.Success, h["hrv"].Status)
+	require.Zero(t, provider.asked["hrv"])
+}
