@@ -62,6 +62,7 @@ type Store struct {
 	bulk    bulkTable
 	reports reportTable
 	labs    map[string]*labJournal
+	exports exportTable
 
 	continuous continuousTable
 	teams      map[healthlab.TeamID][]byte // JSON of their choices
@@ -99,6 +100,7 @@ func New(opts *Options) *Store {
 		bulk:      newBulkTable(),
 		reports:   newReportTable(),
 		labs:      map[string]*labJournal{},
+		exports:   exportTable{},
 
 		continuous: newContinuousTable(),
 		teams:      map[healthlab.TeamID][]byte{},

@@ -337,6 +337,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	v.s.reviews.erase(team, id)
 	v.s.eraseLabRecords(team, id)
 	v.s.continuous.erase(team, id)
+	v.s.exports.erase(team, id)
 	v.s.removeEvents(team, id)
 	for k, user := range v.s.outbox.about {
 		if k.team == team && user == id {

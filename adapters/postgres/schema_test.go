@@ -316,6 +316,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	hold(t, s, u)
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 	report(t, s, u)
+	require.NoError(t, s.PersonExports().Insert(t.Context(), exportOf(u), 10))
 	watch(t, s, u)
 	return u
 }

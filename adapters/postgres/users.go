@@ -296,7 +296,7 @@ var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteSearchOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
 	deleteLabRecordsOfUser, deleteLabDeliveriesOfUser, deleteLabMessagesOfUser,
-	deleteJobsOfUser, emptyJobsOfUser,
+	deleteJobsOfUser, emptyJobsOfUser, deleteExportsOfUser, emptyExportsOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,

@@ -42,7 +42,7 @@ var writes = map[string]prepare{}
 func init() {
 	for _, of := range []map[string]prepare{
 		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, bulkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
-		organisationWrites, accessWrites, journalWrites,
+		organisationWrites, accessWrites, journalWrites, exportWrites,
 	} {
 		maps.Copy(writes, of)
 	}
@@ -61,6 +61,7 @@ var looks = []string{
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
 	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Feed", "LabJournal.Review",
+	"PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention

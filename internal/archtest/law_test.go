@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -23,7 +23,7 @@ var suites = []string{
 	"healthlabtest", "accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
 	"healthdata/organisation/organisationtest", "labreport/labreporttest", "linking/linkingtest", "linking/bulk/bulktest",
 	"linking/pull/pulltest", "orders/orderstest", "orders/appointment/appointmenttest", "orders/catalogue/cataloguetest",
-	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
+	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personexport/personexporttest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
 }
 
 // forSuites adds a row for each package of suites.
@@ -48,6 +48,7 @@ var mayImport = forSuites(map[string][]string{
 
 	"accesslog":               {"."},
 	"personkey":               {"."},
+	"personexport":            {".", "internal/work"},
 	"webhook":                 {".", "internal/fsm", "internal/work"},
 	"healthdata/series":       {".", "internal/fsm", "internal/work"},
 	"healthdata":              {".", "internal/fsm", "internal/work", "healthdata/series"},
@@ -129,6 +130,7 @@ var modules = forSuites(map[string][]string{
 
 	"accesslog":               {"github.com/google/uuid"},
 	"personkey":               {},
+	"personexport":            {"github.com/google/uuid"},
 	"healthdata/series":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata/organisation": {"github.com/google/uuid"},

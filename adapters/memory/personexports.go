@@ -1,0 +1,156 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personexport"
+)
+
+// PersonExports returns the store as a [personexport.Store].
+func (s *Store) PersonExports() personexport.Store { return exportStore{s} }
+
+type exportStore struct{ s *Store }
+
+// exportTable keeps the exports of all teams.
+type exportTable map[personexport.JobID]personexport.Job
+
+var errNoExport = fmt.Errorf("%w: export", healthlab.NotFound)
+
+func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) error {
+	if j.Team.IsZero() || j.ID == (personexport.JobID{}) || j.User.IsZero() {
+		return fmt.Errorf("%w: an export needs a team, a user and an id", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if row := v.s.users.find(j.Team, j.User); row == nil || !row.user.Live() {
+		return noUser()
+	}
+	if _, taken := v.s.exports[j.ID]; taken {
+		return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
+	}
+	if len(v.s.exports.of(j.Team, j.User)) >= most {
+		return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
+	}
+	j.Revision = 1
+	v.s.exports.put(j)
+	return nil
+}
+
+// put keeps a copy of a job and returns another one.
+func (t exportTable) put(j personexport.Job) personexport.Job {
+	j.CreatedAt, j.UpdatedAt, j.CompletedAt = instant(j.CreatedAt), instant(j.UpdatedAt), instant(j.CompletedAt)
+	j.ExpiresAt, j.DueAt = instant(j.ExpiresAt), instant(j.DueAt)
+	t[j.ID] = j.Clone()
+	return j.Clone()
+}
+
+// of returns the jobs of a user, oldest first.
+func (t exportTable) of(team healthlab.TeamID, user healthlab.UserID) []personexport.Job {
+	out := []personexport.Job{}
+	for _, j := range t {
+		if j.Team == team && j.User == user {
+			out = append(out, j.Clone())
+		}
+	}
+	slices.SortFunc(out, func(a, b personexport.Job) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
+	})
+	return out
+}
+
+// erase removes the jobs of a user; what names files stays until they are deleted.
+func (t exportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for _, j := range t.of(team, user) {
+		if len(j.Files) == 0 {
+			delete(t, j.ID)
+			continue
+		}
+		due := j.CreatedAt
+		if j.Status == personexport.InProgress {
+			due = j.DueAt
+		}
+		t[j.ID] = personexport.Job{
+			ID: j.ID, Team: team, Revision: j.Revision + 1, Status: personexport.Failed, Files: j.Files,
+			CreatedAt: j.CreatedAt, UpdatedAt: j.CreatedAt, DueAt: due,
+		}
+	}
+}
+
+func (v exportStore) Get(ctx context.Context, team healthlab.TeamID, id personexport.JobID) (personexport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return personexport.Job{}, err
+	}
+	defer v.s.mu.Unlock()
+	j, ok := v.s.exports[id]
+	if !ok || j.Team != team || j.User.IsZero() {
+		return personexport.Job{}, errNoExport
+	}
+	return j.Clone(), nil
+}
+
+func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return personexport.Job{}, err
+	}
+	defer v.s.mu.Unlock()
+	was, ok := v.s.exports[id]
+	if !ok || was.Team != team {
+		return personexport.Job{}, errNoExport
+	}
+	next := was.Clone()
+	if err := change(&next); err != nil {
+		return personexport.Job{}, err
+	}
+	next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, was.User, was.CreatedAt, was.Revision+1
+	return v.s.exports.put(next), nil
+}
+
+func (v exportStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]personexport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	return v.s.exports.of(team, user), nil
+}
+
+func (v exportStore) Claim(ctx context.Context, at, until time.Time, n int) ([]personexport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []personexport.Job
+	for _, j := range v.s.exports {
+		if !j.DueAt.After(at) {
+			due = append(due, j)
+		}
+	}
+	slices.SortFunc(due, func(a, b personexport.Job) int {
+		return cmp.Or(a.DueAt.Compare(b.DueAt), bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
+	})
+	var out []personexport.Job
+	for _, j := range due[:min(len(due), max(0, n))] {
+		j.DueAt = until
+		j.Revision++
+		out = append(out, v.s.exports.put(j))
+	}
+	return out, nil
+}
+
+func (v exportStore) Delete(ctx context.Context, team healthlab.TeamID, id personexport.JobID) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if j, ok := v.s.exports[id]; ok && j.Team == team {
+		delete(v.s.exports, id)
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
+)
+
+func TestPersonExports(t *testing.T) {
+	personexporttest.RunStore(t, func(testing.TB) personexporttest.StoreHarness {
+		s := newStore()
+		return personexporttest.StoreHarness{Exports: s.PersonExports(), Users: s.Users()}
+	})
+}

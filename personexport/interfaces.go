@@ -1,0 +1,76 @@
+package personexport
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Store keeps exports.
+//
+// All methods are safe for concurrent use and atomic. Times are kept in UTC to the
+// microsecond. What a method returns is the caller's to edit. Once ctx has ended, a call
+// returns the context's error and writes nothing.
+//
+// When a user is erased, jobs without files are removed. Of a job with files there remain its
+// ID, Team, CreatedAt, Files and Revision, as Failed, for the claimant to delete the files. It
+// is due at the end of its lease if it is in progress, so that no file is written after the
+// deletion, and else since CreatedAt.
+type Store interface {
+	// Insert adds a job with Revision 1. Where the same store keeps users, NotFound if the team
+	// has no such user, or a deleted one. Conflict if the team has a job with this id, Invalid
+	// without an id, a team or a user. Exhausted if the user has most jobs already: the count
+	// and the insert are one step.
+	Insert(ctx context.Context, j Job, most int) error
+
+	// Get returns one job, of deleted users too. NotFound if the team has no such job, or its
+	// user was erased.
+	Get(ctx context.Context, team healthlab.TeamID, id JobID) (Job, error)
+
+	// Update loads the job, of erased users too, lets change edit it, and writes it back with
+	// the next revision. ID, Team, User, CreatedAt and Revision are the Store's: what change
+	// does to them is undone. An error of change is returned unchanged and nothing is written.
+	// change may run more than once, so it is pure. Concurrent updates behave as if they ran
+	// one after another.
+	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) error) (Job, error)
+
+	// OfUser returns the jobs of a user, deleted or not, oldest first.
+	OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Job, error)
+
+	// Claim takes at most n jobs of any team that are due at an instant, the longest due
+	// first, moves their DueAt to until, and returns them with their next revision. Two calls
+	// never return the same job before its lease has ended.
+	Claim(ctx context.Context, at, until time.Time, n int) ([]Job, error)
+
+	// Delete removes a job. One that is not there is no error.
+	Delete(ctx context.Context, team healthlab.TeamID, id JobID) error
+}
+
+// BlobStore keeps files, encrypted. Put stores the whole content or, after an error, nothing
+// of it. Get of a missing file is NotFound, and Delete of one is no error. Keys are letters,
+// digits, hyphens and single slashes. labreport.BlobStore and orders.BlobStore are the same.
+type BlobStore interface {
+	Put(ctx context.Context, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
+}
+
+// Users says which users a team has. HasUser reports whether the team has this user, and the
+// user is not deleted.
+type Users interface {
+	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}
+
+// Source contributes the files of one folder of an export. Implementations are safe for
+// concurrent use.
+type Source interface {
+	// Files returns the names of the files in the folder, in the order in which they are
+	// written. They contain no value of the person: ids and names of resources.
+	Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error)
+	// Write writes a file that Files named. NotFound means that there is no such file: the
+	// export goes on without it.
+	Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error
+}

@@ -1,0 +1,123 @@
+package personexport
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// JobID names an export.
+type JobID struct{ uuid.UUID }
+
+// Status says how far an export is. Clients accept further ones.
+type Status string
+
+// The statuses.
+const (
+	// InProgress: files are being written.
+	InProgress Status = "in_progress"
+	// Completed: the ZIP file can be fetched until the export expires.
+	Completed Status = "completed"
+	// Failed: the export was given up. A new one can be started.
+	Failed Status = "failed"
+)
+
+// Job is an export as a [Store] keeps it. Times are in UTC; the zero time means never.
+type Job struct {
+	ID   JobID
+	Team healthlab.TeamID
+	// User is whose data is exported; zero once the user was erased and files are still to be
+	// deleted.
+	User healthlab.UserID
+	// Revision grows by one with every write; the first is 1. The Store sets it.
+	Revision int64
+	Status   Status
+	// Files are the planned files in their order; nil before the plan. The first Next of them
+	// are done.
+	Files []File
+	Next  int
+	// Tries counts failed attempts at the present file.
+	Tries                int
+	CreatedAt, UpdatedAt time.Time
+	CompletedAt          time.Time
+	// ExpiresAt is when the job and its files are deleted; zero while it is in progress.
+	ExpiresAt time.Time
+	// DueAt is when background work continues. [Store.Claim] moves it to the end of the lease.
+	DueAt time.Time
+}
+
+// File is one file of an export.
+type File struct {
+	// Name is the path in the ZIP file. It has ids and no values of the person.
+	Name string
+	// Absent is set if there was nothing to write, such as a document that is not printed.
+	Absent bool
+	// Size and Packed are the lengths in bytes before and after compression, and CRC is the
+	// CRC-32 of the content.
+	Size, Packed int64
+	CRC          uint32
+}
+
+// Key returns the name under which the nth file is stored.
+func (j *Job) Key(n int) string {
+	return "exports/" + j.Team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(n)
+}
+
+// packed returns the bytes that the files take together.
+func (j *Job) packed() (n int64) {
+	for i := range j.Files {
+		n += j.Files[i].Packed
+	}
+	return n
+}
+
+// Clone returns a copy that shares nothing with j.
+func (j *Job) Clone() Job {
+	out := *j
+	out.Files = slices.Clone(j.Files)
+	return out
+}
+
+// PublishedJob is an export as answers show it.
+type PublishedJob struct {
+	ID     JobID            `json:"id"`
+	UserID healthlab.UserID `json:"user_id"`
+	Status Status           `json:"status"`
+	// FilesDone and FilesTotal are the progress. FilesTotal is null until the files are planned.
+	FilesDone  int  `json:"files_done"`
+	FilesTotal *int `json:"files_total"`
+	// Bytes is the size of the compressed files that are done.
+	Bytes       int64           `json:"bytes"`
+	CreatedAt   healthlab.Time  `json:"created_at"`
+	CompletedAt *healthlab.Time `json:"completed_at"`
+	// ExpiresAt is when a completed or failed export is deleted; null before.
+	ExpiresAt *healthlab.Time `json:"expires_at"`
+	// DownloadPath is the path of the ZIP file; null unless the export is completed.
+	DownloadPath *string `json:"download_path"`
+}
+
+// Published returns the job as answers show it.
+func (j *Job) Published() PublishedJob {
+	p := PublishedJob{ID: j.ID, UserID: j.User, Status: j.Status, FilesDone: j.Next, Bytes: j.packed(), CreatedAt: healthlab.At(j.CreatedAt)}
+	if j.Files != nil {
+		total := len(j.Files)
+		p.FilesTotal = &total
+	}
+	if !j.CompletedAt.IsZero() {
+		at := healthlab.At(j.CompletedAt)
+		p.CompletedAt = &at
+	}
+	if !j.ExpiresAt.IsZero() {
+		at := healthlab.At(j.ExpiresAt)
+		p.ExpiresAt = &at
+	}
+	if j.Status == Completed {
+		path := "/v2/user/" + j.User.String() + "/export/" + j.ID.String() + "/zip"
+		p.DownloadPath = &path
+	}
+	return p
+}

@@ -1,0 +1,234 @@
+package personexport
+
+import (
+	"compress/flate"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// leaseMargin is how much longer a lease lasts than the writing of a file: a file that is
+// still written when the lease ends would replace that of another process.
+const leaseMargin = 30 * time.Second
+
+func (s *Service) lease() time.Time { return s.now().Add(s.opts.FileTimeout + leaseMargin) }
+
+// Run writes exports and deletes those that have expired, until ctx ends. Any number of
+// processes may run it on one store.
+func (s *Service) Run(ctx context.Context) error {
+	loop := work.Loop[Job]{
+		Name: "exports", Workers: s.opts.Workers, Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log,
+		Claim: func(ctx context.Context, n int) ([]Job, error) { return s.store.Claim(ctx, s.now(), s.lease(), n) },
+		Do:    s.Step,
+	}
+	if err := loop.Run(ctx); err != nil {
+		return fmt.Errorf("run exports: %w", err)
+	}
+	return nil
+}
+
+// errTaken says that another process has the job.
+var errTaken = fmt.Errorf("%w: another process continues the export", healthlab.Conflict)
+
+// Step takes a claimed job to its end, or deletes it. [Service.Run] calls it; a host with its
+// own loop may.
+func (s *Service) Step(ctx context.Context, j Job) error {
+	if j.User.IsZero() || j.Status != InProgress {
+		return s.discard(ctx, &j)
+	}
+	err := s.write(ctx, &j)
+	switch {
+	case err == nil, errors.Is(err, errTaken):
+		return nil
+	case ctx.Err() != nil: // this process ends; another one continues at once
+		return s.update(context.WithoutCancel(ctx), &j, func(j *Job) { j.DueAt = s.now() })
+	}
+	return s.failed(ctx, &j, err)
+}
+
+// discard deletes a job that has expired, or whose user was erased.
+func (s *Service) discard(ctx context.Context, j *Job) error {
+	if err := s.deleteFiles(ctx, j); err != nil {
+		return err
+	}
+	if err := s.store.Delete(ctx, j.Team, j.ID); err != nil {
+		return fmt.Errorf("delete export: %w", err)
+	}
+	return nil
+}
+
+// update writes a job that this process has claimed.
+func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
+	held, at := j.Revision, s.now()
+	next, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) error {
+		if j.Revision != held || j.User.IsZero() {
+			return errTaken
+		}
+		j.UpdatedAt = at
+		edit(j)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record export: %w", err)
+	}
+	*j = next
+	return nil
+}
+
+// write plans the files and writes those that are not done.
+func (s *Service) write(ctx context.Context, j *Job) error {
+	if err := s.check(ctx, j.Team, j.User); err != nil {
+		return err
+	}
+	if err := s.opts.Accessed(ctx, *j); err != nil {
+		return err
+	}
+	if j.Files == nil {
+		files, err := s.plan(ctx, j)
+		if err != nil {
+			return err
+		}
+		if err := s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, s.lease() }); err != nil {
+			return err
+		}
+	}
+	for j.Next < len(j.Files) {
+		n := j.Next
+		f, err := s.writeFile(ctx, j, n)
+		if err != nil {
+			return err
+		}
+		if err := s.update(ctx, j, func(j *Job) { j.Files[n], j.Next, j.Tries, j.DueAt = f, n+1, 0, s.lease() }); err != nil {
+			return s.unlessErased(ctx, j, n, err)
+		}
+	}
+	return s.update(ctx, j, func(j *Job) {
+		j.Status, j.CompletedAt, j.ExpiresAt = Completed, j.UpdatedAt, j.UpdatedAt.Add(s.opts.Keep)
+		j.DueAt = j.ExpiresAt
+	})
+}
+
+// unlessErased deletes a file that was written while its user was erased.
+func (s *Service) unlessErased(ctx context.Context, j *Job, n int, err error) error {
+	if _, gone := s.store.Get(ctx, j.Team, j.ID); errors.Is(gone, healthlab.NotFound) {
+		return errors.Join(err, s.blobs.Delete(ctx, j.Key(n)))
+	}
+	return err
+}
+
+// plan returns the files of all sources.
+func (s *Service) plan(ctx context.Context, j *Job) ([]File, error) {
+	files := []File{}
+	for _, folder := range s.folders {
+		names, err := s.sources[folder].Files(ctx, j.Team, j.User)
+		if err != nil {
+			return nil, fmt.Errorf("list %s of export: %w", folder, err)
+		}
+		for _, name := range names {
+			files = append(files, File{Name: folder + "/" + name})
+		}
+	}
+	return files, nil
+}
+
+// writeFile writes the nth file and returns what is known of it then.
+func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
+	ctx, stop := context.WithTimeout(ctx, s.opts.FileTimeout)
+	defer stop()
+	f := j.Files[n]
+	folder, name, _ := strings.Cut(f.Name, "/")
+	source := s.sources[folder]
+	if source == nil { // of a release with other sources
+		f.Absent = true
+		return f, nil
+	}
+	in, out := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := pack(&f, out, func(w io.Writer) error { return source.Write(ctx, j.Team, j.User, name, w) })
+		written <- err
+		_ = out.CloseWithError(err)
+	}()
+	err := s.blobs.Put(ctx, j.Key(n), in)
+	_ = in.CloseWithError(errStopped) // if Put did not read to the end
+	if failure := <-written; failure != nil && !errors.Is(failure, errStopped) {
+		err = failure
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		if err := s.check(ctx, j.Team, j.User); err != nil {
+			return f, err
+		}
+		return File{Name: f.Name, Absent: true}, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("write %s of export: %w", folder, err)
+	}
+	return f, nil
+}
+
+var errStopped = errors.New("the file is not stored")
+
+// pack compresses what write writes, and notes its size and sum.
+func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%w: panic in a source of an export", healthlab.Unknown)
+		}
+	}()
+	packed := &counter{w: to}
+	deflate, err := flate.NewWriter(packed, flate.DefaultCompression)
+	if err != nil {
+		return err
+	}
+	sum := crc32.NewIEEE()
+	plain := &counter{w: io.MultiWriter(deflate, sum)}
+	if err := write(plain); err != nil {
+		return err
+	}
+	if err := deflate.Close(); err != nil {
+		return err
+	}
+	f.Size, f.Packed, f.CRC = plain.n, packed.n, sum.Sum32()
+	return nil
+}
+
+// counter counts what is written.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// failed records a failed attempt: the job is tried later, or given up.
+func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
+	at := s.now()
+	over := j.Tries+1 >= s.opts.Tries || errors.Is(cause, healthlab.NotFound) // the user is deleted
+	err := s.update(ctx, j, func(j *Job) {
+		j.Tries++
+		j.DueAt = at.Add(time.Duration(j.Tries) * 10 * time.Second)
+		if over {
+			j.Status, j.ExpiresAt = Failed, at.Add(s.opts.Keep)
+			j.DueAt = j.ExpiresAt
+		}
+	})
+	if errors.Is(err, errTaken) || errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	if err == nil {
+		s.opts.Log.WarnContext(ctx, "export not written", "job", j.ID.String(), "team", j.Team.String(), "status", string(j.Status),
+			"tries", j.Tries, "kind", healthlab.KindOf(cause).Error())
+	}
+	return err
+}
