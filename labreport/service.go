@@ -383,6 +383,33 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id JobID) (Pub
 	return j.Published(), nil
 }
 
+// FileTypes returns the media types of the stored files of a job, in their order; empty after
+// their retention. NotFound with [RuleJobNotFound] if the team has no such job.
+func (s *Service) FileTypes(ctx context.Context, team healthlab.TeamID, id JobID) ([]string, error) {
+	j, err := s.job(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("list files of parsing job: %w", err)
+	}
+	out := make([]string, len(j.Files))
+	for i, f := range j.Files {
+		out[i] = f.Type
+	}
+	return out, nil
+}
+
+// OpenFile returns the content of the nth file of a job, counted from 0; the caller closes it.
+// NotFound without such a job or file.
+func (s *Service) OpenFile(ctx context.Context, team healthlab.TeamID, id JobID, n int) (io.ReadCloser, error) {
+	j, err := s.job(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("open file of parsing job: %w", err)
+	}
+	if n < 0 || n >= len(j.Files) {
+		return nil, fmt.Errorf("open file of parsing job: %w: file", healthlab.NotFound)
+	}
+	return s.blobs.Get(ctx, j.Team, j.User, j.Files[n].Key)
+}
+
 // Run does the work in the background, staging, reading and deleting, until ctx
 // ends. Any number of processes may run it at the same time.
 func (s *Service) Run(ctx context.Context) error {

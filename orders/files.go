@@ -225,10 +225,16 @@ func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf 
 // LabReport returns the report that the laboratory printed of an order's results. NotFound if
 // it sent none.
 func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
-	if s.opts.Files == nil || r.ReportFile == "" {
+	return s.LabReportFile(ctx, r, r.ReportFile)
+}
+
+// LabReportFile returns one of the reports that the laboratory sent for an order, superseded
+// ones included: id is one of the record's Files. NotFound if it is not.
+func (s *Service) LabReportFile(ctx context.Context, r *Record, id string) ([]byte, error) {
+	if s.opts.Files == nil || id == "" || id != r.ReportFile && !slices.Contains(r.Files, id) {
 		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report of its own")
 	}
-	return s.fetch(ctx, r, reportKey(r.ID, r.ReportFile))
+	return s.fetch(ctx, r, reportKey(r.ID, id))
 }
 
 // formURL returns the URL of the requisition of an order that has none yet; empty where no URLs

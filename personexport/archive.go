@@ -18,14 +18,15 @@ type Archive struct {
 }
 
 // Open returns a completed export of a user. NotFound if the user has no such export, or it
-// has expired; Precondition if it is not completed.
+// has expired; RuleError [RuleNotCompleted] (Conflict) if it is not completed.
 func (s *Service) Open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (*Archive, error) {
 	j, err := s.job(ctx, team, user, id)
 	if err != nil {
 		return nil, fmt.Errorf("open export: %w", err)
 	}
 	if j.Status != Completed {
-		return nil, fmt.Errorf("open export: %w: the export is %s; wait until it is completed", healthlab.Precondition, j.Status)
+		return nil, &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleNotCompleted,
+			Msg: fmt.Sprintf("the export is %s; its ZIP file is there once it is %s", j.Status, Completed)}
 	}
 	return &Archive{s, j}, nil
 }
@@ -80,7 +81,7 @@ func (a *Archive) add(ctx context.Context, z *zip.Writer, n int) (err error) {
 	if f.Absent {
 		return nil
 	}
-	stored, err := a.s.blobs.Get(ctx, a.j.Key(n))
+	stored, err := a.s.blobs.Get(ctx, a.j.Team, a.j.User, a.j.Key(n))
 	if err != nil {
 		return err
 	}

@@ -48,13 +48,14 @@ type Store interface {
 	Delete(ctx context.Context, team healthlab.TeamID, id JobID) error
 }
 
-// BlobStore keeps files, encrypted. Put stores the whole content or, after an error, nothing
-// of it. Get of a missing file is NotFound, and Delete of one is no error. Keys are letters,
-// digits, hyphens and single slashes. labreport.BlobStore and orders.BlobStore are the same.
+// BlobStore keeps files, encrypted with the key of their user where a host has such keys. Put
+// stores the whole content or, after an error, nothing of it. Get of a missing file is NotFound,
+// and Delete of one is no error. Keys are letters, digits, hyphens and single slashes.
+// labreport.BlobStore and orders.BlobStore are the same.
 type BlobStore interface {
-	Put(ctx context.Context, key string, content io.Reader) error
+	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.
-	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
 	Delete(ctx context.Context, key string) error
 }
 

@@ -156,7 +156,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 		written <- err
 		_ = out.CloseWithError(err)
 	}()
-	err := s.blobs.Put(ctx, j.Key(n), in)
+	err := s.blobs.Put(ctx, j.Team, j.User, j.Key(n), in)
 	_ = in.CloseWithError(errStopped) // if Put did not read to the end
 	if failure := <-written; failure != nil && !errors.Is(failure, errStopped) {
 		err = failure

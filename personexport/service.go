@@ -103,9 +103,13 @@ func New(store Store, blobs BlobStore, users Users, sources map[string]Source, o
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// RuleTooManyExports is the type of the RuleError of a user who has as many exports as are
-// kept at a time.
-const RuleTooManyExports = "TOO_MANY_EXPORTS"
+// Types of RuleErrors.
+const (
+	// RuleTooManyExports: the user has as many exports as are kept at a time.
+	RuleTooManyExports = "TOO_MANY_EXPORTS"
+	// RuleNotCompleted: the export has no ZIP file, because it is in progress or has failed.
+	RuleNotCompleted = "EXPORT_NOT_COMPLETED"
+)
 
 // Start begins an export of a user. NotFound if the team has no such user, RuleError
 // [RuleTooManyExports] (Conflict) if the user has [Options].MaxPerUser exports.

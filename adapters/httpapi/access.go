@@ -70,8 +70,8 @@ type Manager struct {
 // requirement is what the contract demands of the credential for an operation. Empty parts
 // demand nothing.
 type requirement struct {
-	scope organisation.Scope
-	role  Role
+	scopes organisation.Scopes // all of them
+	role   Role
 }
 
 // requirements are those of the contract, by operation.
@@ -91,7 +91,7 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 			var need requirement
 			for _, scheme := range op.Security {
 				for _, name := range scheme["TeamKey"] {
-					need.scope = organisation.Scope(name)
+					need.scopes = append(need.scopes, organisation.Scope(name))
 				}
 				for _, name := range scheme["ManagementKey"] {
 					need.role = Role(name)
@@ -103,12 +103,14 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 	return out
 })
 
-// admit fails if the key of a caller lacks the scope of the operation.
+// admit fails if the key of a caller lacks a scope of the operation.
 func (op *operation) admit(c Caller) error {
-	if op.needs.scope == "" || c.Scopes.Has(op.needs.scope) {
-		return nil
+	for _, scope := range op.needs.scopes {
+		if !c.Scopes.Has(scope) {
+			return &wire.Fault{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: fmt.Sprintf("this API key lacks the scope %s; use a key that has it", scope)}
+		}
 	}
-	return &wire.Fault{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: fmt.Sprintf("this API key lacks the scope %s; use a key that has it", op.needs.scope)}
+	return nil
 }
 
 // manager authenticates a management key and checks its role for the operation.

@@ -74,9 +74,9 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 		if len(persons) == 0 {
 			return nil
 		}
-		kind, _, _ := strings.Cut(string(c.op.needs.scope), ":")
-		if kind == "" {
-			kind = "admin"
+		kind := "admin"
+		if needed := c.op.needs.scopes; len(needed) > 0 {
+			kind, _, _ = strings.Cut(string(needed[0]), ":")
 		}
 		entries := make([]accesslog.Entry, len(persons))
 		for i, person := range persons {

@@ -72,7 +72,7 @@ func fillPath(path string, user healthlab.UserID) string {
 }
 
 // Every operation that takes an API key is refused to a key without its scope, and not to a
-// key with that scope alone. An operation names exactly one scope.
+// key with the scopes that it names alone.
 func TestScopesOfOperations(t *testing.T) {
 	c, user := full(t)
 	var scopes organisation.Scopes
@@ -87,18 +87,22 @@ func TestScopesOfOperations(t *testing.T) {
 			}
 			tested++
 			t.Run(op.id, func(t *testing.T) {
-				require.Len(t, needed, 1)
-				scope := organisation.Scope(needed[0])
-				require.Contains(t, organisation.AllScopes(), scope)
-				if op.method == http.MethodGet {
-					require.True(t, strings.HasSuffix(needed[0], ":read"), "a GET needs a scope to read")
-				}
+				require.NotEmpty(t, needed)
 				path := fillPath(op.path, user)
-				scopes = slices.DeleteFunc(organisation.AllScopes(), func(s organisation.Scope) bool { return s == scope })
-				refused := client.Send(t, op.method, path, op.body).Want(t, http.StatusForbidden)
-				require.Equal(t, "SCOPE_MISSING", refused.ErrorType(t))
-				require.Contains(t, string(refused.Body), needed[0])
-				for _, scopes = range []organisation.Scopes{{scope}, nil} {
+				var sufficient organisation.Scopes
+				for _, name := range needed {
+					scope := organisation.Scope(name)
+					sufficient = append(sufficient, scope)
+					require.Contains(t, organisation.AllScopes(), scope)
+					if op.method == http.MethodGet {
+						require.True(t, strings.HasSuffix(name, ":read"), "a GET needs a scope to read")
+					}
+					scopes = slices.DeleteFunc(organisation.AllScopes(), func(s organisation.Scope) bool { return s == scope })
+					refused := client.Send(t, op.method, path, op.body).Want(t, http.StatusForbidden)
+					require.Equal(t, "SCOPE_MISSING", refused.ErrorType(t))
+					require.Contains(t, string(refused.Body), name)
+				}
+				for _, scopes = range []organisation.Scopes{sufficient, nil} {
 					passed := client.Send(t, op.method, path, op.body)
 					require.NotEqual(t, http.StatusUnauthorized, passed.Status)
 					require.NotContains(t, string(passed.Body), "SCOPE_MISSING")

@@ -141,6 +141,7 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
 	"read_user_access_log", "list_consents", "record_consent", "withdraw_consent",
+	"start_user_export", "list_user_exports", "read_user_export", "download_user_export",
 }
 
 func isOwn(op *operation) bool {

@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -109,6 +110,9 @@ type Config struct {
 	// Access records who reads and writes whose data, before an answer is sent; an answer whose
 	// access cannot be recorded is 503. Nil: nothing is recorded.
 	Access *accesslog.Service
+
+	// Exports exports everything that is kept about a user. Nil: there are no exports.
+	Exports *personexport.Service
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

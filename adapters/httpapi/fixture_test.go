@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/personexport"
 )
 
 // fixture is a service with one user who has connected manual and acme_band, and
@@ -29,6 +30,7 @@ type fixture struct {
 	logs    *contract.Logs
 	user    healthlab.UserID
 	foreign healthlab.UserID // of the other team
+	exports personexport.Store
 }
 
 // fixtureNow is when all of this happens.
@@ -59,7 +61,7 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)
-	c := &fixture{t: t, logs: &contract.Logs{}}
+	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports()}
 	opts.Log = c.logs.Logger()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)
@@ -89,6 +91,7 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 		},
 		Health: c.health, Aggregate: questions, Priorities: preferences, OrderKeys: store.OrderKeys(),
 		Apps:    newApps(t, store, c.health),
+		Exports: newExports(t, store, c.health, opts.Now),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
 	}
 	c.makeOrders(store)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -79,6 +80,8 @@ type operation struct {
 	// ignoreUnknown passes over unknown keys and parameters, where the contract of
 	// the operation says so.
 	ignoreUnknown bool
+	// timeout is the longest that the operation may take; 0 means Limits.Timeout.
+	timeout time.Duration
 	// browser operations may be called by web pages of other origins, with a link token.
 	browser bool
 	// needs is what the contract demands of the credential.
@@ -140,6 +143,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.unmatchedOperations()...)
 	ops = append(ops, a.compendiumOperations()...)
 	ops = append(ops, a.accessOperations()...)
+	ops = append(ops, a.exportOperations()...)
 	for i := range ops {
 		ops[i].own, ops[i].needs = isOwn(&ops[i]), requirements()[ops[i].id]
 	}

@@ -48,9 +48,9 @@ func (a api) serve(op operation) http.Handler {
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
-		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
+		r, stop := a.withTimeout(w, r, &op)
 		defer stop()
-		r = wire.With(identify(w, r.WithContext(ctx)), settings)
+		r = wire.With(identify(w, r), settings)
 		call := call{op: op, settings: settings}
 		if a.Access != nil {
 			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own

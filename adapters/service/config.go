@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -100,6 +101,9 @@ type Config struct {
 	// Reports adjusts labreport. Environment and Log are set.
 	Reports labreport.Options
 
+	// Exports adjusts exports of persons. Accessed and Log are set.
+	Exports personexport.Options
+
 	// Notifier sends events. Default: over HTTP, within Guard.
 	Notifier webhook.Notifier
 	// Webhooks adjusts the delivery of events. Log, Lease, Timeout, StartMargin, Signal
@@ -158,7 +162,7 @@ func (c *Config) check() error {
 	if c.Lease <= 0 {
 		c.Lease = time.Minute
 	}
-	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
+	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Exports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
 		if *log == nil {
 			*log = c.Log
 		}

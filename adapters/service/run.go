@@ -12,7 +12,7 @@ import (
 
 // Run does all background work until ctx ends: it sends events, fetches data from
 // providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
-// operations, erases deleted users, exports to the lake, and does the work of the store. Then it lets what is
+// operations, erases deleted users, exports data of persons and to the lake, and does the work of the store. Then it lets what is
 // running finish, and returns nil. A part that fails ends the others, and Run returns its
 // error. Any number of processes may run it on one store. A service runs once: a further
 // call returns Precondition.
@@ -24,6 +24,7 @@ func (s *Service) Run(ctx context.Context) error {
 		{Name: "continuous queries", Run: s.Continuous.Run},
 		{Name: "pulls", Run: s.Pulls.Run},
 		{Name: "bulk operations", Run: s.Bulk.Run},
+		{Name: "exports", Run: s.Exports.Run},
 	}
 	if s.Orders != nil {
 		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run}, work.Part{Name: "test runs", Run: s.MatchTests.Run})

@@ -35,6 +35,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/exportfiles"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -49,6 +50,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -72,6 +74,7 @@ type Service struct {
 	Documents     *documents.Service
 	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
+	Exports       *personexport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
 	Lake          *lake.Exporter
@@ -102,7 +105,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 		}
 	}
 	for _, build := range []func(context.Context) error{
-		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLake, s.buildLinking, s.buildHandler,
+		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLake, s.buildLinking, s.buildHandler,
 	} {
 		if err := build(ctx); err != nil {
 			return nil, fmt.Errorf("assemble service: %w", err)
@@ -173,6 +176,9 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 			return unlessErased(s.Reports.Forget(ctx, team, user))
 		})
 	}
+	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		return s.Exports.Forget(ctx, team, user)
+	})
 	// The last one: what goes before it may read data of the user.
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.config.Keys.Delete(ctx, personkey.Ref{Team: team, User: user})
@@ -278,6 +284,20 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
+func (s *Service) buildExports(context.Context) (err error) {
+	sources := exportfiles.Sources(exportfiles.Services{
+		Health: s.Health, Continuous: s.Continuous, Orders: s.Orders, Documents: s.Documents, Reports: s.Reports, Access: s.Access,
+	})
+	opts := s.config.Exports
+	opts.Accessed = func(ctx context.Context, j personexport.Job) error {
+		return s.Access.Record(ctx, accesslog.Entry{
+			Team: j.Team, Actor: "job:export", Person: j.User, Kind: "data", Operation: "export_user", Status: http.StatusOK, Request: j.ID.String(),
+		})
+	}
+	s.Exports, err = personexport.New(s.config.Store.PersonExports(), s.config.Files, s.Health, sources, &opts)
+	return err
+}
+
 func (s *Service) buildLake(context.Context) error {
 	if s.config.Lake == nil {
 		return nil
@@ -339,7 +359,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
 	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
-	api.Access = s.Access
+	api.Access, api.Exports = s.Access, s.Exports
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	if s.Orders != nil {
 		api.OrderKeys = s.config.Store.OrderKeys()

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -51,6 +52,7 @@ type Store interface {
 	Bulk() bulk.Store
 	Apps() linking.AppSessions
 	ParsingJobs() labreport.Store
+	PersonExports() personexport.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
 	WebhookLog() webhook.Log

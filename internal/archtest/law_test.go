@@ -92,8 +92,8 @@ var mayImport = forSuites(map[string][]string{
 	"adapters/providers/recording": append([]string{".", "adapters/fileimport"}, domain...),
 	// The reader of Health Connect's export takes the sink and the options of an import.
 	"adapters/healthconnect": append([]string{".", "adapters/fileimport"}, domain...),
-	// The assembly mounts the API, and exports to the lake.
-	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi", "adapters/lake"}, domain...),
+	// The assembly mounts the API, and exports to the lake and for persons.
+	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/lake"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
 }, append([]string{
 	".", "webhook/receiver", "internal/conformance", "internal/prove",
@@ -179,6 +179,7 @@ var modules = forSuites(map[string][]string{
 	"adapters/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
 	"adapters/blob":          {"filippo.io/age", "github.com/minio/minio-go/v7"},
 	"adapters/lake":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
+	"adapters/exportfiles":   {"github.com/google/uuid", "github.com/parquet-go/parquet-go"},
 
 	// A store of a host's own is shown on bbolt.
 	"examples/customstore": {"go.etcd.io/bbolt", "github.com/google/uuid"},

@@ -1,0 +1,250 @@
+// Package exportfiles writes what the packages of healthlab keep about a person as the files of
+// an export.
+//
+//	exports, err := personexport.New(store.PersonExports(), files, health, exportfiles.Sources(exportfiles.Services{Health: health}), nil)
+//
+// The folders are person, summaries, samples, query_results, orders, documents, lab_reports and
+// access. JSON files have one document, NDJSON files one on each line, Parquet files the samples
+// of the NDJSON file of that name. Files are written from pages and blocks: memory does not grow
+// with the amount of data, but for single documents.
+//
+// Left out are secrets of connections, and copies: bodies of events, answers of idempotency keys.
+//
+// Names to know: [Sources], [Services].
+package exportfiles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/personexport"
+)
+
+// Services are where data is read from. Health is required; folders of others that are nil are
+// not there. Documents needs Orders.
+type Services struct {
+	Health     *healthdata.Service
+	Continuous *aggregate.ContinuousService
+	Orders     *orders.Service
+	Documents  *documents.Service
+	Reports    *labreport.Service
+	Access     *accesslog.Service
+}
+
+// Sources returns the folders of an export.
+func Sources(s Services) map[string]personexport.Source {
+	out := map[string]personexport.Source{
+		"person":    files{s.person()},
+		"summaries": files{s.summaries()},
+		"samples":   sampleFiles{s.Health},
+	}
+	if s.Continuous != nil {
+		out["query_results"] = queryFiles{s.Continuous}
+	}
+	if s.Orders != nil {
+		out["orders"] = files{[]file{{"orders.ndjson", s.orders}}}
+	}
+	if s.Documents != nil {
+		out["documents"] = documentFiles(s)
+	}
+	if s.Reports != nil {
+		out["lab_reports"] = reportFiles{s.Reports}
+	}
+	if s.Access != nil {
+		out["access"] = files{[]file{{"access_log.ndjson", s.accessLog}}}
+	}
+	return out
+}
+
+// write writes a file about a person.
+type write func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error
+
+// file is a file that every person has, or may have.
+type file struct {
+	name  string
+	write write
+}
+
+// files is a folder whose files do not depend on the person.
+type files struct{ list []file }
+
+// Files is [personexport.Source].
+func (f files) Files(context.Context, healthlab.TeamID, healthlab.UserID) ([]string, error) {
+	var names []string
+	for _, x := range f.list {
+		names = append(names, x.name)
+	}
+	return names, nil
+}
+
+// Write is [personexport.Source].
+func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
+	i := slices.IndexFunc(f.list, func(x file) bool { return x.name == name })
+	if i < 0 {
+		return noFile()
+	}
+	return f.list[i].write(ctx, team, user, w)
+}
+
+// noFile says that there is nothing to write.
+func noFile() error { return fmt.Errorf("%w: file", healthlab.NotFound) }
+
+// object makes a file of one value.
+func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {
+	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
+		v, err := read(ctx, team, user)
+		if err != nil {
+			return err
+		}
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+}
+
+// person returns the files about the user.
+func (s Services) person() []file {
+	list := []file{
+		{"user.json", object(s.Health.User)},
+		{"connections.json", object(s.Health.Connections)},
+		{"consents.json", object(s.Health.Consents)},
+		{"devices.json", object(s.Health.Devices)},
+	}
+	if s.Orders != nil {
+		list = append(list, file{"demographics.json", object(s.Orders.People().UserInfo)}, file{"insurance.ndjson", s.insurance})
+	}
+	return list
+}
+
+// insuranceLine is an insurance record with its time.
+type insuranceLine struct {
+	Record     any        `json:"record"`
+	ValidFrom  time.Time  `json:"valid_from"`
+	ValidUntil *time.Time `json:"valid_until"`
+}
+
+// insurance writes all insurance records, the newest first, those of primary insurances before
+// the others.
+func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
+	out := lines{w: json.NewEncoder(w)}
+	for _, primary := range []bool{true, false} {
+		// Each record is valid until the next one: from the newest back.
+		for at := (time.Time{}); ; {
+			c, err := s.Orders.People().InsuranceAt(ctx, team, user, primary, at)
+			if errors.Is(err, healthlab.NotFound) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			line := insuranceLine{Record: c.Record, ValidFrom: c.ValidFrom}
+			if !c.ValidUntil.IsZero() {
+				line.ValidUntil = &c.ValidUntil
+			}
+			if err := out.add(line); err != nil {
+				return err
+			}
+			at = c.ValidFrom.Add(-time.Microsecond)
+		}
+	}
+	return out.end()
+}
+
+// lines writes NDJSON.
+type lines struct {
+	w *json.Encoder
+	n int
+}
+
+func (l *lines) add(v any) error {
+	l.n++
+	return l.w.Encode(v)
+}
+
+// end returns NotFound if there are no lines.
+func (l *lines) end() error {
+	if l.n == 0 {
+		return noFile()
+	}
+	return nil
+}
+
+// accessLine is a line of the access log as the person may see it.
+type accessLine struct {
+	Seq       int64          `json:"seq"`
+	At        healthlab.Time `json:"at"`
+	Actor     string         `json:"actor"`
+	Kind      string         `json:"kind"`
+	Operation string         `json:"operation"`
+	Status    int            `json:"status"`
+	Request   string         `json:"request_id"`
+	Address   string         `json:"address"`
+}
+
+func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
+	const page = 1000
+	out := lines{w: json.NewEncoder(w)}
+	for q := (accesslog.Query{Team: team, Person: user, N: page}); ; {
+		list, err := s.Access.Lines(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			l := &list[i]
+			q.After = l.Seq
+			if err := out.add(accessLine{l.Seq, healthlab.At(l.At), l.Actor, l.Kind, l.Operation, l.Status, l.Request, l.Address}); err != nil {
+				return err
+			}
+		}
+		if len(list) < page {
+			return out.end()
+		}
+	}
+}
+
+// queryFiles are the results of continuous queries, by the slug of the query.
+type queryFiles struct{ queries *aggregate.ContinuousService }
+
+// Files is [personexport.Source].
+func (f queryFiles) Files(ctx context.Context, team healthlab.TeamID, _ healthlab.UserID) ([]string, error) {
+	var names []string
+	for q := (aggregate.ContinuousListQuery{Team: team}); ; {
+		page, err := f.queries.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Queries {
+			names = append(names, page.Queries[i].ID.String()+jsonFile)
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return names, nil
+		}
+	}
+}
+
+// jsonFile is the end of the name of a JSON file.
+const jsonFile = ".json"
+
+// Write is [personexport.Source].
+func (f queryFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
+	frame, err := f.queries.Result(ctx, team, user, name[:max(0, len(name)-len(jsonFile))])
+	if err == nil && frame.Len() == 0 {
+		err = noFile()
+	}
+	if err != nil {
+		return err
+	}
+	return frame.WriteJSON(w)
+}

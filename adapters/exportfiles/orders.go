@@ -1,0 +1,215 @@
+package exportfiles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// orderLine is an order with all that came of it.
+type orderLine struct {
+	Order           orders.Order                 `json:"order"`
+	Results         *orders.OrderResults         `json:"results"`
+	Appointments    []orders.Appointment         `json:"appointments"`
+	Consents        []people.Consent             `json:"consents"`
+	Answers         []catalogue.AOEAnswer        `json:"aoe_answers"`
+	HealthInsurance *people.HealthInsuranceInput `json:"health_insurance"`
+	Physician       *people.PhysicianInput       `json:"physician"`
+}
+
+// eachOrder calls do with the orders of a user, oldest first.
+func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, user healthlab.UserID, do func(*orders.Order) error) error {
+	q := orders.Query{Team: team, User: user, Sort: orders.SortCreatedAt, Direction: catalogue.Ascending, Page: 1, Size: 100}
+	for {
+		page, err := of.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Orders {
+			if err := do(&page.Orders[i]); err != nil {
+				return err
+			}
+		}
+		if len(page.Orders) < q.Size {
+			return nil
+		}
+		q.Page++
+	}
+}
+
+func (s Services) orders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
+	out := lines{w: json.NewEncoder(w)}
+	err := eachOrder(ctx, s.Orders, team, user, func(o *orders.Order) error {
+		r, err := s.Orders.Record(ctx, team, o.ID)
+		if err != nil {
+			return err
+		}
+		line := orderLine{
+			Order: r.Order, Appointments: []orders.Appointment{}, Consents: r.Consents, Answers: r.AOEAnswers, HealthInsurance: r.HealthInsurance, Physician: r.PhysicianInput,
+		}
+		for i := range r.Visits {
+			if r.Visits[i].Status.Published() {
+				line.Appointments = append(line.Appointments, r.Visits[i].Appointment)
+			}
+		}
+		results, err := s.Orders.Results(ctx, team, o.ID)
+		switch {
+		case err == nil:
+			line.Results = &results
+		case !errors.Is(err, healthlab.NotFound):
+			return err
+		}
+		return out.add(line)
+	})
+	if err != nil {
+		return err
+	}
+	return out.end()
+}
+
+// documentFiles is the folder of the documents of orders: what is printed, as it would be
+// answered, and every report that the laboratory sent.
+type documentFiles Services
+
+// The files of an order, behind its id.
+const (
+	requisitionFile = "_requisition.pdf"
+	resultFile      = "_result.pdf"
+	noticeFile      = "_abn.pdf"
+	labFile         = "_laboratory_"
+)
+
+// Files is [personexport.Source].
+func (f documentFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
+	var names []string
+	err := eachOrder(ctx, f.Orders, team, user, func(o *orders.Order) error {
+		r, err := f.Orders.Record(ctx, team, o.ID)
+		if err != nil {
+			return err
+		}
+		id := o.ID.String()
+		names = append(names, id+requisitionFile, id+resultFile, id+noticeFile)
+		for i := range r.Files {
+			names = append(names, id+labFile+strconv.Itoa(i+1)+".pdf")
+		}
+		return nil
+	})
+	return names, err
+}
+
+// Write is [personexport.Source].
+func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
+	text, end, _ := strings.Cut(name, "_")
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return noFile()
+	}
+	order := orders.OrderID{UUID: id}
+	r, err := f.Orders.Record(ctx, team, order)
+	if err == nil && r.UserID != user {
+		err = noFile()
+	}
+	if err != nil {
+		return err
+	}
+	var pdf []byte
+	switch end = "_" + end; end {
+	case requisitionFile:
+		pdf, err = f.Documents.Requisition(ctx, team, order)
+	case resultFile:
+		pdf, err = f.Documents.Report(ctx, team, order)
+	case noticeFile:
+		pdf, err = f.Documents.CoverageNotice(ctx, team, order)
+	default:
+		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(end, labFile), ".pdf"))
+		if n < 1 || n > len(r.Files) {
+			return noFile()
+		}
+		pdf, err = f.Orders.LabReportFile(ctx, &r, r.Files[n-1])
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(pdf)
+	return err
+}
+
+// reportFiles is the folder of parsing jobs and their uploaded files.
+type reportFiles struct{ reports *labreport.Service }
+
+const jobsFile = "jobs.ndjson"
+
+// eachJob calls do with the parsing jobs of a user, newest first.
+func (f reportFiles) eachJob(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, do func(labreport.JobID) error) error {
+	for q := (labreport.JobsQuery{User: user}); ; {
+		page, err := f.reports.Jobs(ctx, team, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Jobs {
+			if err := do(page.Jobs[i].ID); err != nil {
+				return err
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+var endings = map[string]string{"application/pdf": ".pdf", "image/jpeg": ".jpg", "image/png": ".png"}
+
+// Files is [personexport.Source].
+func (f reportFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
+	names := []string{jobsFile}
+	err := f.eachJob(ctx, team, user, func(id labreport.JobID) error {
+		types, err := f.reports.FileTypes(ctx, team, id)
+		for i, t := range types {
+			names = append(names, id.String()+"_"+strconv.Itoa(i+1)+endings[t])
+		}
+		return err
+	})
+	return names, err
+}
+
+// Write is [personexport.Source].
+func (f reportFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
+	if name == jobsFile {
+		out := lines{w: json.NewEncoder(w)}
+		err := f.eachJob(ctx, team, user, func(id labreport.JobID) error {
+			job, err := f.reports.JobReview(ctx, team, id)
+			if err != nil {
+				return err
+			}
+			return out.add(job)
+		})
+		if err != nil {
+			return err
+		}
+		return out.end()
+	}
+	text, rest, _ := strings.Cut(name, "_")
+	number, _, _ := strings.Cut(rest, ".")
+	id, err := uuid.Parse(text)
+	n, errNumber := strconv.Atoi(number)
+	if errors.Join(err, errNumber) != nil {
+		return noFile()
+	}
+	content, err := f.reports.OpenFile(ctx, team, labreport.JobID{UUID: id}, n-1)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, content)
+	return errors.Join(err, content.Close())
+}

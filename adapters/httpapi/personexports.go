@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/personexport"
+)
+
+// exportOperations export everything that is kept about a user.
+func (a api) exportOperations() []operation {
+	if a.Exports == nil {
+		return nil
+	}
+	return []operation{
+		{id: "start_user_export", pattern: "POST /v2/user/{user_id}/export", team: a.startExport},
+		{id: "list_user_exports", pattern: "GET /v2/user/{user_id}/export", team: a.listExports},
+		{id: "read_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}", team: a.readExport},
+		{id: "download_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", team: a.downloadExport, timeout: downloadTimeout},
+	}
+}
+
+// downloadTimeout is the longest that the download of an export may take.
+const downloadTimeout = time.Hour
+
+// exportsOut are the exports of a user.
+type exportsOut struct {
+	Exports []personexport.PublishedJob `json:"exports"`
+}
+
+func (a api) startExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	j, err := a.Exports.Start(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusAccepted, j)
+}
+
+func (a api) listExports(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Exports.List(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, exportsOut{list})
+}
+
+func (a api) readExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, id := userID(in), personexport.JobID{UUID: in.PathUUID("export_id")}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	j, err := a.Exports.Get(r.Context(), team, user, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, j)
+}
+
+func (a api) downloadExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, id := userID(in), personexport.JobID{UUID: in.PathUUID("export_id")}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	archive, err := a.Exports.Open(r.Context(), team, user, id)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/zip")
+	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "export-"+id.String()+".zip"))
+	w.WriteHeader(http.StatusOK)
+	return archive.Write(r.Context(), w)
+}
+
+// withTimeout returns a request that ends after the time that its operation may take. An
+// operation with a time of its own may write for as long.
+func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) (*http.Request, context.CancelFunc) {
+	limit := a.Limits.Timeout
+	if op.timeout > 0 {
+		limit = op.timeout
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // the server's own, where it cannot be set
+	}
+	ctx, stop := context.WithTimeout(r.Context(), limit)
+	return r.WithContext(ctx), stop
+}
