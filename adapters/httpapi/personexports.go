@@ -89,13 +89,14 @@ func (a api) downloadExport(w http.ResponseWriter, r *http.Request, team healthl
 }
 
 // withTimeout returns a request that ends after the time that its operation may take. An
-// operation with a time of its own may write for as long.
+// operation with a time of its own may write for as long, where the server allows it.
 func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) (*http.Request, context.CancelFunc) {
-	limit := a.Limits.Timeout
-	if op.timeout > 0 {
-		limit = op.timeout
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // the server's own, where it cannot be set
+	if op.timeout <= 0 {
+		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
+		return r.WithContext(ctx), stop
 	}
-	ctx, stop := context.WithTimeout(r.Context(), limit)
+	ctx, stop := context.WithTimeout(r.Context(), op.timeout)
+	end, _ := ctx.Deadline()
+	_ = http.NewResponseController(w).SetWriteDeadline(end)
 	return r.WithContext(ctx), stop
 }
