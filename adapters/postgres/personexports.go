@@ -197,7 +197,7 @@ func exportRow(j *personexport.Job) ([]any, error) {
 	return []any{
 		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), files, j.Next, j.Tries,
 		j.CreatedAt, j.UpdatedAt, nullable(j.CompletedAt), nullable(j.ExpiresAt), j.DueAt,
-	}, checkText(string(j.Status))
+	}, healthlab.CheckText(string(j.Status))
 }
 
 func scanExport(row pgx.Row, j *personexport.Job) error {
