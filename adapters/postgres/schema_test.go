@@ -213,6 +213,7 @@ func TestRowSecurity(t *testing.T) {
 		link(t, s, u)
 		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 		report(t, s, u)
+		require.NoError(t, s.PersonExports().Insert(t.Context(), exportOf(u), 10))
 		fetch(t, s, u)
 		watch(t, s, u)
 		_, err = s.Teams().UpdateChoices(t.Context(), u.Team, func(c healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
