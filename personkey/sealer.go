@@ -1,0 +1,59 @@
+package personkey
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// InstallationKeyID is the key id of what [Keys.Sealer] seals. No key of the host has it.
+const InstallationKeyID = "healthlab.installation"
+
+// ofInstallation is whose the installation's own key is: of no team. It is not the zero Ref, after
+// which Rotate begins.
+var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
+
+// Sealer returns a Sealer whose key is kept with the keys of persons, as the installation's own. So [Keys.Rotate] covers what it seals, and boxes that others hold, such as links,
+// open afterwards. It opens boxes with other key ids with host. With a nil *Keys it is host.
+func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
+	if k == nil {
+		return host
+	}
+	return &installation{k, host}
+}
+
+type installation struct {
+	keys *Keys
+	host healthlab.Sealer
+}
+
+// Seal is [healthlab.Sealer].
+func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab.Sealed, error) {
+	box, err := i.keys.Seal(ctx, ofInstallation, "installation/"+string(bound), plain)
+	if err != nil {
+		return healthlab.Sealed{}, fmt.Errorf("seal with the installation's key: %w: %v", healthlab.Unavailable, err)
+	}
+	return healthlab.Sealed{KeyID: InstallationKeyID, Box: box}, nil
+}
+
+// Open is [healthlab.Sealer].
+func (i *installation) Open(ctx context.Context, box healthlab.Sealed, bound []byte) ([]byte, error) {
+	switch {
+	case box.KeyID != InstallationKeyID:
+		return i.host.Open(ctx, box, bound)
+	case !Sealed(box.Box):
+		return nil, fmt.Errorf("open: %w: the box is damaged", healthlab.Invalid)
+	}
+	plain, err := i.keys.Open(ctx, ofInstallation, "installation/"+string(bound), box.Box)
+	if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
+		return nil, fmt.Errorf("open with the installation's key: %w: %v", healthlab.Unavailable, err)
+	}
+	return plain, err
+}
+
+// String names no key.
+func (i *installation) String() string { return "sealer with the installation's key" }
+
+// GoString is String.
+func (i *installation) GoString() string { return i.String() }
