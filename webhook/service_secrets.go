@@ -94,6 +94,70 @@ func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []S
 	return out
 }
 
+// Reseal seals the secrets and headers of a team's endpoints under the current key of the Sealer,
+// and returns how many endpoints that changed. A call that was stopped goes on where it was when
+// it is made again. Deliveries go on meanwhile.
+func (s *Service) Reseal(ctx context.Context, team healthlab.TeamID) (changed int, err error) {
+	for q := (EndpointQuery{Team: team}); ; {
+		page, err := s.endpoints.List(ctx, q)
+		if err != nil {
+			return changed, fmt.Errorf("reseal: %w", err)
+		}
+		for i := range page.Endpoints {
+			did, err := s.resealEndpoint(ctx, &page.Endpoints[i])
+			if err != nil && healthlab.KindOf(err) != healthlab.NotFound { // deleted meanwhile
+				return changed, fmt.Errorf("reseal: %w", err)
+			}
+			if did {
+				changed++
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return changed, nil
+		}
+	}
+}
+
+// resealEndpoint reports whether a box of an endpoint was not under the current key.
+func (s *Service) resealEndpoint(ctx context.Context, e *Endpoint) (bool, error) {
+	fresh := map[string]healthlab.Sealed{} // by the older box
+	again := func(box healthlab.Sealed, place []byte) error {
+		next, err := healthlab.Reseal(ctx, s.seal, box, place)
+		if err == nil && next.KeyID != box.KeyID {
+			fresh[string(box.Box)] = next
+		}
+		return err
+	}
+	for _, one := range e.Secrets {
+		if err := again(one.Sealed, secretPlace(e, one.ID)); err != nil {
+			return false, err
+		}
+	}
+	for _, one := range e.Headers {
+		if err := again(one.Sealed, headerPlace(e, one.Name)); err != nil {
+			return false, err
+		}
+	}
+	if len(fresh) == 0 {
+		return false, nil
+	}
+	_, err := s.endpoints.Update(ctx, e.Team, e.ID, func(now *Endpoint) ([]healthlab.Event, error) {
+		now.Secrets, now.Headers = slices.Clone(now.Secrets), slices.Clone(now.Headers)
+		for i := range now.Secrets {
+			if next, ok := fresh[string(now.Secrets[i].Sealed.Box)]; ok {
+				now.Secrets[i].Sealed = next
+			}
+		}
+		for i := range now.Headers {
+			if next, ok := fresh[string(now.Headers[i].Sealed.Box)]; ok {
+				now.Headers[i].Sealed = next
+			}
+		}
+		return nil, nil
+	})
+	return err == nil, err
+}
+
 // Revoke ends the old secrets of an endpoint at once; the newest stays. NotFound if
 // the team has no such endpoint.
 func (s *Service) Revoke(ctx context.Context, team healthlab.TeamID, id EndpointID) error {

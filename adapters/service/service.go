@@ -80,6 +80,7 @@ type Service struct {
 	Lake          *lake.Exporter
 
 	config  Config
+	grants  *linking.Keeper
 	handler http.Handler
 
 	mu      sync.Mutex
@@ -104,6 +105,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 			return nil, err
 		}
 	}
+	s.config.Sealer = s.config.Keys.Sealer(s.config.Sealer)
 	for _, build := range []func(context.Context) error{
 		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLake, s.buildLinking, s.buildHandler,
 	} {
@@ -334,7 +336,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if s.Apps, err = linking.NewApps(store.Apps(), s.Health, appKey, nil); err != nil {
 		return err
 	}
-	grants, err := linking.NewKeeper(store.Grants(), s.Health, s.config.Connectors, s.config.Sealer, &linking.KeeperOptions{Log: s.config.Log, Clients: store.TeamClients()})
+	s.grants, err = linking.NewKeeper(store.Grants(), s.Health, s.config.Connectors, s.config.Sealer, &linking.KeeperOptions{Log: s.config.Log, Clients: store.TeamClients()})
 	if err != nil {
 		return err
 	}
@@ -343,7 +345,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if pulls.Settings == nil {
 		pulls.Settings = s.pullSettings
 	}
-	if s.Pulls, err = pull.New(store.Pulls(), s.Health, grants, s.config.Connectors, &pulls); err != nil {
+	if s.Pulls, err = pull.New(store.Pulls(), s.Health, s.grants, s.config.Connectors, &pulls); err != nil {
 		return err
 	}
 	s.Bulk, err = bulk.New(store.Bulk(), s.Health, s.Linking, s.Pulls, s.config.Connectors, s.config.Sealer, &bulk.Options{Log: s.config.Log})
