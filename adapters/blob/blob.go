@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	"filippo.io/age"
 
@@ -128,12 +129,17 @@ func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	return &opened{plain: plain, sealed: sealed, e: e}, nil
 }
 
-// Delete removes a file. One that is not there is no error.
+// Delete removes a file. One that is not there is no error. Unavailable while [Store.Rotate]
+// writes it anew.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("delete file: %w", err)
 	}
-	if err := s.place.Remove(ctx, key); err != nil {
+	err := s.place.Remove(ctx, key)
+	if err == nil {
+		err = s.checkRotating(ctx, key) // after the removal: a rotation that begins later finds no file
+	}
+	if err != nil {
 		return fmt.Errorf("delete file: %w", err)
 	}
 	return nil
@@ -145,20 +151,18 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 func (s *Store) Keys(ctx context.Context) (map[string]int, error) {
 	out := map[string]int{}
 	err := s.place.List(ctx, func(name string) error {
-		sealed, err := s.place.Open(ctx, name)
+		if strings.HasPrefix(name, rotating) {
+			return nil
+		}
+		h, err := s.head(ctx, name)
 		if errors.Is(err, healthlab.NotFound) {
 			return nil // deleted in the meantime
 		}
 		if err != nil {
 			return err
 		}
-		var head asker
-		_, err = age.Decrypt(sealed, &head)
-		if err = errors.Join(ignoreAsked(err), sealed.Close()); err != nil {
-			return fmt.Errorf("%w: a file is damaged", healthlab.Invalid)
-		}
-		if !head.personal {
-			out[head.keyID]++
+		if !h.personal {
+			out[h.keyID]++
 		}
 		return nil
 	})
@@ -174,8 +178,8 @@ var reKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 const longest = 512
 
 func checkKey(key string) error {
-	if len(key) > longest || !reKey.MatchString(key) {
-		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+	if len(key) > longest || !reKey.MatchString(key) || strings.HasPrefix(key, rotating) {
+		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them, and does not begin with %s", healthlab.Invalid, rotating)
 	}
 	return nil
 }
