@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // team is the clinic: one team has all members.
@@ -62,7 +63,11 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 		return err
 	}
 	url := "http://" + listener.Addr().String()
-	health, err := assemble(ctx, pool, url)
+	keys, err := newKeys(ctx, pool)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	health, err := assemble(ctx, pool, keys, url)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -71,7 +76,7 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	mux := http.NewServeMux()
 	mux.Handle("/", health.Handler())
 	mux.HandleFunc("POST /members", func(w http.ResponseWriter, r *http.Request) {
-		id, err := addMember(r.Context(), pool, health.Health.Providers(), r.FormValue("name"))
+		id, err := addMember(r.Context(), pool, keys, health.Health.Providers(), r.FormValue("name"))
 		if err != nil {
 			http.Error(w, "the member was not added", http.StatusInternalServerError)
 			return
@@ -92,8 +97,26 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	return <-work
 }
 
-// assemble makes the service. A real program keeps its secret, and files on disk.
-func assemble(ctx context.Context, pool *pgxpool.Pool, url string) (*service.Service, error) {
+// newKeys returns the keys that encrypt personal data: one for each member, in a schema of the
+// database that its backups leave out, sealed by the key of the host. A real program keeps that
+// key apart from the database, or asks a KMS by a Sealer of its own.
+func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
+	if err := postgres.MigratePersonKeys(ctx, pool); err != nil {
+		return nil, err
+	}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	sealer, err := healthlab.NewAESSealer("2026", map[string][]byte{"2026": key})
+	if err != nil {
+		return nil, err
+	}
+	return personkey.New(postgres.NewPersonKeys(pool), sealer, nil), nil
+}
+
+// assemble makes the service. A real program keeps its secret, and files on disk (adapters/blob).
+func assemble(ctx context.Context, pool *pgxpool.Pool, keys *personkey.Keys, url string) (*service.Service, error) {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
 	if err != nil {
 		return nil, err
@@ -103,20 +126,20 @@ func assemble(ctx context.Context, pool *pgxpool.Pool, url string) (*service.Ser
 		return nil, err
 	}
 	return service.New(ctx, service.Config{
-		Environment: healthlab.Production, URL: url, Store: postgres.New(pool, nil), Files: memory.New(nil).Blobs(),
-		Secret: secret, Providers: providers, AllowPlaintext: true, // or Keys: see package personkey
+		Environment: healthlab.Production, URL: url, Secret: secret, Keys: keys, Providers: providers,
+		Store: postgres.New(pool, &postgres.Options{Keys: keys}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
 	})
 }
 
 // addMember adds a member, and the user of healthlab with the member's id, in one
 // transaction: a Store made of a transaction writes in it, events included.
-func addMember(ctx context.Context, pool *pgxpool.Pool, providers *healthdata.Providers, name string) (uuid.UUID, error) {
+func addMember(ctx context.Context, pool *pgxpool.Pool, keys *personkey.Keys, providers *healthdata.Providers, name string) (uuid.UUID, error) {
 	id := uuid.New()
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name); err != nil {
 			return err
 		}
-		store := postgres.New(tx, nil)
+		store := postgres.New(tx, &postgres.Options{Keys: keys})
 		health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
 		if err != nil {
 			return err
