@@ -47,9 +47,10 @@ type config struct {
 	distribute           int
 	secretFile           string
 	sealingFile          string
+	signingFile          string
 	keysURL              string
 	sealer               healthlab.Sealer // of -sealing-keys and -secret-file
-	master               master
+	signing              master           // of -signing-key or -secret-file
 	webhookURL           string
 	webhookSecret        string
 	proxyURL             string
@@ -136,8 +137,9 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.IntVar(&c.distribute, "distribute", 0, "spread users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if they are not (docs/scaling.md; 0: no)")
-	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
-	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data in any case")
+	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: one that ends with the process; in a sandbox with embedded:DIR, DIR.secret)")
+	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
+	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data where both are given")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
 	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
@@ -320,31 +322,50 @@ func (c *config) checkNetwork() error {
 	return nil
 }
 
-// readSecrets reads or makes the secret, and the API key if the flags name none.
+// readSecrets reads or makes what seals, what signs, and the API key. Each has a flag of its own;
+// those that are not set are made of the secret.
 func (c *config) readSecrets() error {
-	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private {
-		c.secretFile = cmp.Or(c.secretFile, filepath.Clean(dir)+".secret")
-		c.filesPath = cmp.Or(c.filesPath, filepath.Clean(dir)+".files")
-	}
-	if c.databaseURL != "" && c.secretFile == "" {
-		return errors.New("-database-url needs -secret-file: what is sealed in the database must be opened by the next process")
-	}
-	if c.databaseURL != "" && c.filesPath == "" {
-		return errors.New("-database-url needs -files: a folder that all processes on the database see")
-	}
-	var err error
-	if c.master, err = newMaster(c.secretFile); err != nil {
+	if err := c.placeSecrets(); err != nil {
 		return err
 	}
-	if c.sealer, err = c.master.sealer(c.sealingFile); err != nil || c.apiKey != "" {
+	secret, err := newMaster(c.secretFile)
+	if err != nil {
+		return fmt.Errorf("-secret-file: %w", err)
+	}
+	c.signing = secret
+	if c.signingFile != "" {
+		if c.signing, err = newMaster(c.signingFile); err != nil {
+			return fmt.Errorf("-signing-key: %w", err)
+		}
+	}
+	if c.sealer, err = secret.sealer(c.sealingFile, c.secretFile != ""); err != nil || c.apiKey != "" {
 		return err
 	}
-	random, err := c.master.reader("API key")
+	random, err := secret.reader("API key")
 	if err != nil {
 		return err
 	}
 	c.apiKey, _, err = httpapi.NewKey(random, c.environment, region)
 	return err
+}
+
+// placeSecrets decides where the secret and the files are, if they need a place.
+func (c *config) placeSecrets() error {
+	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // nothing is made of the secret
+	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private {
+		c.filesPath = cmp.Or(c.filesPath, filepath.Clean(dir)+".files")
+		if c.environment == healthlab.Sandbox && c.secretFile == "" && !apart {
+			c.secretFile = filepath.Clean(dir) + ".secret"
+			c.log.Warn("the secret is kept beside the data, which only a sandbox does; -secret-file keeps it elsewhere", "file", c.secretFile)
+		}
+	}
+	switch {
+	case c.databaseURL != "" && c.secretFile == "" && !apart:
+		return errors.New("-database-url needs -secret-file, or all of -sealing-keys, -signing-key and -api-key: what is sealed in the database must be opened by the next process")
+	case c.databaseURL != "" && c.filesPath == "":
+		return errors.New("-database-url needs -files: a folder that all processes on the database see")
+	}
+	return nil
 }
 
 // printSettings prints each setting, one a line, in the form of the file of -config. Of a

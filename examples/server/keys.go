@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/blob"
+	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -21,8 +23,8 @@ func (s *storage) keys() *personkey.Keys {
 	return nil
 }
 
-// runKeys is server keys: rotate seals the keys of persons under the first of -sealing-keys,
-// and erase erases users whose key is deleted, which a restored backup brings back. Both take
+// runKeys is server keys: rotate seals under the first of -sealing-keys what an older key of the
+// host seals, and erase erases users whose key is deleted, which a restored backup brings back. Both take
 // the flags of the server, run beside it, and go on where they were when they are run again.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
@@ -43,16 +45,48 @@ func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	defer func() {
 		err = errors.Join(err, kept.close(context.WithoutCancel(ctx)), t.close(context.WithoutCancel(ctx)))
 	}()
-	if args[0] == "rotate" {
-		return kept.keys().Rotate(ctx, func(p personkey.Progress) {
-			fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)
-		})
-	}
 	s, err := build(ctx, c, kept, t, "http://"+c.addr)
 	if err != nil {
 		return err
 	}
+	if args[0] == "rotate" {
+		return s.rotate(ctx, stdout)
+	}
 	return s.eraseWithoutKey(ctx, stdout)
+}
+
+// rotate puts under the current key of the host: the keys of persons, of teams and of the
+// installation, and what version 0.1.0 sealed with the host's key itself, secrets of teams and
+// files.
+func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
+	err := s.store.keys().Rotate(ctx, func(p personkey.Progress) {
+		fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)
+	})
+	if err != nil {
+		return err
+	}
+	teams, err := s.allTeams(ctx)
+	if err != nil {
+		return err
+	}
+	for moved := true; moved; { // once more if something changed: users may have moved between pages
+		moved = false
+		err := s.Reseal(ctx, teams, func(p service.Resealed) {
+			if p.Endpoints+p.Clients+p.Credentials > 0 {
+				moved = true
+				fmt.Fprintf(stdout, "secrets sealed anew: %d endpoints, %d clients, %d connections, up to team %s\n", p.Endpoints, p.Clients, p.Credentials, p.Team)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.files == nil {
+		return nil
+	}
+	return s.files.Rotate(ctx, func(p blob.Progress) {
+		fmt.Fprintf(stdout, "%d files are sealed anew, of %d\n", p.Done, p.Seen)
+	})
 }
 
 // eraseWithoutKey erases each user whose key is deleted.

@@ -39,7 +39,7 @@ func BenchmarkLinkToken(b *testing.B) {
 	require.NoError(b, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
-	seal, err := master(bytes.Repeat([]byte{2}, masterBytes)).sealer("")
+	seal, err := master(bytes.Repeat([]byte{2}, masterBytes)).sealer("", true)
 	require.NoError(b, err)
 	links, err := linking.New(store.Linking(), health, nil, seal, [][]byte{bytes.Repeat([]byte{1}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)

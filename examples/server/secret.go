@@ -16,9 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// master is the secret of which all others are made: what seals secrets in the store,
-// what signs link tokens, and the API key where the flags name none. Processes on one
-// database have the same.
+// master is a secret of which others are made: of -signing-key what signs, of -secret-file all
+// that the flags name no file for. Processes on one database have the same.
 type master []byte
 
 // masterBytes is how many random bytes it has.
@@ -38,9 +37,10 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer makes what encrypts secrets and keys of persons: with the first key of a file, if
-// there is one, else with a key of the secret. It opens with any of them.
-func (m master) sealer(file string) (healthlab.Sealer, error) {
+// sealer makes what encrypts keys of persons and secrets: with the first key of a file, if there
+// is one, else with a key of the secret. It opens with any key of the file, and with that of the
+// secret if it is kept.
+func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	const own = "secret-file"
 	key, err := m.derive("sealing")
 	if err != nil {
@@ -49,6 +49,9 @@ func (m master) sealer(file string) (healthlab.Sealer, error) {
 	current, keys := own, map[string][]byte{own: key}
 	if file == "" {
 		return healthlab.NewAESSealer(current, keys)
+	}
+	if !kept {
+		delete(keys, own)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -67,6 +70,14 @@ func (m master) sealer(file string) (healthlab.Sealer, error) {
 	return healthlab.NewAESSealer(current, keys)
 }
 
+// secretPlace says where the secrets come from.
+func (c *config) secretPlace() string {
+	if c.secretFile == "" {
+		return "made by this process, they end with it"
+	}
+	return "made of " + c.secretFile
+}
+
 // newMaster returns the secret in a file, and makes the file if it is not there. Without
 // a file the secret lives as long as the process.
 func newMaster(file string) (master, error) {
@@ -78,15 +89,15 @@ func newMaster(file string) (master, error) {
 		return drawn, nil
 	}
 	if err := keepNew(file, base64.StdEncoding.EncodeToString(drawn)+"\n"); err != nil {
-		return nil, fmt.Errorf("-secret-file: %w", err)
+		return nil, err
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("-secret-file: %w", err)
+		return nil, err
 	}
 	kept, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(kept) != masterBytes {
-		return nil, fmt.Errorf("-secret-file: the file does not hold %d bytes in base64", masterBytes)
+		return nil, fmt.Errorf("the file does not hold %d bytes in base64", masterBytes)
 	}
 	return kept, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/blob"
 	"github.com/healthlab-dev/healthlab/adapters/console"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
@@ -56,6 +57,7 @@ type host struct {
 	url     string
 	store   *storage
 	handler http.Handler
+	files   *blob.Store      // nil without a folder
 	console *console.Console // nil without a management key
 	*telemetry
 	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
@@ -70,7 +72,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
 		s.managementKey = rand.Text() // only the link to the console uses it
 	}
-	push, err := c.master.derive("sandbox pushes")
+	push, err := c.signing.derive("sandbox pushes")
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		return nil, err
 	}
 	parts := service.Config{
-		Environment: c.environment, Region: region, URL: url, Store: kept.Store, Secret: c.master, Keys: kept.keys(), Log: c.log,
+		Environment: c.environment, Region: region, URL: url, Store: kept.Store, Secret: c.signing, Keys: kept.keys(), Log: c.log,
 		Providers: from.providers, Connectors: from.connectors, Guard: c.guard(), Lease: c.lease,
 		TeamDefaults: teamDefaults(), Brand: s.brandOf,
 		Health:  healthdata.Options{MaxUsers: c.maxUsers(), GracePeriod: c.deletionGrace},
@@ -144,7 +146,7 @@ func (s *host) portal() (*orders.Portal, error) {
 	if s.portalURL == "" {
 		return nil, nil
 	}
-	key, err := s.master.derive("portal links")
+	key, err := s.signing.derive("portal links")
 	if err != nil {
 		return nil, err
 	}

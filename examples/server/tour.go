@@ -68,6 +68,7 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	s.printConsoleLink(stdout, "/users/"+user.String()+"/sleep")
+	fmt.Fprintln(stdout, "\nsecrets:", s.secretPlace())
 	fmt.Fprintln(stdout, "\ntour: ok")
 	return nil
 }
