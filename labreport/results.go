@@ -15,18 +15,7 @@ import (
 // add makes a row of a reading.
 func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
-	r.nameToks = p.find(rName)
-	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
-		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
-			r.nameToks = r.nameToks[1:] // the range of the row beside it
-		}
-	}
-	unitToks := p.find(rUnit)
-	if whole := p.nameWithIndex(); whole != nil {
-		r.nameToks, unitToks = whole, nil
-		r.known = d.g.known(textOf(whole))
-	}
-	r.name = cleanName(textOf(r.nameToks))
+	d.nameAndUnit(&r)
 	r.value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(p.text(rValue)), ";,"))
 	if len(r.value) > 1 {
 		if t := strings.TrimSpace(strings.Trim(r.value, "*!")); t != "" {
@@ -36,13 +25,6 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r.flag = strings.TrimSpace(p.text(rFlag))
 	if r.flag == "-" && p.pieces[0].role == rFlag && !hasRole(cols, rFlag) {
 		r.flag = "" // the mark of a list
-	}
-	r.unitToks = unitToks
-	r.unitText = strings.TrimRight(strings.TrimSpace(textOf(unitToks)), ",;:")
-	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
-		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
-			r.unitText = r.unitText[1 : n-1]
-		}
 	}
 	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)
@@ -90,6 +72,27 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	d.rows = append(d.rows, r)
+}
+
+// nameAndUnit notes the name and the unit of a row.
+func (d *document) nameAndUnit(r *row) {
+	r.nameToks, r.unitToks = r.p.find(rName), r.p.find(rUnit)
+	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
+		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
+			r.nameToks = r.nameToks[1:] // the range of the row beside it
+		}
+	}
+	if whole := r.p.nameWithIndex(); whole != nil {
+		r.nameToks, r.unitToks = whole, nil
+		r.known = d.g.known(textOf(whole))
+	}
+	r.name = cleanName(textOf(r.nameToks))
+	r.unitText = strings.TrimRight(strings.TrimSpace(textOf(r.unitToks)), ",;:")
+	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
+		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
+			r.unitText = r.unitText[1 : n-1]
+		}
+	}
 }
 
 // settleUnit decides the unit among those that the analyte has. On a picture it resolves

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
-	"github.com/google/uuid"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs/readervfs"
 
@@ -62,9 +63,12 @@ type sized struct {
 
 func (s sized) Size() (int64, error) { return s.size, nil }
 
+// opened counts the databases that were opened: the names of readers are those of the process.
+var opened atomic.Uint64
+
 // open opens the database to be read and checks the whole of it.
 func open(ctx context.Context, db sized) (*sqlite3.Conn, func(), error) {
-	name := "healthconnect-" + uuid.NewString()
+	name := "healthconnect-" + strconv.FormatUint(opened.Add(1), 10)
 	readervfs.Create(name, db)
 	conn, err := sqlite3.OpenFlags("file:"+name+"?vfs=reader&immutable=1", sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	if err != nil {
