@@ -9,7 +9,7 @@ import (
 )
 
 // An import that reads the exports of phones, those of Health Connect among them.
-func ExampleRead() {
+func Example() {
 	var sink kept // the host's sink
 	_, err := fileimport.ImportFile(context.Background(), "Health Connect.zip", &sink, &fileimport.Options{Database: healthconnect.Read})
 	fmt.Println(err != nil) // there is no such file here
