@@ -49,11 +49,21 @@ func benchmarkPages(b *testing.B, args []string, address string) {
 	signedIn := page(in)
 	require.Equal(b, http.StatusSeeOther, signedIn.Code, signedIn.Body.String())
 	cookie := signedIn.Result().Cookies()[0]
+	open := func(path string, form url.Values) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, consolePath+path, nil)
+		if form != nil {
+			r = httptest.NewRequest(http.MethodPost, consolePath+path, strings.NewReader(form.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		r.AddCookie(cookie)
+		return page(r)
+	}
+	order := completedOrder(b, open, user)
 	now := time.Now().UTC()
 	day, person := now.AddDate(0, 0, -1).Format(time.DateOnly), "/users/"+user
 	year := "from=" + now.AddDate(-1, 0, 0).Format(time.DateOnly) + "&to=" + now.Format(time.DateOnly)
 	for _, one := range []struct{ name, path, shows string }{
-		{"home", "/", "Orders by status"}, {"users", "/users", "1 user"}, {"orders", "/orders", "0 orders"}, {"results", "/reviews", "No result"},
+		{"home", "/", "Orders by status"}, {"users", "/users", "1 user"}, {"orders", "/orders", "1 order"}, {"order", order, "report .PDF."}, {"results", "/reviews", "No result"},
 		{"reports", "/reports", "No lab report"}, {"events", "/events", "no webhook endpoint"}, {"query", "/query", "Query as JSON"},
 		{"sources", "/sources", "No history"}, {"providers", "/providers", "sources that people"}, {"team", "/team", "API keys"}, {"sandbox", "/sandbox", "Push a sample"},
 		{"day by minute", person + "?by=minute&from=" + day + "&to=" + day, "14[34][0-9] values between"},
@@ -63,15 +73,24 @@ func benchmarkPages(b *testing.B, args []string, address string) {
 	} {
 		b.Run(one.name, func(b *testing.B) {
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodGet, consolePath+one.path, nil)
-				r.AddCookie(cookie)
-				w := page(r)
+				w := open(one.path, nil)
 				require.Equal(b, http.StatusOK, w.Code)
 				require.Regexp(b, one.shows, w.Body.String())
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/page")
 		})
 	}
+}
+
+// completedOrder orders a kit for a user and lets it be completed, and returns the path of its page.
+func completedOrder(b *testing.B, open func(string, url.Values) *httptest.ResponseRecorder, user string) string {
+	csrf := csrfToken.FindStringSubmatch(open("/sandbox", nil).Body.String())[1]
+	placed := open("/sandbox/orders", url.Values{"csrf": {csrf}, "user_id": {user}, "lab_test_id": {tourLabTest}})
+	require.Equal(b, http.StatusSeeOther, placed.Code, placed.Body.String())
+	order := strings.TrimPrefix(placed.Header().Get("Location"), consolePath)
+	moved := open(order+"/simulate", url.Values{"csrf": {csrf}, "final_status": {"completed.testkit.completed"}})
+	require.Equal(b, http.StatusSeeOther, moved.Code, moved.Body.String())
+	return order
 }
 
 // millionSamples makes a user with a million samples and returns its id.
