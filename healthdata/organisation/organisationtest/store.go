@@ -29,7 +29,7 @@ type StoreHarness struct {
 // RunStore runs the contract of [organisation.Store]. All cases share one store, and
 // each has organisations of its own.
 func RunStore(t *testing.T, h StoreHarness) {
-	for name, run := range organisationCases {
+	for name, run := range conformance.Sorted(organisationCases) {
 		t.Run(name, func(t *testing.T) { run(orgT{t, h}) })
 	}
 }

@@ -28,7 +28,7 @@ type StoreHarness struct {
 // of its own.
 func RunStore(t *testing.T, h StoreHarness) {
 	for _, cases := range []map[string]func(*testing.T, StoreHarness, string){bulkCases, bulkOpCases, bulkImportCases} {
-		for name, run := range cases {
+		for name, run := range conformance.Sorted(cases) {
 			t.Run(name, func(t *testing.T) { run(t, h, "bulk "+name+" ") })
 		}
 	}

@@ -34,7 +34,7 @@ type StoreHarness struct {
 // registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for _, cases := range []map[string]func(*testing.T, StoreHarness){pullCases, noticeCases, peopleCases} {
-		for name, run := range cases {
+		for name, run := range conformance.Sorted(cases) {
 			t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 		}
 	}

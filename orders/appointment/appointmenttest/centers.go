@@ -14,7 +14,7 @@ import (
 // RunCenters runs the contract of [appointment.Centers]. newCenters returns one that has
 // exactly these centers.
 func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []appointment.Center) appointment.Centers) {
-	for name, run := range centerCases {
+	for name, run := range conformance.Sorted(centerCases) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(list ...appointment.Center) appointment.Centers { return newCenters(t, list) })
 		})

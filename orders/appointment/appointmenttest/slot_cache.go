@@ -14,7 +14,7 @@ import (
 // RunSlotCache runs the contract of [appointment.SlotCache]. newCache returns a fresh, empty
 // one.
 func RunSlotCache(t *testing.T, newCache func(t testing.TB) appointment.SlotCache) {
-	for name, run := range slotCacheCases {
+	for name, run := range conformance.Sorted(slotCacheCases) {
 		t.Run(name, func(t *testing.T) { run(t, newCache(t)) })
 	}
 }

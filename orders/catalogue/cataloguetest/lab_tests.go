@@ -18,7 +18,7 @@ import (
 // RunLabTestStore runs the contract of [catalogue.LabTestStore]. newStore returns a fresh,
 // empty one.
 func RunLabTestStore(t *testing.T, newStore func(t testing.TB) catalogue.LabTestStore) {
-	for name, run := range labTestCases {
+	for name, run := range conformance.Sorted(labTestCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }

@@ -26,7 +26,7 @@ type StoreHarness struct {
 // RunStore runs the contract of [people.Store]. newStore returns a fresh, empty
 // store and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	for name, run := range personCases {
+	for name, run := range conformance.Sorted(personCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
