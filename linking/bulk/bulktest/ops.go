@@ -3,6 +3,7 @@ package bulktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -130,10 +131,14 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 			users = append(users, conformance.User(x+name))
 		}
 		op := h.submitted(t, x, "op", noon, users...)
-		for from, want := range map[int][]bulk.Item{0: {{N: 0, User: users[0]}, {N: 1, User: users[1]}}, 2: {{N: 2, User: users[2]}}, 3: nil} {
-			got, err := h.Bulk.Items(t.Context(), op.Team, op.ID, from, 2)
-			require.NoError(t, err)
-			require.Equal(t, want, got)
+		for from, want := range [][]bulk.Item{
+			0: {{N: 0, User: users[0]}, {N: 1, User: users[1]}}, 1: {{N: 1, User: users[1]}, {N: 2, User: users[2]}}, 2: {{N: 2, User: users[2]}}, 3: nil,
+		} {
+			t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+				got, err := h.Bulk.Items(t.Context(), op.Team, op.ID, from, 2)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			})
 		}
 	},
 	"Claims": func(t *testing.T, h StoreHarness, x string) {
@@ -168,23 +173,25 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	"List": func(t *testing.T, h StoreHarness, x string) {
 		a, b := h.submitted(t, x, "a", noon), h.submitted(t, x, "b", noon.Add(time.Second))
 		c := h.submitted(t, x, "c", noon.Add(2*time.Second))
-		for _, page := range []struct {
+		for name, page := range conformance.Sorted(map[string]struct {
 			before bulk.Place
 			n      int
 			want   []bulk.Op
 		}{
-			{bulk.Place{}, 2, []bulk.Op{c, b}},
-			{bulk.Place{StartedAt: b.StartedAt, ID: b.ID}, 2, []bulk.Op{a}},
-			{bulk.Place{StartedAt: a.StartedAt, ID: a.ID}, 2, nil},
-			{bulk.Place{}, 0, nil},
-		} {
-			got, err := h.Bulk.Ops(t.Context(), conformance.Team(x), page.before, page.n)
-			require.NoError(t, err)
-			if len(page.want) == 0 {
-				require.Empty(t, got)
-				continue
-			}
-			require.Equal(t, page.want, got)
+			"first page":     {bulk.Place{}, 2, []bulk.Op{c, b}},
+			"last page":      {bulk.Place{StartedAt: b.StartedAt, ID: b.ID}, 2, []bulk.Op{a}},
+			"after the last": {bulk.Place{StartedAt: a.StartedAt, ID: a.ID}, 2, nil},
+			"no operations":  {bulk.Place{}, 0, nil},
+		}) {
+			t.Run(name, func(t *testing.T) {
+				got, err := h.Bulk.Ops(t.Context(), conformance.Team(x), page.before, page.n)
+				require.NoError(t, err)
+				if len(page.want) == 0 {
+					require.Empty(t, got)
+					return
+				}
+				require.Equal(t, page.want, got)
+			})
 		}
 	},
 	"Prune": func(t *testing.T, h StoreHarness, x string) {

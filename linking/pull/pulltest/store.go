@@ -160,21 +160,23 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		other.Provider = "acme_scale"
 		bad := pullEvent(ref)
 		bad.ID = uuid.Nil
-		for _, c := range []struct {
+		for name, c := range conformance.Sorted(map[string]struct {
 			planned pull.Planned
 			err     error
 			want    error
 		}{
-			{pull.Planned{}, own, own},
-			{pull.Planned{Tasks: []pull.Task{other}}, nil, healthlab.Invalid},
-			{pull.Planned{Tasks: []pull.Task{twice, twice}}, nil, healthlab.Invalid},
-			{pull.Planned{Events: []healthlab.Event{bad}}, nil, healthlab.Invalid},
-		} {
-			err := h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
-				return c.planned, c.err
+			"error of the plan":        {pull.Planned{}, own, own},
+			"task of another provider": {pull.Planned{Tasks: []pull.Task{other}}, nil, healthlab.Invalid},
+			"one task twice":           {pull.Planned{Tasks: []pull.Task{twice, twice}}, nil, healthlab.Invalid},
+			"event without an id":      {pull.Planned{Events: []healthlab.Event{bad}}, nil, healthlab.Invalid},
+		}) {
+			t.Run(name, func(t *testing.T) {
+				err := h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
+					return c.planned, c.err
+				})
+				require.ErrorIs(t, err, c.want)
+				require.Equal(t, []pull.Task{pullTask(ref, "sleep")}, h.tasks(t, ref))
 			})
-			require.ErrorIs(t, err, c.want)
-			require.Equal(t, []pull.Task{pullTask(ref, "sleep")}, h.tasks(t, ref))
 		}
 	},
 	"ClaimWithoutApps": func(t *testing.T, h StoreHarness) {
@@ -289,16 +291,18 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		own := errors.New("own")
 		bad := pullEvent(ref)
 		bad.ID = uuid.Nil
-		for _, c := range []struct {
+		for name, c := range conformance.Sorted(map[string]struct {
 			err, want error
 			events    []healthlab.Event
-		}{{own, own, nil}, {nil, healthlab.Invalid, []healthlab.Event{bad}}} {
-			_, err = h.Pulls.Update(t.Context(), want.Key, func(k *pull.Task) ([]healthlab.Event, error) {
-				k.Cursor, k.Days[0] = "other", 9
-				return c.events, c.err
+		}{"error of the change": {own, own, nil}, "event without an id": {nil, healthlab.Invalid, []healthlab.Event{bad}}}) {
+			t.Run(name, func(t *testing.T) {
+				_, err := h.Pulls.Update(t.Context(), want.Key, func(k *pull.Task) ([]healthlab.Event, error) {
+					k.Cursor, k.Days[0] = "other", 9
+					return c.events, c.err
+				})
+				require.ErrorIs(t, err, c.want)
+				require.Equal(t, []pull.Task{want}, h.tasks(t, ref))
 			})
-			require.ErrorIs(t, err, c.want)
-			require.Equal(t, []pull.Task{want}, h.tasks(t, ref))
 		}
 	},
 	"NoLostUpdates": func(t *testing.T, h StoreHarness) {

@@ -101,20 +101,22 @@ var labTestCases = map[string]func(*testing.T, catalogue.LabTestStore){
 		for _, one := range []catalogue.TeamTest{built, made, other} {
 			require.NoError(t, s.InsertLabTest(t.Context(), one))
 		}
-		for _, c := range []struct {
+		for name, c := range conformance.Sorted(map[string]struct {
 			q    catalogue.TeamTestQuery
 			want []catalogue.TeamTest
 		}{
-			{catalogue.TeamTestQuery{Generation: catalogue.GeneratedAll}, []catalogue.TeamTest{built, made}},
-			{catalogue.TeamTestQuery{Generation: catalogue.GeneratedAuto}, []catalogue.TeamTest{built}},
-			{catalogue.TeamTestQuery{Generation: catalogue.GeneratedManual}, []catalogue.TeamTest{made}},
-			{catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{made.ID, other.ID}}, []catalogue.TeamTest{made}},
-			{catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{made.ID, built.ID}, Generation: catalogue.GeneratedAuto}, []catalogue.TeamTest{built}},
-			{catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{}}, nil},
-		} {
-			got, err := s.TeamTests(t.Context(), conformance.Team("a"), c.q)
-			require.NoError(t, err)
-			require.Equal(t, c.want, got)
+			"all":                    {catalogue.TeamTestQuery{Generation: catalogue.GeneratedAll}, []catalogue.TeamTest{built, made}},
+			"automatic":              {catalogue.TeamTestQuery{Generation: catalogue.GeneratedAuto}, []catalogue.TeamTest{built}},
+			"manual":                 {catalogue.TeamTestQuery{Generation: catalogue.GeneratedManual}, []catalogue.TeamTest{made}},
+			"ids, one of a stranger": {catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{made.ID, other.ID}}, []catalogue.TeamTest{made}},
+			"ids, automatic":         {catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{made.ID, built.ID}, Generation: catalogue.GeneratedAuto}, []catalogue.TeamTest{built}},
+			"no ids":                 {catalogue.TeamTestQuery{IDs: []catalogue.LabTestID{}}, nil},
+		}) {
+			t.Run(name, func(t *testing.T) {
+				got, err := s.TeamTests(t.Context(), conformance.Team("a"), c.q)
+				require.NoError(t, err)
+				require.Equal(t, c.want, got)
+			})
 		}
 	},
 	"Update": func(t *testing.T, s catalogue.LabTestStore) {
