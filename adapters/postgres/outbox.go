@@ -30,7 +30,7 @@ func (o outbox) Append(ctx context.Context, events []healthlab.Event) error {
 	return o.s.do(ctx, oneTeam(events), writing, func(u *unit) error {
 		b := u.batch()
 		names := names{}
-		names.look(b, events)
+		names.lock(b, events)
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
@@ -68,6 +68,9 @@ select u.team_id, u.user_id, case when u.deleted_at is null then u.client_user_i
 from unnest($1::uuid[], $2::uuid[]) as x (team_id, user_id)
 join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id`
 
+// A deletion of the user waits for this transaction, and removes the events that it writes.
+const lockNames = selectNames + ` order by u.team_id, u.user_id for share of u`
+
 // nameOf returns what names has for a user.
 func nameOf(u *healthdata.User) string {
 	if !u.Live() {
@@ -77,7 +80,13 @@ func nameOf(u *healthdata.User) string {
 }
 
 // look asks for the names of the users of events.
-func (n names) look(b *pgx.Batch, events []healthlab.Event) {
+func (n names) look(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, selectNames, events) }
+
+// lock is look that keeps the users from being deleted until the transaction ends. It is for
+// transactions that hold no other lock.
+func (n names) lock(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, lockNames, events) }
+
+func (n names) askOf(b *pgx.Batch, sql string, events []healthlab.Event) {
 	var teams, users []uuid.UUID
 	for _, e := range events {
 		if _, ok := n[userKey{e.Team, e.User}]; !ok && !e.User.IsZero() {
@@ -87,7 +96,7 @@ func (n names) look(b *pgx.Batch, events []healthlab.Event) {
 	if len(users) == 0 {
 		return
 	}
-	n.ask(b, selectNames, teams, users)
+	n.ask(b, sql, teams, users)
 }
 
 // lookLive asks for the names of users, those that are deleted left out.
