@@ -47,6 +47,9 @@ type TeamChoices struct {
 	// EventPrefixes lets only those events be sent whose type begins with one of them. None
 	// lets all be sent.
 	EventPrefixes []string `json:"event_type_prefixes,omitempty"`
+	// EventBodyDays is for how many days the body of an event is kept after the last attempt to
+	// deliver it: 1 to 30.
+	EventBodyDays *int `json:"event_body_retention_days,omitempty"`
 	// Destinations says where events are sent; nil lets them go to all kinds.
 	Destinations *TeamDestinations `json:"event_destination_preferences,omitempty"`
 	// Brand is what people see of the team.
@@ -130,16 +133,16 @@ type Teams struct {
 
 // NewTeams returns Teams on a store. defaults are the deployment's, which hold where a team
 // has chosen nothing; what they leave out, too, is: VerbUpsert; patients are told by SMS and
-// e-mail; all events are sent; everything else is off. Invalid without a store or providers.
+// e-mail; all events are sent, and their bodies kept for 7 days; everything else is off. Invalid without a store or providers.
 func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Teams, error) {
 	if store == nil || providers == nil {
 		return nil, fmt.Errorf("%w: teams need a store and providers", healthlab.Invalid)
 	}
-	on, off, mode := true, false, VerbUpsert
+	on, off, mode, week := true, false, VerbUpsert, 7
 	return &Teams{store, providers, defaults.over(TeamChoices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
 		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
-		ExplicitConnect: &off,
+		ExplicitConnect: &off, EventBodyDays: &week,
 	})}, nil
 }
 
@@ -179,6 +182,7 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		CriticalEmail:      cmp.Or(c.CriticalEmail, below.CriticalEmail),
 		Practice:           cmp.Or(c.Practice, below.Practice),
 		EventPrefixes:      prefixes,
+		EventBodyDays:      cmp.Or(c.EventBodyDays, below.EventBodyDays),
 		Destinations:       cmp.Or(c.Destinations, below.Destinations),
 		Brand:              cmp.Or(c.Brand, below.Brand),
 		Consent:            cmp.Or(c.Consent, below.Consent),
@@ -369,6 +373,9 @@ func (c *TeamChoices) checkEvents(p *healthlab.Problems) {
 		if len(prefix) > mostBytes || !eventPrefix.MatchString(prefix) {
 			p.Add("prefix", "the beginning of a type of event", "event_type_prefixes", i)
 		}
+	}
+	if days := c.EventBodyDays; days != nil && (*days < 1 || *days > 30) {
+		p.Add("range", "from 1 to 30", "event_body_retention_days")
 	}
 	d := c.Destinations
 	if d == nil {

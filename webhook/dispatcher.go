@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -236,19 +237,19 @@ func (d *Dispatcher) hire(ctx context.Context, senders *sync.WaitGroup, j job) {
 // nothing to fail with any more.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := d.disableSpent(ctx); err != nil && ctx.Err() == nil {
-			d.opts.Log.Warn("sweep of failing endpoints", "kind", healthlab.KindOf(err).Error())
+		if err := d.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			d.opts.Log.Warn("sweep of endpoints and bodies", "kind", healthlab.KindOf(err).Error())
 		}
 		wait(ctx, sweepEvery, nil)
 	}
 }
 
-func (d *Dispatcher) disableSpent(ctx context.Context) error {
+func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	look, err := d.deliveries.Claim(ctx, Claim{Lease: d.opts.Lease}) // of nothing: what time is it?
 	if err != nil {
 		return err
 	}
-	return d.targets.disableSpent(ctx, look.At)
+	return errors.Join(d.targets.disableSpent(ctx, look.At), d.emptyBodies(ctx, look.At))
 }
 
 // trouble waits after the store did not answer, longer each time.

@@ -31,6 +31,9 @@ type Options struct {
 	// message is sent, at most every CacheFor for an endpoint; one that the team does not
 	// want ends as Cancelled, unwanted. Default: everything is sent everywhere.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
+	// Bodies empties the bodies of messages, once an hour, when the team's BodyRetention is over.
+	// Default: bodies are kept as long as messages.
+	Bodies Bodies
 	// Signal tells this process what others have routed, and them what this one has.
 	// Default: none; each process looks for work every Idle.
 	Signal Signal

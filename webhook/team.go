@@ -3,6 +3,7 @@ package webhook
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // TeamSettings are what a team has chosen for all of its endpoints. The zero value sends
@@ -14,6 +15,9 @@ type TeamSettings struct {
 	// Kinds are those of the endpoints that get something: see [DestinationKind]. None
 	// lets all get it.
 	Kinds []string
+	// BodyRetention is how long the body of a message is kept after the last attempt to
+	// deliver it. Zero means [DefaultBodyRetention].
+	BodyRetention time.Duration
 }
 
 // KindWebhook is the kind of endpoints that are called over HTTP.

@@ -84,6 +84,7 @@ type settingsOut struct {
 	CriticalEmail      *string                `json:"critical_result_notification_email"`
 	Practice           *string                `json:"practice_binding"`
 	EventPrefixes      *[]string              `json:"event_type_prefixes"`
+	EventBodyDays      int                    `json:"event_body_retention_days"`
 	Destinations       *destinationsWire      `json:"event_destination_preferences"`
 	Brand              *brandOut              `json:"brand_information"`
 	Consent            *consentText           `json:"consent"`
@@ -129,7 +130,7 @@ func settingsFrom(c *healthdata.TeamChoices) settingsOut {
 		RejectDuplicates: *c.RejectDuplicates, PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors,
 		PatientSMS: *c.PatientSMS, PatientEmail: *c.PatientEmail, History: make(map[string]historyWire, len(c.History)),
 		DevicesApart: *c.DevicesApart, ExplicitConnect: *c.ExplicitConnect, Texts: *c.Texts, CriticalEmail: c.CriticalEmail, Practice: c.Practice,
-		Destinations: (*destinationsWire)(c.Destinations),
+		Destinations: (*destinationsWire)(c.Destinations), EventBodyDays: *c.EventBodyDays,
 	}
 	if len(c.LinkOrigins) > 0 {
 		out.LinkOrigins = &c.LinkOrigins
@@ -173,6 +174,7 @@ type settingsIn struct {
 	CriticalEmail      wire.Opt[string]                  `json:"critical_result_notification_email"`
 	Practice           wire.Opt[string]                  `json:"practice_binding"`
 	EventPrefixes      wire.Opt[[]string]                `json:"event_type_prefixes"`
+	EventBodyDays      wire.Opt[int]                     `json:"event_body_retention_days"`
 	Destinations       wire.Opt[destinationsWire]        `json:"event_destination_preferences"`
 	Brand              wire.Opt[brandIn]                 `json:"brand_information"`
 	Consent            wire.Opt[consentText]             `json:"consent"`
@@ -218,6 +220,7 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	if in.EventPrefixes.Set {
 		c.EventPrefixes = in.EventPrefixes.Value
 	}
+	choose(&c.EventBodyDays, in.EventBodyDays)
 	if in.Destinations.Set {
 		c.Destinations = (*healthdata.TeamDestinations)(in.Destinations.Ptr())
 	}

@@ -80,7 +80,7 @@ const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"pro
 	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
 	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"consent":null,"data_pull_preferences":{},
 	"sdk_per_device_activity_timeseries":false,"explicit_connect":false,"link_allowed_origins":null,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
-	"event_type_prefixes":null,"event_destination_preferences":null}`
+	"event_type_prefixes":null,"event_body_retention_days":7,"event_destination_preferences":null}`
 
 func TestTeamSettings(t *testing.T) {
 	o := newHeadOffice(t)
@@ -91,7 +91,7 @@ func TestTeamSettings(t *testing.T) {
 		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"explicit_connect":true,
 		"link_allowed_origins":["https://app.example","http://localhost:5173"],"texts_enabled":true,
 		"critical_result_notification_email":"on-call@riverside.example","practice_binding":"Riverside",
-		"event_type_prefixes":["labtest.","daily.data.sleep"],"event_destination_preferences":{"preferred":"nats","enabled":["webhook","nats"]},
+		"event_type_prefixes":["labtest.","daily.data.sleep"],"event_body_retention_days":1,"event_destination_preferences":{"preferred":"nats","enabled":["webhook","nats"]},
 		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2",
 			"company_website":"https://riverside.example","support_email":"help@riverside.example","support_contact":"+1 217 555 0100",
 			"company_address":"1 Example Street, Springfield"},
@@ -114,7 +114,7 @@ func TestTeamSettings(t *testing.T) {
 		"reject_duplicate_connection":null,"partial_webhooks_enabled":null,"minor_ordering_enabled":null,
 		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
 		"sdk_per_device_activity_timeseries":null,"explicit_connect":null,"link_allowed_origins":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
-		"event_type_prefixes":[],"event_destination_preferences":null,
+		"event_type_prefixes":[],"event_body_retention_days":null,"event_destination_preferences":null,
 		"brand_information":null,"consent":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
 
@@ -153,13 +153,13 @@ func TestTeamSettingsRefuse(t *testing.T) {
 		{`{"brand_information":{"company_name":"A","logo_url":"data:image/png;base64,` + strings.Repeat("A", 64<<10) + `"}}`, []string{"body.brand_information.logo_url"}},
 		{`{"brand_information":{"company_name":"` + strings.Repeat("é", 81) + `","logo_url":"https://user:secret@cdn.example/"}}`,
 			[]string{"body.brand_information.company_name", "body.brand_information.logo_url"}},
-		{`{"critical_result_notification_email":"Ann <ann@riverside.example>","practice_binding":"  ","event_type_prefixes":["labtest.","","Labtest","a..b"],
+		{`{"critical_result_notification_email":"Ann <ann@riverside.example>","practice_binding":"  ","event_type_prefixes":["labtest.","","Labtest","a..b"],"event_body_retention_days":31,
 			"event_destination_preferences":{"preferred":"nats","enabled":["webhook","no no"]},
 			"brand_information":{"company_name":"A","logo_url":"https://cdn.example/a.png","company_website":"javascript:alert(1)","support_email":"@",
 			"support_contact":"` + strings.Repeat("1", 301) + `","company_address":"a\u0007"}}`,
 			[]string{
 				"body.critical_result_notification_email", "body.practice_binding", "body.event_type_prefixes.1", "body.event_type_prefixes.2",
-				"body.event_type_prefixes.3", "body.event_destination_preferences.preferred", "body.event_destination_preferences.enabled.1",
+				"body.event_type_prefixes.3", "body.event_body_retention_days", "body.event_destination_preferences.preferred", "body.event_destination_preferences.enabled.1",
 				"body.brand_information.company_website", "body.brand_information.support_email", "body.brand_information.support_contact",
 				"body.brand_information.company_address",
 			}},

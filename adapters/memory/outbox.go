@@ -33,7 +33,7 @@ type teamKey struct {
 // stored is an event with its message.
 type stored struct {
 	healthlab.Event
-	body []byte    // encrypted
+	body []byte    // encrypted; nil once it is deleted
 	at   time.Time // when it was written
 	n    int64     // grows with every event written
 }
@@ -123,8 +123,11 @@ func refOfEvent(e *healthlab.Event) personkey.Ref {
 
 func ofEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
 
-// message returns the bytes that are sent about an event.
+// message returns the bytes that are sent about an event; nil once they are deleted.
 func (s *Store) message(ctx context.Context, e *stored) ([]byte, error) {
+	if e.body == nil {
+		return nil, nil
+	}
 	return s.keys.Open(ctx, refOfEvent(&e.Event), ofEvent(e.ID), slices.Clone(e.body))
 }
 

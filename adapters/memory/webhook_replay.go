@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,6 +53,9 @@ func (s *Store) retry(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	if mode == healthlab.Latest && len(again) > 1 {
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the newer message %s of its key exists",
 			healthlab.Precondition, webhook.MessageID(again[len(again)-1].ID))
+	}
+	if emptied(again) {
+		return webhook.Replayed{}, webhook.BodyDeleted()
 	}
 	now := s.clock()
 	for _, row := range s.queue.unfinished(t, again) {
@@ -107,14 +111,19 @@ func (s *Store) lost(t *target, e *stored) bool {
 
 // again sends a lost message, or what its mode wants in its stead.
 func (s *Store) again(t *target, e *stored, mode healthlab.Mode, now time.Time) int {
-	if e.Key == "" || mode == healthlab.Independent {
-		return s.rewind(t, []*stored{e}, mode, webhook.TriggerRecover, now)
+	rest := []*stored{e}
+	if e.Key != "" && mode != healthlab.Independent {
+		rest = s.since(t, e)
 	}
-	rest := s.since(t, e)
-	if mode == healthlab.Latest && len(rest) > 1 {
-		return 0 // the newest of the key speaks for it
+	if mode == healthlab.Latest && len(rest) > 1 || emptied(rest) {
+		return 0 // the newest of the key speaks for it; or there is nothing to send
 	}
 	return s.rewind(t, rest, mode, webhook.TriggerRecover, now)
+}
+
+// emptied reports whether the body of one of the events is deleted.
+func emptied(events []*stored) bool {
+	return slices.ContainsFunc(events, func(e *stored) bool { return e.body == nil })
 }
 
 // since returns e and the later events of its key that were routed and that the

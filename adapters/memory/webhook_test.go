@@ -20,12 +20,14 @@ func webhookStore(*testing.T) webhooktest.Harness {
 	c := &clock{}
 	s := memory.New(&memory.Options{Keys: newKeys(), Now: c.now})
 	return webhooktest.Harness{
-		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
+		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Bodies: s.EventBodies(), Advance: c.advance,
 	}
 }
 
 func TestDeliveries(t *testing.T) { webhooktest.RunDeliveries(t, webhookStore) }
 func TestEndpoints(t *testing.T)  { webhooktest.RunEndpoints(t, webhookStore) }
+
+func TestEventBodies(t *testing.T) { webhooktest.RunBodies(t, webhookStore) }
 
 func TestOrderUnderFire(t *testing.T) { webhooktest.RunOrderUnderFailures(t, webhookStore) }
 

@@ -99,14 +99,15 @@ type Options struct {
 // for concurrent use, unless it was made of a host's transaction or a single
 // connection.
 type Store struct {
-	db     DB
-	pool   acquirer // nil unless db is a pool
-	host   bool     // db is a host's transaction
-	opts   Options
-	writes gathering
-	crowd  crowd
-	asked  atomic.Bool // whether users are spread
-	spread atomic.Bool
+	db      DB
+	pool    acquirer // nil unless db is a pool
+	host    bool     // db is a host's transaction
+	opts    Options
+	writes  gathering
+	crowd   crowd
+	emptied emptiedUntil
+	asked   atomic.Bool // whether users are spread
+	spread  atomic.Bool
 	// written is called after each commit that wrote events; nil for none.
 	written func()
 

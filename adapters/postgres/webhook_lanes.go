@@ -260,10 +260,11 @@ func (u *unit) loadWhole(ctx context.Context, names []laneName) (*lanes, error) 
 // written is an event as those see it who put it into lanes.
 type written struct {
 	healthlab.Event
-	at time.Time // when it was written
+	at      time.Time // when it was written
+	emptied bool      // its body is deleted
 }
 
-const eventColumns = `e.team_id, e.id, e.type, e.user_id, e.key, e.seq, e.at, e.created_at`
+const eventColumns = `e.team_id, e.id, e.type, e.user_id, e.key, e.seq, e.at, e.created_at, octet_length(e.body) = 0`
 
 // scanWritten reads eventColumns, and what stands behind them.
 func scanWritten(row pgx.Row, more ...any) (*written, error) {
@@ -279,7 +280,7 @@ type scannedEvent struct {
 }
 
 func (s *scannedEvent) targets(more ...any) []any {
-	return append(plainTargets(&s.Team.UUID, &s.ID, &s.Type, &s.user, &s.Key, &s.Seq, &s.At, &s.at), more...)
+	return append(plainTargets(&s.Team.UUID, &s.ID, &s.Type, &s.user, &s.Key, &s.Seq, &s.At, &s.at, &s.emptied), more...)
 }
 
 // event returns the event of the row that was scanned last.

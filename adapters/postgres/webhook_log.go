@@ -88,6 +88,10 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 				m.User.UUID = *user
 			}
 			m.At = m.At.UTC()
+			if len(m.Body) == 0 {
+				m.Body = nil // emptied
+				return nil
+			}
 			var err error
 			m.Body, err = l.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, ofEvent(event), m.Body)
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,11 @@ type lead struct {
 	mode   healthlab.Mode
 }
 
+// emptied reports whether the body of one of the messages is deleted.
+func (l *lead) emptied() bool {
+	return slices.ContainsFunc(l.events, func(e *written) bool { return e.emptied })
+}
+
 // retry sends one message again, as the mode of its type allows.
 func (p *replaying) retry(ctx context.Context, b *pgx.Batch) (webhook.Replayed, error) {
 	var e *written
@@ -128,6 +134,9 @@ func (p *replaying) retry(ctx context.Context, b *pgx.Batch) (webhook.Replayed, 
 	if n := len(again.events); again.mode == healthlab.Latest && n > 1 {
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the newer message %s of its key exists",
 			healthlab.Precondition, webhook.MessageID(again.events[n-1].ID))
+	}
+	if again.emptied() {
+		return webhook.Replayed{}, webhook.BodyDeleted()
 	}
 	if err := p.load(ctx, leads); err != nil {
 		return webhook.Replayed{}, err
@@ -188,8 +197,8 @@ func (p *replaying) recover(ctx context.Context, b *pgx.Batch, after place) (web
 		return webhook.Replayed{}, err
 	}
 	for _, again := range leads {
-		if again.mode == healthlab.Latest && len(again.events) > 1 || len(p.unfinished(again.events[:1])) > 0 {
-			continue // the newest of the key speaks for it; or one before it has brought it along
+		if again.mode == healthlab.Latest && len(again.events) > 1 || again.emptied() || len(p.unfinished(again.events[:1])) > 0 {
+			continue // the newest of the key speaks for it; there is nothing to send; or one before it has brought it along
 		}
 		p.rewind(again, webhook.TriggerRecover)
 		done.Queued += len(again.events)

@@ -42,7 +42,7 @@ func (c *serverClock) advance(d time.Duration) {
 
 func webhookStoreOf(s *postgres.Store, c *serverClock) webhooktest.Harness {
 	return webhooktest.Harness{
-		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
+		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Bodies: s.EventBodies(), Advance: c.advance,
 	}
 }
 

@@ -61,7 +61,7 @@ var looks = []string{
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
 	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Feed", "LabJournal.Review",
-	"PersonExports.Get", "PersonExports.OfUser",
+	"EventBodies.TeamsWithBodies", "PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention
@@ -601,6 +601,13 @@ func see(u healthdata.User) write {
 }
 
 var webhookWrites = map[string]prepare{
+	"EventBodies.EmptyBodies": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		sending(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.EventBodies().EmptyBodies(ctx, u.Team, time.Now().Add(time.Hour), 10)
+			return err
+		}
+	},
 	"Endpoints.Insert": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
 			return s.Endpoints().Insert(ctx, endpointOf(u), 50)

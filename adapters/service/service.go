@@ -255,7 +255,7 @@ func (s *Service) buildWebhooks(context.Context) error {
 	store, opts := s.config.Store, s.config.Webhooks
 	const longest, margin = 15 * time.Second, 5 * time.Second
 	opts.Lease, opts.Timeout, opts.StartMargin = s.config.Lease, min(longest, s.config.Lease/2), min(margin, s.config.Lease/4)
-	opts.Settings = s.eventSettings
+	opts.Settings, opts.Bodies = s.eventSettings, store.EventBodies()
 	if remote, ok := store.(signaler); ok {
 		opts.Signal = remote.Signal()
 	}

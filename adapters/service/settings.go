@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -83,6 +84,9 @@ func (s *Service) eventSettings(ctx context.Context, team healthlab.TeamID) (web
 		return webhook.TeamSettings{}, err
 	}
 	out := webhook.TeamSettings{Prefixes: c.EventPrefixes}
+	if c.EventBodyDays != nil {
+		out.BodyRetention = time.Duration(*c.EventBodyDays) * 24 * time.Hour
+	}
 	if c.Destinations != nil {
 		out.Kinds = c.Destinations.Enabled
 	}

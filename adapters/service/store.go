@@ -56,6 +56,7 @@ type Store interface {
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
 	WebhookLog() webhook.Log
+	EventBodies() webhook.Bodies
 	AccessLog() accesslog.Store
 }
 

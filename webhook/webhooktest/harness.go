@@ -20,6 +20,7 @@ type Harness struct {
 	Deliveries webhook.Deliveries
 	Endpoints  webhook.Endpoints
 	Log        webhook.Log
+	Bodies     webhook.Bodies
 	// Advance moves the store's clock forward: what was due in an hour is due now
 	// after Advance(time.Hour), and a lease of a minute has ended. The clock may also
 	// move by itself.

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// EventBodies returns the store as a [webhook.Bodies].
+func (s *Store) EventBodies() webhook.Bodies { return eventBodies{s} }
+
+type eventBodies struct{ s *Store }
+
+const (
+	// From team to team; their messages are not read.
+	selectBodyTeams = `
+with recursive t (team_id) as (
+	(select e.team_id from healthlab.webhook_event e order by e.team_id limit 1)
+	union all
+	select (select e.team_id from healthlab.webhook_event e where e.team_id > t.team_id order by e.team_id limit 1)
+	from t where t.team_id is not null)
+select t.team_id from t where t.team_id is not null`
+
+	// The length of a body is known without reading it.
+	emptyBodies = `
+with old as (
+	select e.id, e.created_at from healthlab.webhook_event e
+	where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_length(e.body) > 0 and ` + isRouted + `
+		and not exists (select from healthlab.webhook_delivery d where d.event_id = e.id)
+		and not exists (select from healthlab.webhook_attempt a where a.event_id = e.id and a.at >= $3)
+	order by e.created_at, e.id limit $4
+)
+update healthlab.webhook_event e set body = ''
+from old where e.team_id = $1 and e.id = old.id and e.created_at = old.created_at`
+
+	// What is before the first message that has a body need not be looked at by this process.
+	selectFirstBody = `
+select min(e.created_at) from healthlab.webhook_event e
+where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_length(e.body) > 0`
+)
+
+func (v eventBodies) TeamsWithBodies(ctx context.Context) ([]healthlab.TeamID, error) {
+	var out []healthlab.TeamID
+	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+		b.Queue(selectBodyTeams).Query(func(rows pgx.Rows) error {
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			out = out[:0]
+			for _, id := range ids {
+				out = append(out, healthlab.TeamID{UUID: id})
+			}
+			return err
+		})
+	})
+	return out, err
+}
+
+func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error) {
+	from := v.s.emptied.of(team)
+	var changed pgconn.CommandTag
+	var first *time.Time
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		b := u.batch()
+		u.tune(b, tuneQueue)
+		b.Queue(holdRouting, int64(routing)) // no replay begins meanwhile
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		b = u.batch()
+		count(b.Queue(emptyBodies, team.UUID, from, ended.UTC(), n), &changed)
+		b.Queue(selectFirstBody, team.UUID, from, ended.UTC()).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if first == nil {
+		first = &ended
+	}
+	v.s.emptied.put(team, first.UTC())
+	return int(changed.RowsAffected()), nil
+}
+
+// emptiedUntil says by team until when this process has found no bodies. Events get no older
+// time than that of their writing, which is the database's: only a write whose transaction lasts
+// longer than bodies are kept escapes, until the process starts anew.
+type emptiedUntil struct {
+	mu sync.Mutex // guards by
+	by map[healthlab.TeamID]time.Time
+}
+
+func (e *emptiedUntil) of(team healthlab.TeamID) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if at, ok := e.by[team]; ok {
+		return at
+	}
+	return time.Unix(0, 0).UTC()
+}
+
+func (e *emptiedUntil) put(team healthlab.TeamID, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.by == nil {
+		e.by = map[healthlab.TeamID]time.Time{}
+	}
+	e.by[team] = at
+}

@@ -1,0 +1,67 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Bodies empties the bodies of messages that were delivered long enough ago. What the message
+// was about stays: its type, key, Seq and time, and the attempts. It is kept by the store that
+// keeps the messages. Implementations are safe for concurrent use.
+type Bodies interface {
+	// TeamsWithBodies returns the teams that have messages, in no order.
+	TeamsWithBodies(ctx context.Context) ([]healthlab.TeamID, error)
+
+	// EmptyBodies empties at most n bodies of a team's messages, the oldest first, and returns
+	// how many it emptied. A message is emptied if it was written before the instant, was
+	// routed, has no unfinished delivery, and had no attempt at or after the instant.
+	//
+	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] of one is a
+	// RuleError of type [RuleBodyDeleted]; recovering passes over them.
+	EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error)
+}
+
+// RuleBodyDeleted is the type of the RuleError (Precondition) of a replay of a message whose body
+// was deleted.
+const RuleBodyDeleted = "EVENT_BODY_DELETED"
+
+// BodyDeleted returns the error of a replay of a message whose body was deleted.
+func BodyDeleted() error {
+	return &healthlab.RuleError{Kind: healthlab.Precondition, Type: RuleBodyDeleted,
+		Msg: "the body of the event was deleted after the time that the team keeps bodies; read the data by the API"}
+}
+
+// DefaultBodyRetention is how long bodies are kept after the last attempt to deliver them,
+// for teams that have chosen nothing.
+const DefaultBodyRetention = 7 * 24 * time.Hour
+
+// emptyBodies empties the bodies of all teams that are older than the team keeps them. at is the
+// store's time.
+func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
+	if d.opts.Bodies == nil {
+		return nil
+	}
+	const batch = 500
+	teams, err := d.opts.Bodies.TeamsWithBodies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, team := range teams {
+		keep := DefaultBodyRetention
+		settings, err := d.opts.Settings(ctx, team)
+		if err != nil {
+			return err
+		}
+		if settings.BodyRetention > 0 {
+			keep = settings.BodyRetention
+		}
+		for n := batch; n == batch; {
+			if n, err = d.opts.Bodies.EmptyBodies(ctx, team, at.Add(-keep), batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
