@@ -1,0 +1,22 @@
+package rest
+
+import "slices"
+
+// KindInfo describes a kind, for pages about a connector.
+type KindInfo struct {
+	Name string
+	// Scopes are what it needs, and Resources what it makes. A kind without resources is joined to
+	// another, or listed for it.
+	Scopes, Resources []string
+	// Messages are the words by which messages announce it.
+	Messages []string
+}
+
+// Describe returns the kinds of a connector, in the order of the table.
+func (c *Connector) Describe() (out []KindInfo) {
+	for i := range c.def.Kinds {
+		k := &c.def.Kinds[i]
+		out = append(out, KindInfo{k.Name, slices.Clone(k.Scopes), slices.Clone(k.Resources), Words(c.def.Kinds[i : i+1])})
+	}
+	return out
+}
