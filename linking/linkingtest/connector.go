@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -108,12 +109,22 @@ func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.Pul
 // pages reads a request to its last page.
 func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.Pulled {
 	t.Helper()
-	var out []linking.Pulled
+	return h.together(t, r)[r.Resource]
+}
+
+// together reads a request to its last page, and returns the items by resource.
+func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[string][]linking.Pulled {
+	t.Helper()
+	out := map[string][]linking.Pulled{}
 	seen := map[string]bool{"": true}
 	for {
 		p, err := h.Connector.Puller.Pull(t.Context(), r)
 		require.NoError(t, err)
-		out = append(out, p.Items...)
+		out[r.Resource] = append(out[r.Resource], p.Items...)
+		for _, other := range p.With {
+			require.Contains(t, r.With, other.Resource, "a page has only what was asked for")
+			out[other.Resource] = append(out[other.Resource], other.Items...)
+		}
 		if p.Next == "" {
 			return out
 		}
@@ -321,6 +332,21 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 				}
 				for key := range got {
 					require.True(t, want[key], "%s: the whole range loses what its parts have", slug)
+				}
+			}
+		}},
+		{"Pull/Together", puller, func(t *testing.T, h *ConnectorHarness) {
+			g := h.signIn(t)
+			for _, set := range h.Connector.Together {
+				set = slices.DeleteFunc(slices.Clone(set), func(slug string) bool { return !slices.Contains(h.Resources, slug) })
+				if len(set) < 2 {
+					continue
+				}
+				r := h.request(g, set[0])
+				r.With = set[1:]
+				got := h.together(t, r)
+				for _, slug := range set {
+					require.Equal(t, records(h.pages(t, h.request(g, slug))), records(got[slug]), "%s comes with %s as it does alone", slug, set[0])
 				}
 			}
 		}},

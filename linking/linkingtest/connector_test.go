@@ -151,7 +151,8 @@ func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.Pul
 	if err := p.known(r.Secret); err != nil {
 		return linking.PullPage{}, err
 	}
-	if r.Resource != "glucose" {
+	unit := map[string]string{"glucose": "mmol/L", "heartrate": "bpm"}
+	if unit[r.Resource] == "" {
 		return linking.PullPage{}, p.unknown
 	}
 	from := r.From.Truncate(time.Hour)
@@ -166,16 +167,22 @@ func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.Pul
 		from = time.Unix(n, 0).UTC()
 	}
 	owner := "ann"
-	item := linking.Pulled{Owner: &owner, Source: healthdata.Source{Type: "cgm"}}
 	page := linking.PullPage{}
 	at := from
-	for ; at.Before(r.To) && len(item.Samples) < 6; at = at.Add(time.Hour) {
-		item.Samples = append(item.Samples, healthdata.Sample{Timestamp: healthlab.At(at), Unit: "mmol/L", Value: healthdata.Number(5)})
+	items := func(resource string) []linking.Pulled {
+		item := linking.Pulled{Owner: &owner, Source: healthdata.Source{Type: "cgm"}}
+		for at = from; at.Before(r.To) && len(item.Samples) < 6; at = at.Add(time.Hour) {
+			item.Samples = append(item.Samples, healthdata.Sample{Timestamp: healthlab.At(at), Unit: unit[resource], Value: healthdata.Number(50)})
+		}
+		return []linking.Pulled{item}
+	}
+	page.Items = items(r.Resource)
+	for _, other := range r.With {
+		page.With = append(page.With, linking.ResourceData{Resource: other, Items: items(other)})
 	}
 	if at.Before(r.To) {
 		page.Next = strconv.FormatInt(at.Unix(), 10)
 	}
-	page.Items = []linking.Pulled{item}
 	p.edit(r, &page)
 	return page, nil
 }
@@ -230,12 +237,13 @@ func connectors(broken func(*provider)) func(*testing.T) {
 			return linkingtest.ConnectorHarness{
 				Connector: linking.ProviderConnector{
 					OAuth: p, Password: p, Email: p, Revoker: p, Refresher: p, Porter: p, Puller: p, Listener: p,
-					As: func(linking.OAuthClient) (linking.ProviderConnector, error) { return linking.ProviderConnector{}, p.as },
+					Together: [][]string{{"glucose", "heartrate"}},
+					As:       func(linking.OAuthClient) (linking.ProviderConnector, error) { return linking.ProviderConnector{}, p.as },
 				},
 				Approve:         p.approve,
 				RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "planted-password"},
 				RefusedEmail:    linking.EmailRequest{Email: "planted@example.com"},
-				Resources:       []string{"glucose"}, From: noon.AddDate(0, 0, -3), To: noon,
+				Resources:       []string{"glucose", "heartrate"}, From: noon.AddDate(0, 0, -3), To: noon,
 				Message: message("signed"), Forged: message("forged"),
 				Outage: func() { p.mu.Lock(); p.down = true; p.mu.Unlock() },
 			}
@@ -323,6 +331,7 @@ func TestBrokenConnectors(t *testing.T) {
 				p.Items[0].Samples = samples[:len(samples)-1]
 			}
 		})},
+		{Name: "leaves out what comes along", Subtest: "Pull/Together", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) { p.With = nil })},
 		{Name: "asks again for an unknown resource", Subtest: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = healthlab.Unavailable })},
 		{Name: "returns nothing of an unknown resource", Subtest: "Pull/UnknownResource", Suite: connectors(func(p *provider) { p.unknown = nil })},
 		{Name: "tries a foreign secret later", Subtest: "Pull/ForeignSecret", Suite: connectors(func(p *provider) {
