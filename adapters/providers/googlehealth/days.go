@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
@@ -122,15 +124,23 @@ func (p *dayPoint) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("point of a day: %w", err)
 	}
 	p.day = p.Start.Date.date()
-	for _, doc := range members {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		var v struct {
 			Date civil `json:"date"`
 		}
-		if json.Unmarshal(doc, &v) == nil && p.day.IsZero() {
+		if json.Unmarshal(members[name], &v) == nil && p.day.IsZero() {
 			p.day = v.Date.date()
 		}
 	}
 	return nil
+}
+
+// dated reports a point without a day.
+func (p *dayPoint) dated(out *rest.Batch) bool {
+	if p.day.IsZero() {
+		out.Problem("missing", "a value of a day has a date", "date")
+	}
+	return !p.day.IsZero()
 }
 
 // dayKey is the day of a point.
@@ -152,6 +162,9 @@ func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
 
 // readDay reads the total of a day with the joined sums, or one sum of a stored page.
 func readDay(v *dayPoint, out *rest.Batch) {
+	if !v.dated(out) {
+		return
+	}
 	if !out.Stored() {
 		v.Steps, v.Floors = joinedDay(out, "daily steps", v.day).Steps, joinedDay(out, "daily floors", v.day).Floors
 		v.Distance, v.Active = joinedDay(out, "daily distance", v.day).Distance, joinedDay(out, "daily active-energy-burned", v.day).Active
@@ -170,12 +183,17 @@ func readDay(v *dayPoint, out *rest.Batch) {
 // atNoon reads values of days without an instant.
 func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
 	return rest.Each(func(v *dayPoint, out *rest.Batch) {
-		out.Sample(resource, healthdata.SourceUnknown, healthdata.Sample{Timestamp: out.Noon(v.day), Unit: unit, Value: rest.Number(of(v).Value())})
+		if v.dated(out) {
+			out.Sample(resource, healthdata.SourceUnknown, healthdata.Sample{Timestamp: out.Noon(v.day), Unit: unit, Value: rest.Number(of(v).Value())})
+		}
 	})
 }
 
 // readTemperature reads the temperature of a night. The sleep is not known in a stored page.
 func readTemperature(v *dayPoint, out *rest.Batch) {
+	if !v.dated(out) {
+		return
+	}
 	s := healthdata.Sample{Timestamp: out.Noon(v.day), Unit: "°C", Value: rest.Number(v.Temperature.delta()), SensorLocation: rest.Ptr("wrist")}
 	if !out.Stored() {
 		var of struct {

@@ -169,8 +169,13 @@ type civil struct {
 	Day   int `json:"day"`
 }
 
+// date returns the day; zero if a part is missing or there is no such day.
 func (c civil) date() healthlab.Date {
-	return healthlab.Date{Year: c.Year, Month: time.Month(c.Month), Day: c.Day}
+	d := healthlab.Date{Year: c.Year, Month: time.Month(c.Month), Day: c.Day}
+	if c.Year < 1 || healthlab.DateOf(d.At(time.UTC)) != d {
+		return healthlab.Date{}
+	}
+	return d
 }
 
 // point is what all points have.
