@@ -231,7 +231,7 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 		}
 	case "daily-heart-rate-variability", "daily-respiratory-rate", "daily-sleep-temperature-derivations", "daily-vo2-max":
 		googleDaily(p, name, keep, add)
-	case "vo2-max", "core-body-temperature", "blood-glucose", "basal-energy-burned", "hydration-log", "nutrition-log", "electrocardiogram",
+	case "vo2-max", "run-vo2-max", "core-body-temperature", "blood-glucose", "basal-energy-burned", "hydration-log", "nutrition-log", "electrocardiogram",
 		"irregular-rhythm-notification":
 		googleRare(p, name, keep, span, point, add)
 	case "height":
@@ -314,12 +314,16 @@ var googleECG = []int{120, -40, 980, -210, 60}
 // googleRare adds points of types that most people have few of.
 func googleRare(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
 	p.rare(func(i int, at time.Time) {
+		if name == "run-vo2-max" {
+			at = at.Add(time.Hour)
+		}
 		if !keep(at) {
 			return
 		}
 		sampled := object{"physicalTime": utc(at), "utcOffset": fmt.Sprint(p.Offset, "s")}
 		doc := map[string]object{
 			"vo2-max":               {"vo2Max": object{"sampleTime": sampled, "vo2Max": 41.5}},
+			"run-vo2-max":           {"runVo2Max": object{"sampleTime": sampled, "runVo2Max": 42.5}},
 			"core-body-temperature": {"coreBodyTemperature": object{"sampleTime": sampled, "temperatureCelsius": 36.9}},
 			"blood-glucose":         {"bloodGlucose": object{"sampleTime": sampled, "bloodGlucoseMilligramsPerDeciliter": 99}},
 			"basal-energy-burned":   {"basalEnergyBurned": object{"interval": span(at, at.Add(time.Hour)), "kcal": 70}},
@@ -481,6 +485,7 @@ func googleTruth(p *Person) Truth {
 func googleRareTruth(p *Person, t Truth) {
 	p.rare(func(i int, at time.Time) {
 		t.put("vo2_max", stamp(at), 41.5)
+		t.put("vo2_max", stamp(at.Add(time.Hour)), 42.5)
 		t.put("vo2_max", stamp(p.Days[i].Date.Add(12*time.Hour)), 40+float64(i%50)/10)
 		t.put("body_temperature", stamp(at), 36.9)
 		t.put("glucose", stamp(at), 99/18.0182)

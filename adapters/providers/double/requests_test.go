@@ -1,6 +1,8 @@
 package double_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -27,5 +30,23 @@ func TestRequests(t *testing.T) {
 		if x.Kind == pull.History && healthdata.ResourceBySlug(x.Resource).Class == healthdata.ClassTimeseries && len(d.truth(one)[x.Resource]) > 0 {
 			require.NotZero(t, x.DaysWithData(), x.Resource)
 		}
+	}
+}
+
+// A double has data of every kind that its connector reads.
+func TestEveryKind(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(providers)) {
+		t.Run(name, func(t *testing.T) {
+			one := double.NewPerson(3, noon, 20)
+			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})
+			g := d.signIn(one)
+			for _, kind := range d.connector.Kinds() {
+				p, err := d.connector.Probe(t.Context(), kind, linking.PullRequest{
+					Secret: g.Secret, ExternalUserID: &g.ExternalUserID, From: noon.AddDate(0, 0, -20), To: noon,
+				})
+				require.NoError(t, err, kind)
+				require.Positive(t, p.Items, kind)
+			}
+		})
 	}
 }
