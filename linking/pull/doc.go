@@ -33,6 +33,9 @@
 // recorded it is kept as a device of the user, and data of a connection with one device is of
 // that.
 //
+// Histories of resources that one answer brings (linking.ProviderConnector.Together) are fetched
+// together: the first of them leads, and each page moves all ([Task.Lead]).
+//
 // # Looking at it
 //
 // [Service.Progress] says how far a first import is, [Service.Histories] and

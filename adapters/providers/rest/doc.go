@@ -20,10 +20,9 @@
 //
 // One call of Pull makes one request, so that the limits of package linking/pull hold. Resources
 // that have a kind in common are one set of linking.ProviderConnector.Together, and come with one
-// request. A kind
-// that joins another collection, or asks for each item of a list, spreads its requests over
-// several pages: what it has read so far stands in the cursor. Requests go only to addresses
-// that a webhook.Guard allows, follow no redirect, and read a bounded body.
+// request. A kind that joins another collection, or asks for each item of a list, spreads its
+// requests over several pages: what it has read so far stands in the cursor. Requests go only to
+// addresses that a webhook.Guard allows, follow no redirect, and read a bounded body.
 //
 // # Errors
 //
