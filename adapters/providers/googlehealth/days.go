@@ -61,7 +61,7 @@ func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resource
 // temperatures are the kind of the temperatures of nights.
 func temperatures() rest.Kind {
 	k := daily("daily-sleep-temperature-derivations", metrics, rest.Each(readTemperature), "body_temperature_delta")
-	k.Join, k.Messages = []string{"sleep"}, append(k.Messages, "sleep")
+	k.Scopes, k.Join, k.Messages = []string{metrics, asleep}, []string{"sleep"}, append(k.Messages, "sleep")
 	return k
 }
 

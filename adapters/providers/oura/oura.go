@@ -116,7 +116,7 @@ var definition = &rest.Definition{
 			Messages: []string{"workout"}, Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
-			Name: "daily_spo2", Scopes: []string{"spo2"}, Path: collection + "daily_spo2", Range: days, Pages: pages, Items: "data",
+			Name: "daily_spo2", Scopes: []string{"spo2", "daily"}, Path: collection + "daily_spo2", Range: days, Pages: pages, Items: "data",
 			Join: []string{"sleep"}, Messages: []string{"daily_spo2", "sleep"}, Resources: []string{"blood_oxygen"}, Read: rest.Each(readSpO2),
 		},
 		{
