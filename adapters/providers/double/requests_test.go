@@ -33,6 +33,15 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// The activity that a recording needs is read with it: two requests for each, and the lists.
+func TestRequestsOfRecordings(t *testing.T) {
+	one := double.NewPerson(3, noon, 30)
+	d := deploy(t, providers["strava"], double.Options{People: []*double.Person{one}})
+	d.fetch([]healthlab.UserID{d.link(one)})
+	const pieces, pages, profile = 13, 6, 13
+	require.LessOrEqual(t, d.double.Requests(), 2*len(one.Workouts)+pieces+pages+profile)
+}
+
 // A double has data of every kind that its connector reads.
 func TestEveryKind(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {

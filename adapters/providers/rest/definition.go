@@ -87,7 +87,8 @@ type Kind struct {
 	// Ask puts the key of an item into the query, for kinds whose path has no {id}.
 	Ask func(q url.Values, key string)
 	// With lists kinds that are asked for with the same key before each item of For.
-	// [Batch.Joined] finds their answers by the key.
+	// [Batch.Joined] finds their answers by the key. Resources of theirs that are wanted, too, are
+	// read of these answers.
 	With []string
 	// Key returns the key of an item for Join, For and Revised; an empty one leaves it out of
 	// Join and For. Nil in kinds that no other kind names.
@@ -158,14 +159,16 @@ func (d *Definition) kind(name string) *Kind {
 	return nil
 }
 
-// of returns the positions of the kinds that resources are read from, in the order of the table.
+// of returns the positions of the kinds that resources are read from, in the order of the table,
+// without those that come with another of them.
 func (d *Definition) of(resources ...string) (out []int) {
+	var with []string
 	for i := range d.Kinds {
 		if d.Kinds[i].makes(resources) {
-			out = append(out, i)
+			out, with = append(out, i), append(with, d.Kinds[i].With...)
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(i int) bool { return slices.Contains(with, d.Kinds[i].Name) })
 }
 
 // makes reports whether a kind makes one of some resources.
@@ -173,12 +176,17 @@ func (k *Kind) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that have a kind in common, directly or by another.
+// together returns the sets of resources that have a kind in common, or one that comes with it,
+// directly or by another.
 func (d *Definition) together() (sets [][]string) {
 	for i := range d.Kinds {
 		set := slices.Clone(d.Kinds[i].Resources)
+		for _, name := range d.Kinds[i].With {
+			set = append(set, d.kind(name).Resources...)
+		}
+		made := slices.Clone(set)
 		sets = slices.DeleteFunc(sets, func(other []string) bool {
-			if !d.Kinds[i].makes(other) {
+			if !slices.ContainsFunc(other, func(r string) bool { return slices.Contains(made, r) }) {
 				return false
 			}
 			set = append(set, other...)

@@ -104,12 +104,9 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if len(kinds) == 0 {
 		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
 	}
-	n := slices.IndexFunc(kinds, func(i int) bool { return i >= at.Kind })
-	if n < 0 {
-		return page, nil
-	}
-	if kinds[n] != at.Kind { // the resource of the kind is not asked for
-		at = cursor{Kind: kinds[n]}
+	n := slices.Index(kinds, at.Kind)
+	if n < 0 { // it is the first page, or what is asked for together has changed
+		n, at = 0, cursor{Kind: kinds[0]}
 	}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
@@ -324,22 +321,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 		return nil, 0, nil
 	}
 	if w.kind == w.own {
-		all, err := w.own.items(body)
-		if err != nil {
-			return nil, 0, err
-		}
-		items, past := w.own.within(all, w.from, w.to)
-		w.past = past
-		b := newBatch(w.own)
-		b.person = w.r.Zone
-		if b.joined = w.Joined; b.joined == nil {
-			b.joined = map[string]map[string]json.RawMessage{}
-		}
-		if w.asked {
-			b.id = w.Queue[0]
-		}
-		b.read(body, items)
-		return b.data, len(all), nil
+		return w.make(body)
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}
@@ -354,6 +336,9 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 			return nil, 0, errShape
 		}
 		kept[w.Queue[0]] = w.kind.reduce(body)
+		if w.kind.makes(w.set) {
+			return w.make(body)
+		}
 		return nil, 1, nil
 	}
 	all, err := w.kind.items(body)
@@ -373,6 +358,26 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 		}
 	}
 	return nil, len(all), nil
+}
+
+// make reads an answer as its kind.
+func (w *window) make(body []byte) (Data, int, error) {
+	all, err := w.kind.items(body)
+	if err != nil {
+		return nil, 0, err
+	}
+	items, past := w.kind.within(all, w.from, w.to)
+	w.past = past
+	b := newBatch(w.kind)
+	b.person = w.r.Zone
+	if b.joined = w.Joined; b.joined == nil {
+		b.joined = map[string]map[string]json.RawMessage{}
+	}
+	if w.asked {
+		b.id = w.Queue[0]
+	}
+	b.read(body, items)
+	return b.data, len(all), nil
 }
 
 // reduce keeps the members of an item that a join needs.

@@ -13,9 +13,9 @@
 // Instants are start_date, in UTC; start_date_local ends in a wrong Z and is not read. The
 // end is the start plus elapsed_time. The offset is utc_offset, because the text of timezone
 // has the standard time of its zone. Cadence of runs counts one leg and is doubled. An
-// activity that was typed in has the source app, others watch. Each has two requests, or
-// three with its stream, and the application has 1,000 a day: histories take their time. In a
-// stored page of streams the workout is not known, and times are seconds since its start. The
+// activity that was typed in has the source app, others watch. With its
+// stream each has two requests in a history, and the application has 1,000 a day: histories take
+// their time. In a stored page of streams the workout is not known, and times are seconds since its start. The
 // weight of the athlete has no instant and is not read.
 //
 // # Messages
