@@ -6,15 +6,20 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -25,8 +30,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// planted are invented values of a person, none of which may be in the database in clear.
-var planted = []string{"Quillonia", "Brackwater", "1931-07-23", "77 Zanzibar Mews", "zq-marker@example.com", "+14155550199", "note-zq-marker"}
+// planted are invented values of a person, the name of an uploaded file and what it says among them.
+// None of them may be in the database or in files in clear.
+var planted = []string{"Quillonia", "Brackwater", "1931-07-23", "77 Zanzibar Mews", "zq-marker@example.com", "+14155550199", "note-zq-marker", "Hartley", "05/21/1980", "scan-zq-marker"}
 
 // dump returns a backup of the data, in the way of docs/operations.md but as text.
 func dump(t *testing.T, database, file string) {
@@ -75,7 +81,32 @@ func plant(t *testing.T, p *program, name string) (user, order string) {
 	var found struct{ Total int }
 	p.get("/v3/orders?patient_name=brackwat&user_id="+u.ID, &found)
 	require.Equal(t, 1, found.Total, "the encrypted name is found by its beginning")
+	status, made := send(p, u.ID, "scan-zq-marker.pdf", reportPDF())
+	require.Equal(t, http.StatusOK, status)
+	var job struct{ ID, Status string }
+	require.NoError(t, json.Unmarshal(made, &job))
+	wait(t, func() bool {
+		p.get("/lab_report/v1/parser/job/"+job.ID, &job)
+		return job.Status == "completed"
+	})
 	return u.ID, placed.Order.ID
+}
+
+// keptFiles returns the names of the files in a folder, and fails if one has a planted value.
+func keptFiles(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for i, mark := range planted {
+			require.False(t, bytes.Contains(content, []byte(mark)) || strings.Contains(path, mark), "value %d is in a file", i)
+		}
+		names = append(names, path)
+		return err
+	}))
+	return names
 }
 
 // No planted value is in a backup. Erasing a person erases the person from backups, too: in
@@ -84,13 +115,20 @@ func plant(t *testing.T, p *program, name string) (user, order string) {
 func TestErasureReachesBackups(t *testing.T) {
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, backup := pgtest.Empty(t), secretFile(t), filepath.Join(t.TempDir(), "data.sql")
-	p := start(t, "-database-url", database, "-secret-file", secret, "-files", t.TempDir(), "-webhook-url", hook)
+	files, copied := t.TempDir(), filepath.Join(t.TempDir(), "files")
+	p := start(t, "-database-url", database, "-secret-file", secret, "-files", files, "-webhook-url", hook)
 	erased, erasedOrder := plant(t, p, "erased")
 	_, keptOrder := plant(t, p, "kept")
 	dump(t, database, backup)
 	requireNoMarks(t, backup)
+	before := keptFiles(t, files)
+	require.NoError(t, os.CopyFS(copied, os.DirFS(files)))
 	ask(p, "DELETE", "/v2/user/"+erased+"?grace=0", "", 200, nil)
+	// Files of reports are deleted by the background work.
+	wait(t, func() bool { return len(keptFiles(t, files)) == len(before)/2 })
 	p.quit()
+	after := keptFiles(t, files)
+	requireFilesOpen(t, database, secret, copied, before, after)
 
 	restored := pgtest.Empty(t)
 	out, err := exec.CommandContext(t.Context(), "psql", "--quiet", "--set=ON_ERROR_STOP=1", "--file="+backup, restored).CombinedOutput()
@@ -122,6 +160,46 @@ func TestErasureReachesBackups(t *testing.T) {
 	require.Equal(t, "1 users without a key were erased\n", said.String())
 	pool := pgtest.Connect(t, restored)
 	require.Equal(t, []int{0, 1}, []int{rowsOf(t, pool, erased), rowsOfOthers(t, pool, erased)})
+}
+
+// requireFilesOpen requires that of the copies of files those of a person who is there open, and
+// those of an erased person do not.
+func requireFilesOpen(t *testing.T, database, secret, copied string, before, after []string) {
+	t.Helper()
+	made, err := newMaster(secret)
+	require.NoError(t, err)
+	host, err := made.sealer("", true)
+	require.NoError(t, err)
+	kept, err := openStorage(t.Context(), database, keysAt{sealer: host}, nil)
+	require.NoError(t, err)
+	place, err := blob.OpenDirectory(copied, nil)
+	require.NoError(t, err)
+	store, err := blob.New(place, host, &blob.Options{Keys: kept.keys()})
+	require.NoError(t, err)
+	rows, err := kept.pool.Query(t.Context(), `select team_id, user_id from healthlab_keys.person_key where user_id <> '00000000-0000-0000-0000-000000000000'`)
+	require.NoError(t, err)
+	owners, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Team, User uuid.UUID }])
+	require.NoError(t, err)
+	for _, path := range before {
+		_, key, found := strings.Cut(path, "/lab-reports/")
+		if !found {
+			continue
+		}
+		key = "lab-reports/" + strings.TrimSuffix(key, ".age")
+		opens := 0
+		for _, o := range owners {
+			if f, err := store.Get(t.Context(), healthlab.TeamID{UUID: o.Team}, healthlab.UserID{UUID: o.User}, key); err == nil {
+				require.NoError(t, f.Close())
+				opens++
+			}
+		}
+		want := 0
+		if slices.Contains(after, path) {
+			want = 1
+		}
+		require.Equal(t, want, opens, "persons whose key opens a copy of a file")
+	}
+	require.NoError(t, kept.close(t.Context()))
 }
 
 func rowsOf(t *testing.T, pool *pgxpool.Pool, user string) (n int) {
