@@ -98,8 +98,9 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 }
 
 // newKeys returns the keys that encrypt personal data: one for each member, in a schema of the
-// database that its backups leave out, sealed by the key of the host. A real program keeps that
-// key apart from the database, or asks a KMS by a Sealer of its own.
+// database that its backups leave out, sealed by the key of the host. This key is a random one,
+// so the next start cannot read what this one encrypted. A real program keeps its key apart from
+// the database, or asks a KMS by a Sealer of its own.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	if err := postgres.MigratePersonKeys(ctx, pool); err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ var rootNames = []string{
 	"Problem",
 	"Problems",
 	"Production",
+	"Reseal",
 	"RuleError",
 	"Sandbox",
 	"Sealed",
