@@ -283,18 +283,21 @@ func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	require.Greater(t, len(rules), 70)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	var tests strings.Builder
+	use := regexp.MustCompile(`\b(?:orders|people|appointment|matchtest)\.(\w+)`)
+	tested := map[string]bool{}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		tests.Write(text)
+		for _, m := range use.FindAllSubmatch(text, -1) {
+			tested[string(m[1])] = true
+		}
 	}
 	rules = slices.DeleteFunc(rules, func(rule string) bool {
 		switch rule {
 		case "OrderStatus", "NoLabTest", "UnexpectedDecision", "RunBroken":
 			return true // what ends a trial, which is answered in its own field
 		}
-		return regexp.MustCompile(`\b(orders|people|appointment|matchtest)\.` + rule + `\b`).MatchString(tests.String())
+		return tested[rule]
 	})
 	require.Empty(t, rules)
 }
