@@ -157,7 +157,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 			data.Diagram = lives[i].draw(had)
 		}
 	}
-	if data.Documents, err = s.documents(r, c); err != nil {
+	if data.Documents, err = s.documents(r, c, data.Order.ID); err != nil {
 		return err
 	}
 	if data.Held, data.MoreHeld, err = s.heldFor(r, data.Order.ID); err != nil {
@@ -179,14 +179,14 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 }
 
 // documents returns the documents that an order has, named by the contract.
-func (s *Console) documents(r *http.Request, c *contract) (list []document, err error) {
-	below := "/v3/order/" + r.PathValue("id") + "/"
+func (s *Console) documents(r *http.Request, c *contract, order string) (list []document, err error) {
+	below := "/v3/order/" + order + "/"
 	var has struct {
 		Documents []struct {
 			Path string `json:"path"`
 		} `json:"documents"`
 	}
-	if err := s.optional(s.get(r, "/v3/order/"+url.PathEscape(r.PathValue("id"))+"/documents", nil, &has)); err != nil {
+	if err := s.optional(s.get(r, below+"documents", nil, &has)); err != nil {
 		return nil, err
 	}
 	named := c.documents("/v3/order/{order_id}/")
