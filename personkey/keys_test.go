@@ -239,3 +239,30 @@ func TestConcurrentUse(t *testing.T) {
 	require.Equal(t, "keys of persons", fmt.Sprintf("%v", keys))
 	require.Equal(t, "keys of persons", fmt.Sprintf("%#v", keys))
 }
+
+// BenchmarkSealOpen measures what encryption costs for a sample that is appended, a tail and a
+// chunk of a series.
+func BenchmarkSealOpen(b *testing.B) {
+	keys, ref := personkey.New(memory.NewPersonKeys(), sealer(b, "k1"), nil), person()
+	for _, size := range []int{24, 1500, 8192} {
+		plain := bytes.Repeat([]byte{2}, size)
+		box, err := keys.Seal(b.Context(), ref, "x", plain)
+		require.NoError(b, err)
+		b.Run(fmt.Sprint("Seal/", size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if _, err := keys.Seal(b.Context(), ref, "x", plain); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprint("Open/", size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if _, err := keys.Open(b.Context(), ref, "x", box); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
