@@ -432,5 +432,5 @@ func TestPartsOfTheSecret(t *testing.T) {
 
 	c, _, err = parse()
 	require.NoError(t, err)
-	require.Equal(t, "made by this process, they end with it", c.secretPlace())
+	require.Equal(t, "made by this process, but for the parts that flags set; they end with it", c.secretPlace())
 }

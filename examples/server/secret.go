@@ -73,7 +73,7 @@ func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 // secretPlace says where the secrets come from.
 func (c *config) secretPlace() string {
 	if c.secretFile == "" {
-		return "made by this process, they end with it"
+		return "made by this process, but for the parts that flags set; they end with it"
 	}
 	return "made of " + c.secretFile
 }
