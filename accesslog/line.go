@@ -16,7 +16,7 @@ type Entry struct {
 	Team healthlab.TeamID
 	// At is when the access was answered.
 	At time.Time
-	// Actor is who: key:ID, app (a token of the person's own app), management:NAME, job:NAME.
+	// Actor is who: key:ID, app (a token of the person's own app), link (a link token), management:NAME, job:NAME.
 	Actor string
 	// Person is whose data; zero if the access failed before that was known.
 	Person healthlab.UserID

@@ -342,6 +342,12 @@ func (s *Service) TokenTeam(token string) (healthlab.TeamID, bool) {
 	return c.Team, err == nil
 }
 
+// TokenUser returns the team and the user of a link token, as [Service.TokenTeam] does.
+func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, bool) {
+	c, err := s.signer.read(token)
+	return c.Team, c.User, err == nil
+}
+
 func (s *Service) open(ctx context.Context, token string, at time.Time) (Session, error) {
 	if token == "" {
 		return Session{}, rule(RuleMissingLinkToken, "a link token is needed")

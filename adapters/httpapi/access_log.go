@@ -46,6 +46,21 @@ func concerns(ctx context.Context, user healthlab.UserID) {
 	}
 }
 
+// linkActor names holders of link tokens in the access log.
+const linkActor = "link"
+
+// byLink notes that a request acts with a link token. A token that is not ours is not noted.
+func (a api) byLink(ctx context.Context, token string) {
+	note, ok := ctx.Value(accessNoteKey{}).(*accessNote)
+	if !ok || token == "" {
+		return
+	}
+	if team, user, ours := a.Linking.TokenUser(token); ours {
+		note.team, note.actor = team, linkActor
+		concerns(ctx, user)
+	}
+}
+
 // actorOf names a caller in the access log.
 func actorOf(r *http.Request, c Caller) string {
 	if _, own := r.Context().Value(ownKey{}).(healthlab.UserID); own {
@@ -77,6 +92,8 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 		kind := "admin"
 		if needed := c.op.needs.scopes; len(needed) > 0 {
 			kind, _, _ = strings.Cut(string(needed[0]), ":")
+		} else if note.actor == linkActor {
+			kind = "link"
 		}
 		entries := make([]accesslog.Entry, len(persons))
 		for i, person := range persons {

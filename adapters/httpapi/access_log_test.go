@@ -90,6 +90,28 @@ func TestAccessLog(t *testing.T) {
 	require.Greater(t, head.Seq, int64(5))
 }
 
+// Requests with a link token are in the log of its team, with its user; those with a token that
+// is not ours are in none.
+func TestAccessByLinkToken(t *testing.T) {
+	c, user := full(t)
+	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	var made struct {
+		Token string `json:"link_token"`
+	}
+	client.Send(t, "POST", "/v2/link/token", object{"user_id": user}).Want(t, 200).JSON(t, &made)
+	anonymous := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	anonymous.With("x-service-link-token", made.Token).Send(t, "GET", "/v2/link/state", nil).Want(t, 200)
+	anonymous.With("x-service-link-token", made.Token).Send(t, "GET", "/v2/link/providers", nil).Want(t, 200)
+	anonymous.With("x-service-link-token", "eyJhbGciOiJIUzI1NiJ9.e30.e30").Send(t, "GET", "/v2/link/state", nil)
+	lines, err := c.Access.Lines(t.Context(), accesslog.Query{Team: team, Person: user, N: 10})
+	require.NoError(t, err)
+	var got []string
+	for _, l := range lines {
+		got = append(got, strings.Join([]string{l.Actor, l.Kind, l.Operation}, " "))
+	}
+	require.Equal(t, []string{"key link create_link_token", "link link read_link_state", "link link list_linkable_providers"}, got)
+}
+
 // downLog is a store that takes no entries.
 type downLog struct{ accesslog.Store }
 

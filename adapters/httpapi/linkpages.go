@@ -173,6 +173,7 @@ func (a api) begin(v *visit, token, lang string) {
 		token = token[:4096] // which no token is
 	}
 	v.token = token
+	a.byLink(v.r.Context(), token)
 	chosen := a.pages.site.Language(lang, v.r.Header.Get("Accept-Language"))
 	v.view = page.View{
 		Root: a.pages.root, Token: token, Lang: chosen, Asked: lang == chosen, Company: a.pages.Name, Closable: true,

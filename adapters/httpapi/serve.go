@@ -80,6 +80,9 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 				return err
 			}
 		}
+		if token := r.Header.Get(a.LinkTokenHeader); token != "" && a.Linking != nil {
+			a.byLink(r.Context(), token)
+		}
 		if c.op.browser {
 			if err := a.allowOrigin(w, r, r.Header.Get(a.LinkTokenHeader)); err != nil {
 				return err

@@ -135,6 +135,14 @@ func (s *Service) buildAccess(context.Context) error {
 	return err
 }
 
+// accessed records an access by background work; what names the cause of it, such as the id of
+// a job.
+func (s *Service) accessed(ctx context.Context, job, operation string, team healthlab.TeamID, user healthlab.UserID, what string) error {
+	return s.Access.Record(ctx, accesslog.Entry{
+		Team: team, Actor: "job:" + job, Person: user, Kind: "data", Operation: operation, Status: http.StatusOK, Request: what,
+	})
+}
+
 func (s *Service) buildTeams(context.Context) (err error) {
 	s.config.Providers = s.config.Providers.WithLogos(func(slug string) string { return httpapi.LogoURL(s.config.URL, slug) })
 	if s.Teams, err = healthdata.NewTeams(s.config.Store.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
@@ -165,6 +173,9 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
 	}
+	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		return s.accessed(ctx, "erasure", "erase_user", team, user, "")
+	})
 	if s.config.Laboratory != nil {
 		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return unlessErased(s.Orders.CancelForDeletion(ctx, team, user))
@@ -292,9 +303,7 @@ func (s *Service) buildExports(context.Context) (err error) {
 	})
 	opts := s.config.Exports
 	opts.Accessed = func(ctx context.Context, j personexport.Job) error {
-		return s.Access.Record(ctx, accesslog.Entry{
-			Team: j.Team, Actor: "job:export", Person: j.User, Kind: "data", Operation: "export_user", Status: http.StatusOK, Request: j.ID.String(),
-		})
+		return s.accessed(ctx, "export", "export_user", j.Team, j.User, j.ID.String())
 	}
 	s.Exports, err = personexport.New(s.config.Store.PersonExports(), s.config.Files, s.Health, sources, &opts)
 	return err
@@ -342,6 +351,9 @@ func (s *Service) buildLinking(context.Context) error {
 	}
 	pulls := s.config.Pulls
 	pulls.Pause, pulls.Lease, pulls.Timeout = s.Linking.Pause, s.config.Lease, s.config.Lease/2
+	pulls.Accessed = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		return s.accessed(ctx, "pull", "store_page", team, user, "")
+	}
 	if pulls.Settings == nil {
 		pulls.Settings = s.pullSettings
 	}

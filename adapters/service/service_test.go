@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
@@ -88,6 +89,20 @@ func TestReady(t *testing.T) {
 	stop()
 	require.NoError(t, <-ended)
 	require.Equal(t, 503, status("/readyz"))
+}
+
+// What background work does to a person's data is in the access log: an erasure before it begins.
+func TestAccessOfBackgroundWork(t *testing.T) {
+	s, err := service.New(t.Context(), config(t))
+	require.NoError(t, err)
+	team := healthlab.TeamID{UUID: uuid.New()}
+	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "one"})
+	require.NoError(t, err)
+	require.NoError(t, s.Health.EraseUser(t.Context(), team, u.ID))
+	lines, err := s.Access.Lines(t.Context(), accesslog.Query{Team: team, Person: u.ID, N: 10})
+	require.NoError(t, err)
+	require.Len(t, lines, 1)
+	require.Equal(t, []string{"job:erasure", "data", "erase_user"}, []string{lines[0].Actor, lines[0].Kind, lines[0].Operation})
 }
 
 // A store that cannot be used makes the service not ready, and a part that fails ends Run.

@@ -46,6 +46,10 @@ type Options struct {
 	// linking.Service.Pause. Default: it only stops being asked.
 	Pause func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error
 
+	// Accessed is called before a page with data of a user is stored. After an error nothing is
+	// stored, and the page is fetched again later. Default: no call.
+	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
+
 	// Every is how often news are looked for. Default 15 minutes.
 	Every time.Duration
 	// Overlap is how far before the last look a look begins, for data that comes late.

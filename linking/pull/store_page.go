@@ -37,6 +37,11 @@ func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthd
 			return err
 		}
 	}
+	if len(page.Items)+len(page.With) > 0 && s.opts.Accessed != nil {
+		if err := s.opts.Accessed(ctx, t.Team, t.User); err != nil {
+			return fmt.Errorf("record access: %w", err)
+		}
+	}
 	sum, err := s.take(ctx, &t, c, page.Items)
 	if err == nil {
 		err = s.keepFollowers(ctx, t, followers, c, &page)
