@@ -37,7 +37,8 @@ func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthd
 			return err
 		}
 	}
-	if len(page.Items)+len(page.With) > 0 && s.opts.Accessed != nil {
+	brings := func(r linking.ResourceData) bool { return len(r.Items) > 0 }
+	if s.opts.Accessed != nil && (len(page.Items) > 0 || slices.ContainsFunc(page.With, brings)) {
 		if err := s.opts.Accessed(ctx, t.Team, t.User); err != nil {
 			return fmt.Errorf("record access: %w", err)
 		}
