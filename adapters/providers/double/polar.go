@@ -454,6 +454,9 @@ func polarTruth(p *Person) Truth {
 		t.workout(w)
 		t.put("workouts", stamp(w.Start)+".average", float64(w.AverageHR))
 		t.put("workouts", stamp(w.Start)+".max", float64(w.Max))
+		for z, seconds := range w.Zones[1:] {
+			t.put("workouts", stamp(w.Start)+".zone"+strconv.Itoa(z), float64(seconds))
+		}
 		w.stream(func(second, bpm int) {
 			t.put("workout_stream", stamp(w.Start.Add(time.Duration(second)*time.Second)), float64(bpm))
 		})

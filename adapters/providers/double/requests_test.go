@@ -59,3 +59,43 @@ func TestEveryKind(t *testing.T) {
 		})
 	}
 }
+
+// A recording comes with its workout as the resource workouts has it: else each would revise the
+// other.
+func TestStreamsHaveTheirWorkouts(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(providers)) {
+		p := providers[name]
+		if !p.streams() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			one := double.NewPerson(3, noon, 20)
+			d := deploy(t, p, double.Options{People: []*double.Person{one}})
+			g := d.signIn(one)
+			workouts := map[string]linking.Pulled{}
+			recorded := 0
+			for _, resource := range []string{"workouts", "workout_stream"} {
+				r := linking.PullRequest{Secret: g.Secret, ExternalUserID: &g.ExternalUserID, Resource: resource, From: noon.AddDate(0, 0, -20), To: noon}
+				for more := true; more; more = r.Cursor != "" {
+					page, err := d.connector.Pull(t.Context(), r)
+					require.NoError(t, err)
+					for _, item := range page.Items {
+						for _, s := range item.Summaries {
+							w := *s.(*healthdata.Workout)
+							w.Raw = nil
+							only := linking.Pulled{Owner: item.Owner, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone, Summaries: []healthdata.Summary{&w}}
+							if item.Stream == nil {
+								workouts[w.ExternalID] = only
+								continue
+							}
+							recorded++
+							require.Equal(t, workouts[w.ExternalID], only)
+						}
+					}
+					r.Cursor = page.Next
+				}
+			}
+			require.Positive(t, recorded)
+		})
+	}
+}

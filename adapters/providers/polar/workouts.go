@@ -23,7 +23,7 @@ var workouts = []rest.Kind{
 	},
 	{
 		Name: "exercise", Scopes: scopes, For: "exercises", Path: "/v3/exercises/{id}", Missing: missing,
-		Query:    url.Values{"samples": {"true"}, "route": {"true"}},
+		Query:    url.Values{"samples": {"true"}, "route": {"true"}, "zones": {"true"}},
 		Messages: []string{"EXERCISE"}, Resources: []string{"workout_stream"}, Read: rest.Each(readStream),
 	},
 }
@@ -71,7 +71,7 @@ type zone struct {
 	In    string `json:"in-zone"`
 }
 
-// workout returns the workout; nil if it has no duration.
+// workout returns the workout, and says what recorded it; nil if it has no duration.
 func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 	length := rest.Duration(v.Duration)
 	if length == nil || v.Start.IsZero() {
@@ -95,14 +95,6 @@ func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 		}
 		w.HRZones = append(w.HRZones, in)
 	}
-	return w
-}
-
-func readExercise(v *exercise, out *rest.Batch) {
-	w := v.workout(out)
-	if w == nil {
-		return
-	}
 	if v.Device != "" || v.DeviceID != "" {
 		d := &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Polar")}
 		if v.Device != "" {
@@ -113,7 +105,13 @@ func readExercise(v *exercise, out *rest.Batch) {
 		}
 		out.Device(d)
 	}
-	out.Summary("workouts", watch, w)
+	return w
+}
+
+func readExercise(v *exercise, out *rest.Batch) {
+	if w := v.workout(out); w != nil {
+		out.Summary("workouts", watch, w)
+	}
 }
 
 // samples are the types of samples that are read: their columns, and what turns them into the

@@ -132,13 +132,13 @@ func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthd
 	p.Summaries = append(p.Summaries, s)
 }
 
-// Stream adds the recording of a workout, with the workout that it is of; nil in a stored page
-// that does not have it. Nothing is added for a nil recording.
+// Stream adds the recording of a workout, with the workout that it is of, which is that of the
+// resource workouts; nil in a stored page that does not have it. Nothing is added for a nil recording.
 func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
 	if s == nil {
 		return
 	}
-	p := linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, TimeZone: b.zone, Stream: s}
+	p := linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: b.dev, TimeZone: b.zone, Stream: s}
 	if w != nil {
 		p.Summaries = []healthdata.Summary{w}
 	}

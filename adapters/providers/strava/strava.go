@@ -13,9 +13,9 @@
 // Instants are start_date, in UTC; start_date_local ends in a wrong Z and is not read. The
 // end is the start plus elapsed_time. The offset is utc_offset, because the text of timezone
 // has the standard time of its zone. Cadence of runs counts one leg and is doubled. An
-// activity that was typed in has the source app, others watch. With its
-// stream each has two requests in a history, and the application has 1,000 a day: histories take
-// their time. In a stored page of streams the workout is not known, and times are seconds since its start. The
+// activity that was typed in has the source app, others watch. With its stream each has two
+// requests in a history, and the application has 1,000 a day: histories take their time. In a
+// stored page of streams the workout is not known, and times are seconds since its start. The
 // weight of the athlete has no instant and is not read.
 //
 // # Messages
@@ -214,11 +214,16 @@ func (v *activity) workout() *healthdata.Workout {
 	return w
 }
 
-func readActivity(v *activity, out *rest.Batch) {
+// about says whose an activity is, and what recorded it.
+func (v *activity) about(out *rest.Batch) {
 	out.Owner(v.Athlete.ID.String())
 	if v.Device != nil && *v.Device != "" {
 		out.Device(&healthdata.DeviceInfo{Model: v.Device})
 	}
+}
+
+func readActivity(v *activity, out *rest.Batch) {
+	v.about(out)
 	out.Summary("workouts", v.source(), v.workout())
 }
 
@@ -278,7 +283,7 @@ func readStreams(v *streams, out *rest.Batch) {
 			s.Cadence[i] = rest.Times(legs, 2)
 		}
 	}
-	out.Owner(of.Athlete.ID.String())
+	of.about(out)
 	out.Stream(of.source(), w, s)
 }
 

@@ -91,7 +91,7 @@ var definition = &rest.Definition{
 	Kinds: []rest.Kind{
 		{
 			Name: "workouts", Scopes: workouts, Path: "/v1/workouts", Query: url.Values{"per_page": {"100"}}, Pages: rest.Numbered("page"), Items: "workouts",
-			Time: started, Key: recorded, Keep: []string{"id", "starts", "workout_type_id", "workout_summary"},
+			Time: started, Key: recorded, Keep: []string{"id", "user_id", "starts", "name", "workout_type_id", "workout_summary"},
 			Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
@@ -283,6 +283,7 @@ func readFile(item json.RawMessage, out *rest.Batch) {
 		return
 	}
 	if w := of.ridden(); w != nil && len(list) > 0 {
+		out.Owner(of.User.String())
 		out.Zone(of.Summary.Zone)
 		out.Stream(of.source(), w, &recording.Nearest(list, w.TimeStart.Time).Stream)
 	}
