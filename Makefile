@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world deps lint verify test prove fuzz bench load help
+.PHONY: world deps lint verify test prove fuzz bench load audit sbom help
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
@@ -18,6 +18,14 @@ CITUS    ?=
 # modules of the library, so that no host inherits its dependencies.
 LINT_VERSION := v2.15.0
 LINTER       ?= .bin/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+# Programs of make audit and make sbom, pinned and kept apart in the same way. GOVULNDB is the
+# database of vulnerabilities: an address, or file:///DIR for a copy.
+VULN_VERSION := v1.1.4
+VULNCHECK    ?= .bin/govulncheck-$(VULN_VERSION)/govulncheck
+GOVULNDB     ?= https://vuln.go.dev
+SBOM_VERSION := v1.9.0
+SBOM         ?= .bin/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 
 # -race needs cgo and a C compiler. Evaluated in the recipe, after deps.
 race = $$(if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null; then echo -race; \
@@ -38,6 +46,23 @@ lint: $(LINTER) ## gofmt, go vet, golangci-lint: nothing to say
 $(LINTER):
 	@echo "installing golangci-lint $(LINT_VERSION) into $(@D); the first time takes about two minutes"
 	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+audit: ## direct modules are within 12 months of their newest release, and have no known vulnerability
+	go run ./internal/audit
+	@case "$(GOVULNDB)" in \
+	file://*) [ -d "$(patsubst file://%,%,$(GOVULNDB))" ] ;; \
+	*) command -v curl >/dev/null && curl --silent --fail --max-time 10 --output /dev/null "$(GOVULNDB)/index/db.json" ;; \
+	esac || { echo "audit: no govulncheck: there is no vulnerability database at $(GOVULNDB); set GOVULNDB to one, or to file:///DIR"; exit 0; }; \
+	$(MAKE) --no-print-directory $(VULNCHECK) && $(VULNCHECK) -db "$(GOVULNDB)" ./...
+
+$(VULNCHECK):
+	GOBIN=$(CURDIR)/$(@D) go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+
+sbom: $(SBOM) ## write the modules of the server as a CycloneDX document to sbom.json
+	$(SBOM) app -json -licenses -main examples/server -output sbom.json
+
+$(SBOM):
+	GOBIN=$(CURDIR)/$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
 verify: ## generated files and go.mod are what they would be made again
 	@state() { git status --porcelain; git diff; }; \

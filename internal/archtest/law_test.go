@@ -43,6 +43,7 @@ var mayImport = forSuites(map[string][]string{
 	"internal/prove":       {},
 	"internal/conformance": {".", "internal/prove"},
 	"internal/archtest":    {},
+	"internal/audit":       {},
 	"internal/pgtest":      {".", "adapters/postgres/embedded"},
 	"internal/browse":      {},
 
