@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/personkey"
@@ -38,6 +39,7 @@ type AtRestStore interface {
 	OrderKeys() orders.Keys
 	Reviews() orders.ReviewStore
 	ParsingJobs() labreport.Store
+	LabJournal() labjournal.Store
 }
 
 // AtRestHarness is a fresh, empty store that encrypts with keys of persons.
@@ -149,6 +151,7 @@ var atRestCases = map[string]struct {
 	"Files":        {plantFile, readFile},
 	"Records":      {plantRecord, readRecord},
 	"Tables":       {plantTable, readTable},
+	"LabJournal":   {plantLabMessage, readLabMessage},
 }
 
 func (t atRestT) ok(err error) {
@@ -330,6 +333,25 @@ func readFile(t atRestT) error {
 	b, err := io.ReadAll(f)
 	require.Contains(t, string(b), markFile)
 	require.NoError(t, f.Close())
+	return err
+}
+
+func plantLabMessage(t atRestT) {
+	number := t.id("number").String()
+	_, err := t.Store.LabJournal().Open(t.Context(), "north", labjournal.Record{Number: number, Team: t.team, User: t.user, Doc: []byte(markFirst + markLast)})
+	t.ok(err)
+	d := labjournal.Delivery{Key: number, At: atRestNoon, Team: t.team, Raw: []byte(markBirth + markResult)}
+	_, err = t.Store.LabJournal().Take(t.Context(), "north", d, []string{number}, func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
+		return labjournal.Outcome{Messages: []labjournal.Message{{Team: t.team, User: t.user, Doc: []byte(markResult + markNote)}}}, nil
+	})
+	t.ok(err)
+}
+
+func readLabMessage(t atRestT) error {
+	r, err := t.Store.LabJournal().Record(t.Context(), "north", t.id("number").String())
+	if err == nil {
+		require.Equal(t, markFirst+markLast, string(r.Doc))
+	}
 	return err
 }
 

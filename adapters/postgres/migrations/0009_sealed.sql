@@ -33,3 +33,6 @@ alter table healthlab.parsing_job alter column doc type bytea using convert_to(d
 
 alter table healthlab.users alter column birth_date type bytea using convert_to(birth_date::text, 'UTF8');
 comment on column healthlab.users.birth_date is 'YYYY-MM-DD, encrypted.';
+
+comment on column healthlab.record.digest is
+	'HMAC-SHA-256 of doc and raw with the key of the user, to know a repeated upload without reading them back.';
