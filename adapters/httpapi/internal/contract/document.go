@@ -2,12 +2,14 @@ package contract
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -17,8 +19,10 @@ import (
 type Document struct {
 	tree     map[string]any
 	compiler *jsonschema.Compiler
-	schemas  map[string]*jsonschema.Schema
 	ops      []*Operation
+
+	mu      sync.Mutex // guards schemas and the compiler
+	schemas map[string]*jsonschema.Schema
 }
 
 // Operation is one operation of a document.
@@ -35,8 +39,26 @@ type Operation struct {
 
 const base = "contract.json"
 
-// Read reads a document.
+// documents are those that were read, by SHA-256: reading the contract takes longer than most
+// tests.
+var documents sync.Map
+
+// Read reads a document, or returns the one that was read from the same bytes. It is safe for
+// concurrent use, as is the document.
 func Read(doc []byte) (*Document, error) {
+	sum := sha256.Sum256(doc)
+	if d, ok := documents.Load(sum); ok {
+		return d.(*Document), nil
+	}
+	d, err := read(doc)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := documents.LoadOrStore(sum, d)
+	return kept.(*Document), nil
+}
+
+func read(doc []byte) (*Document, error) {
 	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 	if err != nil {
 		return nil, fmt.Errorf("read contract: %w", err)
@@ -134,16 +156,27 @@ func (d *Document) at(pointer string) map[string]any {
 	return node
 }
 
+// schema returns the schema at pointer.
+func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.schemas[pointer]; s != nil {
+		return s, nil
+	}
+	fragment := (&url.URL{Fragment: pointer}).EscapedFragment()
+	s, err := d.compiler.Compile(base + "#" + fragment)
+	if err != nil {
+		return nil, fmt.Errorf("compile schema: %w", err)
+	}
+	d.schemas[pointer] = s
+	return s, nil
+}
+
 // validate checks a JSON text against the schema at pointer.
 func (d *Document) validate(pointer string, body []byte) error {
-	s := d.schemas[pointer]
-	if s == nil {
-		var err error
-		fragment := (&url.URL{Fragment: pointer}).EscapedFragment()
-		if s, err = d.compiler.Compile(base + "#" + fragment); err != nil {
-			return fmt.Errorf("compile schema: %w", err)
-		}
-		d.schemas[pointer] = s
+	s, err := d.schema(pointer)
+	if err != nil {
+		return err
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
