@@ -160,7 +160,7 @@ func (a api) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) err
 		form = r.PostForm
 		v.form = form
 	}
-	a.begin(v, form.Get("token"), form.Get("lang"))
+	a.begin(r.Context(), v, form.Get("token"), form.Get("lang"))
 	if err := draw(v); err != nil {
 		return a.problem(r.Context(), v, err)
 	}
@@ -168,12 +168,12 @@ func (a api) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) err
 }
 
 // begin sets up a visit with a token.
-func (a api) begin(v *visit, token, lang string) {
+func (a api) begin(ctx context.Context, v *visit, token, lang string) {
 	if len(token) > 4096 {
 		token = token[:4096] // which no token is
 	}
 	v.token = token
-	a.byLink(v.r.Context(), token)
+	a.byLink(ctx, token)
 	chosen := a.pages.site.Language(lang, v.r.Header.Get("Accept-Language"))
 	v.view = page.View{
 		Root: a.pages.root, Token: token, Lang: chosen, Asked: lang == chosen, Company: a.pages.Name, Closable: true,

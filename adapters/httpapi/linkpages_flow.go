@@ -261,7 +261,7 @@ func (p *pages) cookie() string {
 // next.
 func (a api) pageResult(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
 	v := &visit{w: w, r: r}
-	a.begin(v, token, "")
+	a.begin(r.Context(), v, token, "")
 	if done.State == linking.ResultSuccess {
 		return v.leave(v.view.Href("done"))
 	}

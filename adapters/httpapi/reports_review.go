@@ -131,13 +131,14 @@ func (a api) rejectReport(w http.ResponseWriter, r *http.Request, m *managed) er
 }
 
 func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *managed) error {
+	ctx := r.Context()
 	team, err := m.open()
 	if err != nil {
 		return err
 	}
 	// The access log has everyone whose data is exported before the first byte is sent.
 	persons := map[healthlab.UserID]bool{}
-	err = a.Reports.Examples(r.Context(), team, func(e labreport.Example) error {
+	err = a.Reports.Examples(ctx, team, func(e labreport.Example) error {
 		persons[e.UserID] = true
 		return nil
 	})
@@ -145,10 +146,10 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 		return err
 	}
 	for user := range persons {
-		concerns(r.Context(), user)
+		concerns(ctx, user)
 	}
 	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error {
-		return a.Reports.Examples(r.Context(), team, func(e labreport.Example) error {
+		return a.Reports.Examples(ctx, team, func(e labreport.Example) error {
 			if !persons[e.UserID] {
 				return nil // reviewed while this runs: in the next export
 			}

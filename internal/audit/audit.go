@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type module struct {
 }
 
 func main() {
-	modules, err := list()
+	modules, err := list(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "audit:", err)
 		os.Exit(1)
@@ -55,20 +56,20 @@ func main() {
 }
 
 // list returns the direct modules with their updates.
-func list() ([]module, error) {
-	names, err := golist("-f", "{{if not (or .Main .Indirect)}}{{.Path}}{{end}}", "all")
+func list(ctx context.Context) ([]module, error) {
+	names, err := golist(ctx, "-f", "{{if not (or .Main .Indirect)}}{{.Path}}{{end}}", "all")
 	if err != nil {
 		return nil, err
 	}
-	out, err := golist(append([]string{"-u", "-e", "-json"}, strings.Fields(string(names))...)...)
+	out, err := golist(ctx, append([]string{"-u", "-e", "-json"}, strings.Fields(string(names))...)...)
 	if err != nil {
 		return nil, err
 	}
 	return direct(bytes.NewReader(out))
 }
 
-func golist(args ...string) ([]byte, error) {
-	cmd := exec.Command("go", append([]string{"list", "-m"}, args...)...) //nolint:gosec // names of our own modules
+func golist(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-m"}, args...)...) //nolint:gosec // names of our own modules
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
