@@ -30,9 +30,12 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
+// uploadName begins the name of an uploaded file.
+const uploadName = "scan-zq-marker"
+
 // planted are invented values of a person, the name of an uploaded file and what it says among them.
 // None of them may be in the database or in files in clear.
-var planted = []string{"Quillonia", "Brackwater", "1931-07-23", "77 Zanzibar Mews", "zq-marker@example.com", "+14155550199", "note-zq-marker", "Hartley", "05/21/1980", "scan-zq-marker"}
+var planted = []string{"Quillonia", "Brackwater", "1931-07-23", "77 Zanzibar Mews", "zq-marker@example.com", "+14155550199", "note-zq-marker", "Hartley", "05/21/1980", uploadName}
 
 // dump returns a backup of the data, in the way of docs/operations.md but as text.
 func dump(t *testing.T, database, file string) {
@@ -81,7 +84,7 @@ func plant(t *testing.T, p *program, name string) (user, order string) {
 	var found struct{ Total int }
 	p.get("/v3/orders?patient_name=brackwat&user_id="+u.ID, &found)
 	require.Equal(t, 1, found.Total, "the encrypted name is found by its beginning")
-	status, made := send(p, u.ID, "scan-zq-marker.pdf", reportPDF())
+	status, made := send(p, u.ID, uploadName+".pdf", reportPDF())
 	require.Equal(t, http.StatusOK, status)
 	var job struct{ ID, Status string }
 	require.NoError(t, json.Unmarshal(made, &job))
