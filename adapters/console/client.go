@@ -85,7 +85,7 @@ func (s *Console) send(r *http.Request, method, path string, q url.Values, heade
 		}
 	}
 	req, err := http.NewRequestWithContext(r.Context(), method, path, &body)
-	if err != nil {                                                          // an id of the page's address is no part of a path; the error has its text
+	if err != nil { // an id of the page's address is no part of a path; the error has its text
 		return nil, &apiError{Status: http.StatusNotFound, Message: "page not found"}
 	}
 	req.URL.RawQuery = q.Encode()
