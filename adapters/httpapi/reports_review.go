@@ -136,7 +136,7 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 	if err != nil {
 		return err
 	}
-	// The access log has everyone whose data is exported before the first byte is sent.
+	// The access log has a line for each person of the export before the first byte is sent.
 	persons := map[healthlab.UserID]bool{}
 	err = a.Reports.Examples(ctx, team, func(e labreport.Example) error {
 		persons[e.UserID] = true

@@ -69,7 +69,7 @@ func (v labJournals) open(ctx context.Context, lab string) (*labJournal, error) 
 }
 
 func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) (labjournal.Record, error) {
-	if err := checkLabText(lab, r.Number); err != nil {
+	if err := labjournal.CheckNames(lab, r.Number); err != nil {
 		return labjournal.Record{}, err
 	}
 	j, err := v.open(ctx, lab)
@@ -83,14 +83,6 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 		}
 	}
 	return v.record(ctx, j, lab, r.Number)
-}
-
-// checkLabText refuses names that a journal does not take.
-func checkLabText(lab, name string) error {
-	if name == "" {
-		return fmt.Errorf("%w: a number and a key are not empty", healthlab.Invalid)
-	}
-	return healthlab.CheckText(lab, name)
 }
 
 func (v labJournals) keep(ctx context.Context, j *labJournal, lab string, r labjournal.Record) (err error) {
@@ -113,7 +105,7 @@ func (v labJournals) record(ctx context.Context, j *labJournal, lab, number stri
 }
 
 func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal.Record, error) {
-	if err := checkLabText(lab, number); err != nil {
+	if err := labjournal.CheckNames(lab, number); err != nil {
 		return labjournal.Record{}, err
 	}
 	j, err := v.open(ctx, lab)
@@ -125,7 +117,7 @@ func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal
 }
 
 func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery, numbers []string, change labjournal.Change) (bool, error) {
-	if err := errors.Join(checkLabText(lab, d.Key), healthlab.CheckText(numbers...)); err != nil {
+	if err := labjournal.CheckNames(lab, d.Key, numbers...); err != nil {
 		return false, err
 	}
 	j, err := v.open(ctx, lab)
@@ -227,7 +219,7 @@ func (v labJournals) deliveries(ctx context.Context, lab string, fits func(*labD
 }
 
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
-	if err := checkLabText(lab, number); err != nil {
+	if err := labjournal.CheckNames(lab, number); err != nil {
 		return nil, err
 	}
 	return v.deliveries(ctx, lab, func(d *labDelivery) bool { return d.number == number })

@@ -79,16 +79,8 @@ func ofLabMessage(lab string, place int64) string {
 	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
 }
 
-// checkLabText refuses names that a journal does not take.
-func checkLabText(lab, name string) error {
-	if name == "" {
-		return fmt.Errorf("%w: a number and a key are not empty", healthlab.Invalid)
-	}
-	return healthlab.CheckText(lab, name)
-}
-
 func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) (labjournal.Record, error) {
-	if err := checkLabText(lab, r.Number); err != nil {
+	if err := labjournal.CheckNames(lab, r.Number); err != nil {
 		return labjournal.Record{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -108,7 +100,7 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 }
 
 func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal.Record, error) {
-	if err := checkLabText(lab, number); err != nil {
+	if err := labjournal.CheckNames(lab, number); err != nil {
 		return labjournal.Record{}, err
 	}
 	found := map[string]*labjournal.Record{}
@@ -146,7 +138,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 }
 
 func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery, numbers []string, change labjournal.Change) (bool, error) {
-	if err := errors.Join(checkLabText(lab, d.Key), healthlab.CheckText(numbers...)); err != nil {
+	if err := labjournal.CheckNames(lab, d.Key, numbers...); err != nil {
 		return false, err
 	}
 	fresh := false
@@ -266,7 +258,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 }
 
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
-	if err := checkLabText(lab, number); err != nil {
+	if err := labjournal.CheckNames(lab, number); err != nil {
 		return nil, err
 	}
 	return v.deliveries(ctx, lab, selectLabDeliveries, lab, number)

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// htmlForm is a form of a page with the values that a browser sends if nobody changes them.
+// htmlForm is a form of a page with the values that a browser sends if the person changes none.
 type htmlForm struct {
 	action string
 	values url.Values

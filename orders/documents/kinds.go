@@ -19,5 +19,5 @@ const (
 	ResultsReport Kind = "results"
 )
 
-// Kinds lists the documents of an order in the order in which they are needed.
-var Kinds = []Kind{RequisitionForm, BeneficiaryNotice, CollectionInstructions, SpecimenLabels, ResultsReport}
+// kinds lists the documents of an order in the order in which they are needed.
+var kinds = []Kind{RequisitionForm, BeneficiaryNotice, CollectionInstructions, SpecimenLabels, ResultsReport}

@@ -51,8 +51,8 @@ func New(of *orders.Service, printer Printer, opts *Options) *Service {
 	return s
 }
 
-// List returns the documents that an order has at this moment, in the order of [Kinds]. It is
-// empty without a printer. NotFound if the order does not exist.
+// List returns the documents that an order has at this moment, in the order in which they are
+// needed. It is empty without a printer. NotFound if the order does not exist.
 func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]Kind, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.Ord
 		RequisitionForm: hasRequisition(&r), SpecimenLabels: hasRequisition(&r), BeneficiaryNotice: hasNotice(&r),
 		CollectionInstructions: len(sheets) > 0, ResultsReport: r.HasResults(),
 	}
-	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return !has[k] }), nil
+	return slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return !has[k] }), nil
 }
 
 // hasRequisition reports whether there is a requisition to print, and labels.

@@ -13,6 +13,7 @@ package labjournal
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,8 +26,8 @@ import (
 // All methods are safe for concurrent use, by any number of processes, and atomic. A call
 // returns after its writes are durable, because the laboratory gets its acknowledgement then
 // and does not send the message again. A context that has ended before a call writes nothing
-// and is the error. What a call takes and returns is a copy. Text that
-// [healthlab.CheckText] refuses, and an empty number or key, are [healthlab.Invalid].
+// and is the error. What a call takes and returns is a copy. Names that [CheckNames] refuses
+// are [healthlab.Invalid].
 //
 // healthdata.Users.Erase removes records of the user with their deliveries, and messages about
 // the user. Those of a user who is deleted and can come back are returned: the
@@ -113,6 +114,15 @@ type Message struct {
 type Entry struct {
 	Place int64
 	Message
+}
+
+// CheckNames is [healthlab.Invalid] unless name, the number of a record or the key of a delivery,
+// is not empty, and every store can keep the text of all. Stores call it before they write.
+func CheckNames(lab, name string, numbers ...string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a number and a key are not empty", healthlab.Invalid)
+	}
+	return healthlab.CheckText(append([]string{lab, name}, numbers...)...)
 }
 
 // hidden is what values of patients print as.
