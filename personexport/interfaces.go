@@ -14,15 +14,15 @@ import (
 // microsecond. What a method returns is the caller's to edit. Once ctx has ended, a call
 // returns the context's error and writes nothing.
 //
-// When a user is erased, jobs without files are removed. Of a job with files there remain its
-// ID, Team, CreatedAt, Files and Revision, as Failed, for the claimant to delete the files. It
-// is due at the end of its lease if it is in progress, so that no file is written after the
-// deletion, and else since CreatedAt.
+// Erasing a user deletes the jobs without files. A job with files keeps ID, Team, CreatedAt and
+// Files, becomes Failed and gets the next Revision. Claim returns it so that its files are
+// deleted: at once, or after its lease if it was in progress, so that no file is written after
+// the deletion.
 type Store interface {
 	// Insert adds a job with Revision 1. Where the same store keeps users, NotFound if the team
 	// has no such user, or a deleted one. Conflict if the team has a job with this id, Invalid
-	// without an id, a team or a user. Exhausted if the user has most jobs already: the count
-	// and the insert are one step.
+	// without an id, a team or a user. Exhausted if the user has most jobs that have not
+	// failed: the count and the insert are one step.
 	Insert(ctx context.Context, j Job, most int) error
 
 	// Get returns one job, of deleted users too. NotFound if the team has no such job, or its

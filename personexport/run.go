@@ -84,20 +84,8 @@ func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
 
 // write plans the files and writes those that are not done.
 func (s *Service) write(ctx context.Context, j *Job) error {
-	if err := s.check(ctx, j.Team, j.User); err != nil {
+	if err := s.begin(ctx, j); err != nil {
 		return err
-	}
-	if err := s.opts.Accessed(ctx, *j); err != nil {
-		return err
-	}
-	if j.Files == nil {
-		files, err := s.plan(ctx, j)
-		if err != nil {
-			return err
-		}
-		if err := s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, s.lease() }); err != nil {
-			return err
-		}
 	}
 	for j.Next < len(j.Files) {
 		n := j.Next
@@ -113,6 +101,26 @@ func (s *Service) write(ctx context.Context, j *Job) error {
 		j.Status, j.CompletedAt, j.ExpiresAt = Completed, j.UpdatedAt, j.UpdatedAt.Add(s.opts.Keep)
 		j.DueAt = j.ExpiresAt
 	})
+}
+
+// begin records the access and plans the files, within the time of one file.
+func (s *Service) begin(ctx context.Context, j *Job) error {
+	ctx, stop := context.WithTimeout(ctx, s.opts.FileTimeout)
+	defer stop()
+	if err := s.check(ctx, j.Team, j.User); err != nil {
+		return err
+	}
+	if err := s.opts.Accessed(ctx, *j); err != nil {
+		return err
+	}
+	if j.Files != nil {
+		return nil
+	}
+	files, err := s.plan(ctx, j)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, s.lease() })
 }
 
 // unlessErased deletes a file that was written while its user was erased.
@@ -158,14 +166,14 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	}()
 	err := s.blobs.Put(ctx, j.Team, j.User, j.Key(n), in)
 	_ = in.CloseWithError(errStopped) // if Put did not read to the end
-	if failure := <-written; failure != nil && !errors.Is(failure, errStopped) {
+	failure := <-written
+	if errors.Is(failure, healthlab.NotFound) { // of the source alone: a NotFound of Put is a fault
+		f, err = File{Name: f.Name, Absent: true}, nil
+	} else if failure != nil && !errors.Is(failure, errStopped) {
 		err = failure
 	}
-	if errors.Is(err, healthlab.NotFound) {
-		if err := s.check(ctx, j.Team, j.User); err != nil {
-			return f, err
-		}
-		return File{Name: f.Name, Absent: true}, nil
+	if err == nil {
+		err = s.check(ctx, j.Team, j.User) // a deleted user has no data to be read
 	}
 	if err != nil {
 		return f, fmt.Errorf("write %s of export: %w", folder, err)
@@ -211,10 +219,16 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed records a failed attempt: the job is tried later, or given up.
+// failed records a failed attempt: the job is tried later, or given up, and then its files are
+// deleted. A job whose user is deleted is given up at once.
 func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
 	at := s.now()
-	over := j.Tries+1 >= s.opts.Tries || errors.Is(cause, healthlab.NotFound) // the user is deleted
+	over := j.Tries+1 >= s.opts.Tries || errors.Is(s.check(ctx, j.Team, j.User), healthlab.NotFound)
+	if over {
+		if err := s.deleteFiles(ctx, j); err != nil {
+			return err
+		}
+	}
 	err := s.update(ctx, j, func(j *Job) {
 		j.Tries++
 		j.DueAt = at.Add(time.Duration(j.Tries) * 10 * time.Second)

@@ -29,7 +29,7 @@ type Options struct {
 	// Idle is how long background work waits when there is nothing to do. Default 1 s.
 	Idle time.Duration
 	// Accessed is called before a process reads data for an export, once for each time that it
-	// takes the job up. After an error nothing is read, and the job is tried later. Default: no
+	// takes the job up. After an error nothing is read, and the attempt has failed. Default: no
 	// call.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
@@ -112,7 +112,8 @@ const (
 )
 
 // Start begins an export of a user. NotFound if the team has no such user, RuleError
-// [RuleTooManyExports] (Conflict) if the user has [Options].MaxPerUser exports.
+// [RuleTooManyExports] (Conflict) if the user has [Options].MaxPerUser exports that have not
+// failed.
 func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return PublishedJob{}, fmt.Errorf("start export: %w", err)

@@ -6,13 +6,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // setting is a setting of the team as a control of a form.
 type setting struct {
 	Name, Description string
-	Kind              string // switch, select, text, lines or json
+	Kind              string // switch, select, number, text, lines or json
 	Options           []string
 	Value             string
 }
@@ -40,6 +41,8 @@ func (c *contract) setting(name string) setting {
 		one.Kind = "switch"
 	case len(schema.Enum) > 0:
 		one.Kind, one.Options = "select", slices.DeleteFunc(slices.Clone(schema.Enum), func(v string) bool { return v == "" })
+	case schema.is("integer"):
+		one.Kind = "number"
 	case schema.is("string"):
 		one.Kind = "text"
 	case schema.is("array") && schema.Items != nil && schema.Items.is("string"):
@@ -54,7 +57,7 @@ func (o *setting) text(value json.RawMessage) string {
 		return ""
 	}
 	switch o.Kind {
-	case "switch":
+	case "switch", "number":
 		return string(value)
 	case "select", "text":
 		var text string
@@ -79,6 +82,12 @@ func (o *setting) value(text string) (any, error) {
 		return text == "true", nil
 	case strings.TrimSpace(text) == "":
 		return nil, nil //nolint:nilnil // null goes back to the default
+	case o.Kind == "number":
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: o.Name + ": must be a whole number"}
+		}
+		return n, nil
 	case o.Kind == "lines":
 		return strings.Fields(text), nil
 	case o.Kind == "json":

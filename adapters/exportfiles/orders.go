@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -48,12 +49,21 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 	}
 }
 
+// removed makes a fault of what is gone since it was listed: the next attempt lists again. As a
+// NotFound it would leave the whole file out.
+func removed(err error) error {
+	if errors.Is(err, healthlab.NotFound) {
+		return fmt.Errorf("%w: a part of the file was removed while it was written", healthlab.Unavailable)
+	}
+	return err
+}
+
 func (s Services) orders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 	out := lines{w: json.NewEncoder(w)}
 	err := eachOrder(ctx, s.Orders, team, user, func(o *orders.Order) error {
 		r, err := s.Orders.Record(ctx, team, o.ID)
 		if err != nil {
-			return err
+			return removed(err)
 		}
 		line := orderLine{
 			Order: r.Order, Appointments: []orders.Appointment{}, Consents: r.Consents, Answers: r.AOEAnswers, HealthInsurance: r.HealthInsurance, Physician: r.PhysicianInput,
@@ -190,7 +200,7 @@ func (f reportFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 		err := f.eachJob(ctx, team, user, func(id labreport.JobID) error {
 			job, err := f.reports.JobReview(ctx, team, id)
 			if err != nil {
-				return err
+				return removed(err)
 			}
 			return out.add(job)
 		})
@@ -205,6 +215,13 @@ func (f reportFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 	n, errNumber := strconv.Atoi(number)
 	if errors.Join(err, errNumber) != nil {
 		return noFile()
+	}
+	job, err := f.reports.JobReview(ctx, team, labreport.JobID{UUID: id})
+	if err == nil && job.UserID != user {
+		err = noFile()
+	}
+	if err != nil {
+		return err
 	}
 	content, err := f.reports.OpenFile(ctx, team, labreport.JobID{UUID: id}, n-1)
 	if err != nil {

@@ -36,7 +36,8 @@ func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) e
 	if _, taken := v.s.exports[j.ID]; taken {
 		return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
 	}
-	if len(v.s.exports.of(j.Team, j.User)) >= most {
+	failed := func(j personexport.Job) bool { return j.Status == personexport.Failed }
+	if len(slices.DeleteFunc(v.s.exports.of(j.Team, j.User), failed)) >= most {
 		return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
 	}
 	j.Revision = 1

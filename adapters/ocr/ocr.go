@@ -341,7 +341,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 	for i, t := range ways {
 		words, err := e.attempt(ctx, p, t, langs)
 		if err != nil {
-			if i > 0 && errors.Is(err, healthlab.Exhausted) {
+			if i > 0 && (errors.Is(err, healthlab.Exhausted) || errors.Is(err, context.DeadlineExceeded)) {
 				break // out of time: the best so far
 			}
 			return labreport.Page{}, err

@@ -26,7 +26,7 @@ const (
 	lockExportUser = `
 select true from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for no key update`
 
-	countExports = `select count(*) from healthlab.person_export where team_id = $1 and user_id = $2`
+	countExports = `select count(*) from healthlab.person_export where team_id = $1 and user_id = $2 and status <> 'failed'`
 
 	insertExport = `
 insert into healthlab.person_export (team_id, job_id, user_id, revision, status, files, next, tries, created_at, updated_at, completed_at, expires_at, due_at)

@@ -230,7 +230,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 	}
 	before := settings()
 	status, page, at := c.submit("/team", "/team/settings", map[string]string{
-		"set.verb_mode": "split", "set.explicit_connect": "true", "set.texts_enabled": "", "set.event_type_prefixes": "daily.\r\nlabtest.\r\n",
+		"set.verb_mode": "split", "set.event_body_retention_days": "3", "set.explicit_connect": "true", "set.texts_enabled": "", "set.event_type_prefixes": "daily.\r\nlabtest.\r\n",
 		"set.critical_result_notification_email": "desk@clinic.example", "set.brand_information": `{"company_name":"Clinic","logo_url":"https://clinic.example/logo.png"}`,
 	})
 	require.Equal(t, http.StatusOK, status, page)
@@ -238,13 +238,14 @@ func TestSettingsInTheConsole(t *testing.T) {
 	require.Contains(t, page, "The settings are saved.")
 	after := settings()
 	require.Equal(t, "split", after["verb_mode"])
+	require.Equal(t, 3.0, after["event_body_retention_days"])
 	require.Equal(t, true, after["explicit_connect"])
 	require.Equal(t, false, after["texts_enabled"])
 	require.Equal(t, []any{"daily.", "labtest."}, after["event_type_prefixes"])
 	require.Equal(t, "desk@clinic.example", after["critical_result_notification_email"])
 	require.Equal(t, "Clinic", after["brand_information"].(map[string]any)["company_name"])
 	for name, was := range before {
-		if !slices.Contains([]string{"verb_mode", "explicit_connect", "texts_enabled", "event_type_prefixes", "critical_result_notification_email", "brand_information"}, name) {
+		if !slices.Contains([]string{"verb_mode", "event_body_retention_days", "explicit_connect", "texts_enabled", "event_type_prefixes", "critical_result_notification_email", "brand_information"}, name) {
 			require.Equal(t, was, after[name], name)
 		}
 	}
@@ -254,7 +255,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 	require.Nil(t, again["critical_result_notification_email"])
 	require.Equal(t, before["brand_information"], again["brand_information"])
 	require.Equal(t, "split", again["verb_mode"], "what the form did not change stays")
-	for field, want := range map[string]string{"set.brand_information": "brand_information: must be JSON", "set.critical_result_notification_email": "critical_result_notification_email"} {
+	for field, want := range map[string]string{"set.brand_information": "brand_information: must be JSON", "set.event_body_retention_days": "event_body_retention_days: must be a whole number", "set.critical_result_notification_email": "critical_result_notification_email"} {
 		status, page, _ = c.submit("/team", "/team/settings", map[string]string{field: "none of these {"})
 		require.Equal(t, http.StatusUnprocessableEntity, status)
 		require.Contains(t, page, want)

@@ -25,7 +25,7 @@ type StoreHarness struct {
 // RunStore runs the contract of [personexport.Store]. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	for name, run := range storeCases {
+	for name, run := range conformance.Sorted(storeCases) {
 		t.Run(name, func(t *testing.T) { run(storeT{t, newStore(t)}) })
 	}
 }
@@ -128,6 +128,16 @@ var storeCases = map[string]func(t storeT){
 		}
 		t.insert(j)
 		t.requireJob(want)
+	},
+	"Insert/FailedDoNotCount": func(t storeT) {
+		team, user := t.newUser()
+		for i := range 3 {
+			j := export(team, user)
+			j.Status = personexport.Failed
+			require.NoError(t, t.Exports.Insert(t.Context(), j, 1), i)
+		}
+		require.NoError(t, t.Exports.Insert(t.Context(), export(team, user), 1))
+		require.ErrorIs(t, t.Exports.Insert(t.Context(), export(team, user), 1), healthlab.Exhausted)
 	},
 	"Insert/Refused": func(t storeT) {
 		team, user := t.newUser()
