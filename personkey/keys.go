@@ -10,8 +10,8 @@
 // backs up apart from the data; [Ref] names whose key it is; [Keys.Tokens] makes what is
 // searched by equality; [Keys.Rotate] seals the keys under a newer key of the host.
 //
-// It does not encrypt secrets of the host (see [healthlab.Sealer]). Of a file it encrypts the
-// file's own key (adapters/blob).
+// [Keys.Sealer] encrypts secrets of the installation and of its teams. Of a file the package
+// encrypts the file's own key (adapters/blob).
 package personkey
 
 import (
@@ -32,7 +32,7 @@ import (
 )
 
 // Ref names whose key it is: a user's, or with a zero User the team's own, for data that is
-// about no one user.
+// about no one user. The zero Ref is the operator's of the installation.
 type Ref struct {
 	Team healthlab.TeamID
 	User healthlab.UserID

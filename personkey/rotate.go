@@ -35,21 +35,38 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 			p.Total += n
 		}
 	}
+	replace := func(e Entry) error {
+		next, err := k.reseal(ctx, e)
+		if err == nil {
+			err = k.store.Replace(ctx, e, next)
+		}
+		if err != nil {
+			return fmt.Errorf("rotate: %w", err)
+		}
+		p.Done++
+		return nil
+	}
+	zero, err := k.store.Find(ctx, []Ref{{}}) // after which the pages begin
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	for _, e := range zero {
+		if e.Key.KeyID != "" && e.Key.KeyID != current {
+			if err := replace(e); err != nil {
+				return err
+			}
+		}
+	}
 	for after := (Ref{}); ; {
 		page, err := k.store.Others(ctx, current, after, rotatePage)
 		if err != nil {
 			return fmt.Errorf("rotate: %w", err)
 		}
 		for _, e := range page {
-			next, err := k.reseal(ctx, e)
-			if err != nil {
-				return fmt.Errorf("rotate: %w", err)
-			}
-			if err := k.store.Replace(ctx, e, next); err != nil {
-				return fmt.Errorf("rotate: %w", err)
+			if err := replace(e); err != nil {
+				return err
 			}
 			after = e.Ref
-			p.Done++
 		}
 		if progress != nil {
 			progress(p)

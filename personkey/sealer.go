@@ -14,8 +14,9 @@ const InstallationKeyID = "healthlab.installation"
 // which Rotate begins.
 var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
 
-// Sealer returns a Sealer whose key is kept with the keys of persons, as the installation's own. So [Keys.Rotate] covers what it seals, and boxes that others hold, such as links,
-// open afterwards. It opens boxes with other key ids with host. With a nil *Keys it is host.
+// Sealer returns a Sealer whose key is kept with the keys of persons, as the installation's own.
+// [Keys.Rotate] covers that key. Boxes outside of the store, such as links, open after a
+// rotation too. It opens boxes with other key ids with host. With a nil *Keys it is host.
 func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host
