@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -22,7 +21,7 @@ func (u User) Normal() (User, error) {
 	u.ConnectedSources = nil
 	u.CreatedOn = healthlab.At(u.CreatedOn.Time)
 	u.FallbackTimeZone.UpdatedAt = healthlab.At(u.FallbackTimeZone.UpdatedAt.Time)
-	u.DeletedAt = microsecond(u.DeletedAt)
+	u.DeletedAt = healthlab.At(u.DeletedAt).Time
 	texts := []string{u.ClientUserID, u.FallbackTimeZone.ID, u.FallbackTimeZone.SourceSlug}
 	if b := u.FallbackBirthDate; b != nil {
 		b.UpdatedAt = healthlab.At(b.UpdatedAt.Time)
@@ -49,7 +48,7 @@ func (u User) Normal() (User, error) {
 			return User{}, fmt.Errorf("%w: two connections of one provider", healthlab.Invalid)
 		}
 		seen[c.Provider] = true
-		c.CreatedOn, c.LinkedAt, c.Due = microsecond(c.CreatedOn), microsecond(c.LinkedAt), microsecond(c.Due)
+		c.CreatedOn, c.LinkedAt, c.Due = healthlab.At(c.CreatedOn).Time, healthlab.At(c.LinkedAt).Time, healthlab.At(c.Due).Time
 		if len(c.Scopes) == 0 {
 			c.Scopes = nil
 		}
@@ -58,7 +57,7 @@ func (u User) Normal() (User, error) {
 			texts = append(texts, *c.ExternalUserID)
 		}
 		if f := c.Failure; f != nil {
-			f.At = microsecond(f.At)
+			f.At = healthlab.At(f.At).Time
 			texts = append(texts, f.Type, f.Message, f.Details)
 		}
 	}
@@ -94,8 +93,6 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
-func microsecond(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
 // CheckRecords is a [healthlab.InvalidError] unless the records are what PutRecords
 // takes: of one resource, each id once, each with a document, text that
 // [healthlab.CheckText] accepts. Stores call it before they write.
@@ -127,13 +124,15 @@ func CheckRecords(records []Record) error {
 // that [healthlab.CheckText] accepts. Stores call it before they write.
 func CheckBatches(batches []SampleBatch) error {
 	var p healthlab.Problems
-	seen := make(map[SeriesKey]bool, len(batches))
+	seen := map[SeriesKey]bool{}
 	for i := range batches {
 		b := &batches[i]
-		if seen[b.Key] {
-			p.Add("key", "a series stands once", i, "key")
+		if len(batches) > 1 { // most uploads have one
+			if seen[b.Key] {
+				p.Add("key", "a series stands once", i, "key")
+			}
+			seen[b.Key] = true
 		}
-		seen[b.Key] = true
 		if !b.Key.Storable() {
 			p.Add("text", "text is UTF-8 without NUL", i, "key")
 		}
