@@ -129,6 +129,7 @@ func (s *Service) moveReport(ctx context.Context, m Message, user healthlab.User
 	}
 	if err := s.opts.Files.Put(ctx, m.Team, user, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
 		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error())
+		return // it stays where it is
 	}
 	s.dropReport(ctx, m)
 }
