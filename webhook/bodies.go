@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -11,8 +12,8 @@ import (
 // was about stays: its type, key, Seq and time, and the attempts. It is kept by the store that
 // keeps the messages. Implementations are safe for concurrent use.
 type Bodies interface {
-	// TeamsWithBodies returns the teams that have messages, in no order.
-	TeamsWithBodies(ctx context.Context) ([]healthlab.TeamID, error)
+	// Teams returns the teams that have messages, in no order.
+	Teams(ctx context.Context) ([]healthlab.TeamID, error)
 
 	// EmptyBodies empties at most n bodies of a team's messages, the oldest first, and returns
 	// how many it emptied. A message is emptied if it was written before the instant, was
@@ -38,29 +39,39 @@ func BodyDeleted() error {
 const DefaultBodyRetention = 7 * 24 * time.Hour
 
 // emptyBodies empties the bodies of all teams that are older than the team keeps them. at is the
-// store's time.
+// store's time. The error of one team does not stop the others.
 func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
 	if d.opts.Bodies == nil {
 		return nil
 	}
-	const batch = 500
-	teams, err := d.opts.Bodies.TeamsWithBodies(ctx)
+	teams, err := d.opts.Bodies.Teams(ctx)
 	if err != nil {
 		return err
 	}
+	var errs error
 	for _, team := range teams {
-		keep := DefaultBodyRetention
-		settings, err := d.opts.Settings(ctx, team)
-		if err != nil {
+		errs = errors.Join(errs, d.emptyBodiesOf(ctx, team, at))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errs
+}
+
+// emptyBodiesOf empties the bodies of one team.
+func (d *Dispatcher) emptyBodiesOf(ctx context.Context, team healthlab.TeamID, at time.Time) error {
+	const batch = 500
+	keep := DefaultBodyRetention
+	settings, err := d.opts.Settings(ctx, team)
+	if err != nil {
+		return err
+	}
+	if settings.BodyRetention > 0 {
+		keep = settings.BodyRetention
+	}
+	for n := batch; n == batch; {
+		if n, err = d.opts.Bodies.EmptyBodies(ctx, team, at.Add(-keep), batch); err != nil {
 			return err
-		}
-		if settings.BodyRetention > 0 {
-			keep = settings.BodyRetention
-		}
-		for n := batch; n == batch; {
-			if n, err = d.opts.Bodies.EmptyBodies(ctx, team, at.Add(-keep), batch); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (s *Store) EventBodies() webhook.Bodies { return eventBodies{s} }
 
 type eventBodies struct{ s *Store }
 
-func (v eventBodies) TeamsWithBodies(ctx context.Context) ([]healthlab.TeamID, error) {
+func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}

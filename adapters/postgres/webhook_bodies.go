@@ -46,7 +46,7 @@ select min(e.created_at) from healthlab.webhook_event e
 where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_length(e.body) > 0`
 )
 
-func (v eventBodies) TeamsWithBodies(ctx context.Context) ([]healthlab.TeamID, error) {
+func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	var out []healthlab.TeamID
 	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(selectBodyTeams).Query(func(rows pgx.Rows) error {
