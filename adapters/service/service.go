@@ -173,7 +173,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
 	}
-	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	opts.Forget = slices.Insert(slices.Clone(opts.Forget), 0, func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.accessed(ctx, "erasure", "erase_user", team, user, "")
 	})
 	if s.config.Laboratory != nil {
