@@ -51,6 +51,11 @@ func assign(in Incoming, found map[string]*dossier, attached bool) (map[string][
 	return mine, rest
 }
 
+// hasDocuments reports whether a document came with a test.
+func (u unassigned) hasDocuments() bool {
+	return slices.ContainsFunc(u.tests, func(t TestReport) bool { return len(t.Documents) > 0 })
+}
+
 // message returns the results for the review queue of the orders.Service; nil without a
 // review team or without results. If the patient is another than the order's, the message
 // names the specimen and not the order, so that the order stays a candidate.

@@ -161,9 +161,11 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d deliv
 		mine, rest := assign(in, found, d.Resolves != 0)
 		var out outcome
 		for i, u := range rest {
-			if m := u.message(d, i, &b.opts); results && m != nil {
+			m := u.message(d, i, &b.opts)
+			if results && m != nil {
 				out.messages = append(out.messages, *m)
-			} else {
+			}
+			if !results || m == nil || u.hasDocuments() { // their documents have no order yet
 				out.review = u.reason
 			}
 		}

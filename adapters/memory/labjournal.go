@@ -15,7 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// labJournal is the journal of one laboratory. Docs and messages are encrypted.
+// labJournal is the journal of one laboratory. Docs and messages are encrypted where the store has
+// keys.
 type labJournal struct {
 	records map[string]labjournal.Record
 	taken   map[string]*labDelivery // by key
@@ -24,7 +25,7 @@ type labJournal struct {
 	message int64 // of the last message
 }
 
-// labDelivery is a delivery, for an order or under review. Raw is encrypted.
+// labDelivery is a delivery, for an order or under review. Raw is encrypted as docs are.
 type labDelivery struct {
 	labjournal.Delivery
 	number string // of the order; empty if it is under review, or belongs to none
@@ -85,8 +86,29 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 	return v.record(ctx, j, lab, r.Number)
 }
 
+// seal returns a copy of plain as the store keeps it.
+func (v labJournals) seal(ctx context.Context, ref personkey.Ref, bound string, plain []byte) ([]byte, error) {
+	return v.s.keys.Seal(ctx, ref, bound, bytes.Clone(plain))
+}
+
+// unseal undoes seal. Without keys any bytes are data, also those that begin as a box does.
+func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string, box []byte) ([]byte, error) {
+	if v.s.keys == nil {
+		return bytes.Clone(box), nil
+	}
+	plain, err := v.s.keys.Open(ctx, ref, bound, box)
+	return bytes.Clone(plain), err
+}
+
+// What the parts of a journal are bound to.
+func ofLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }
+func ofLabDelivery(lab, key string) string  { return "lab_delivery/" + lab + "/" + key }
+func ofLabMessage(lab string, place int64) string {
+	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
+}
+
 func (v labJournals) keep(ctx context.Context, j *labJournal, lab string, r labjournal.Record) (err error) {
-	r.Doc, err = v.s.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, "lab_record/"+lab+"/"+r.Number, bytes.Clone(r.Doc))
+	r.Doc, err = v.seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
 	if err != nil {
 		return err
 	}
@@ -99,8 +121,8 @@ func (v labJournals) record(ctx context.Context, j *labJournal, lab, number stri
 	if !ok {
 		return labjournal.Record{}, fmt.Errorf("%w: the journal has no such order", healthlab.NotFound)
 	}
-	doc, err := v.s.keys.Open(ctx, personkey.Ref{Team: r.Team, User: r.User}, "lab_record/"+lab+"/"+number, r.Doc)
-	r.Doc = bytes.Clone(doc)
+	var err error
+	r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, number), r.Doc)
 	return r, err
 }
 
@@ -157,22 +179,22 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 	}
 	for _, m := range out.Messages {
 		next.message++
-		m.Doc, err = v.s.keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, "lab_message/"+lab+"/"+strconv.FormatInt(next.message, 10), bytes.Clone(m.Doc))
+		m.Doc, err = v.seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, ofLabMessage(lab, next.message), m.Doc)
 		if err != nil {
 			return false, err
 		}
 		next.feed = append(next.feed, labjournal.Entry{Place: next.message, Message: m})
 	}
 	taken := &labDelivery{Delivery: d, owner: personkey.Ref{Team: d.Team}}
-	taken.Place, taken.At, taken.Review, taken.Resolves = j.place+1, instant(d.At), out.Review, 0
-	for _, number := range numbers {
-		if r := found[number]; r != nil && out.Review == "" {
-			taken.number, taken.owner = number, personkey.Ref{Team: r.Team, User: r.User}
-			break
-		}
+	taken.Place, taken.At, taken.Review, taken.Resolves, taken.Raw = j.place+1, instant(d.At), out.Review, 0, nil
+	if owner := labjournal.Owner(found, numbers, out.Review); owner != nil {
+		kept := j.records[owner.Number]
+		taken.number, taken.owner = kept.Number, personkey.Ref{Team: kept.Team, User: kept.User}
 	}
-	if taken.Raw, err = v.s.keys.Seal(ctx, taken.owner, "lab_delivery/"+lab+"/"+d.Key, bytes.Clone(d.Raw)); err != nil {
-		return false, err
+	if taken.number != "" || out.Review != "" {
+		if taken.Raw, err = v.seal(ctx, taken.owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+			return false, err
+		}
 	}
 	maps.Copy(j.records, next.records)
 	if resolved != nil {
@@ -207,11 +229,9 @@ func (v labJournals) deliveries(ctx context.Context, lab string, fits func(*labD
 			continue
 		}
 		d := kept.Delivery
-		raw, err := v.s.keys.Open(ctx, kept.owner, "lab_delivery/"+lab+"/"+d.Key, d.Raw)
-		if err != nil {
+		if d.Raw, err = v.unseal(ctx, kept.owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
-		d.Raw = bytes.Clone(raw)
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b labjournal.Delivery) int { return cmp.Compare(a.Place, b.Place) })
@@ -242,19 +262,19 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 	if after > j.message {
 		after = 0
 	}
+	j.feed = slices.DeleteFunc(j.feed, func(e labjournal.Entry) bool { return e.Place <= after && e.User.IsZero() })
 	var out []labjournal.Entry
 	for _, e := range j.feed {
 		if e.Place <= after || len(out) >= n {
 			continue
 		}
-		e.Doc, err = v.s.keys.Open(ctx, personkey.Ref{Team: e.Team, User: e.User}, "lab_message/"+lab+"/"+strconv.FormatInt(e.Place, 10), e.Doc)
+		e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofLabMessage(lab, e.Place), e.Doc)
 		if errors.Is(err, personkey.ErrErased) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		e.Doc = bytes.Clone(e.Doc)
 		out = append(out, e)
 	}
 	return out, nil

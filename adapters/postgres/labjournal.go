@@ -50,6 +50,12 @@ update healthlab.lab_delivery set review = '', raw = '' where lab = $1 and place
 	insertLabMessage = `
 insert into healthlab.lab_message (team_id, user_id, lab, place, doc) values ($1, $2, $3, $4, $5)`
 
+	// A reader that asks for what comes after a place has stored what is before it.
+	forgetLabMessages = `
+delete from healthlab.lab_message m using healthlab.lab_journal j
+where m.lab = $1 and m.place <= $2 and m.user_id = '00000000-0000-0000-0000-000000000000'
+	and j.team_id = '00000000-0000-0000-0000-000000000000' and j.lab = $1 and $2 <= j.messages`
+
 	// A place beyond the last one is of a journal that was lost.
 	selectLabFeed = `
 select m.place, m.team_id, m.user_id, m.doc from healthlab.lab_message m
@@ -124,7 +130,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 			return err
 		}
 		for _, r := range list {
-			r.Doc, err = v.s.opts.Keys.Open(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
+			r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -165,17 +171,24 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		case !settled:
 			return answer{fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound)}
 		}
-		out, err := change(found)
+		edited := map[string]*labjournal.Record{} // of these the docs alone are taken
+		for number, r := range found {
+			edited[number] = &labjournal.Record{Number: r.Number, Team: r.Team, User: r.User, Doc: r.Doc}
+		}
+		out, err := change(edited)
 		if err != nil {
 			return answer{err}
 		}
 		b = u.batch()
 		deliveries++
-		if err := v.queueDelivery(ctx, b, lab, labDelivery{d, deliveries, out.Review, ownerOf(found, numbers)}); err != nil {
+		if err := v.queueDelivery(ctx, b, lab, labDelivery{d, deliveries, out.Review, labjournal.Owner(found, numbers, out.Review)}); err != nil {
 			return err
 		}
-		for _, r := range found {
-			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
+		for number, r := range found {
+			if edited[number] == nil {
+				continue
+			}
+			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), edited[number].Doc)
 			if err != nil {
 				return err
 			}
@@ -198,16 +211,6 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 	return fresh, nil
 }
 
-// ownerOf returns the first record of the numbers; nil if none has one.
-func ownerOf(found map[string]*labjournal.Record, numbers []string) *labjournal.Record {
-	for _, number := range numbers {
-		if r := found[number]; r != nil {
-			return r
-		}
-	}
-	return nil
-}
-
 // labDelivery is a delivery as it is kept.
 type labDelivery struct {
 	labjournal.Delivery
@@ -219,12 +222,15 @@ type labDelivery struct {
 // queueDelivery keeps a delivery.
 func (v labJournals) queueDelivery(ctx context.Context, b *pgx.Batch, lab string, d labDelivery) error {
 	owner, number := personkey.Ref{Team: d.Team}, ""
-	if d.record != nil && d.review == "" {
+	if d.record != nil {
 		owner, number = personkey.Ref{Team: d.record.Team, User: d.record.User}, d.record.Number
 	}
-	raw, err := v.s.opts.Keys.Seal(ctx, owner, ofLabDelivery(lab, d.Key), d.Raw)
-	if err != nil {
-		return err
+	raw := []byte{}
+	if number != "" || d.review != "" {
+		var err error
+		if raw, err = v.s.opts.Keys.Seal(ctx, owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+			return err
+		}
 	}
 	b.Queue(insertLabDelivery, owner.Team.UUID, owner.User.UUID, lab, d.Key, number, d.place, instant(d.At), d.review, raw)
 	return nil
@@ -232,29 +238,61 @@ func (v labJournals) queueDelivery(ctx context.Context, b *pgx.Batch, lab string
 
 func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) ([]labjournal.Entry, error) {
 	var out []labjournal.Entry
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
-		b.Queue(selectLabFeed, lab, after, max(n, 0)).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e labjournal.Entry, err error) {
-				return e, row.Scan(&e.Place, &e.Team.UUID, &e.User.UUID, &e.Doc)
+	for place := after; ; {
+		most := max(n, 0) - len(out)
+		page, err := v.feedPage(ctx, lab, after, place, most)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			place = e.Place
+			e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofLabMessage(lab, e.Place), e.Doc)
+			if errors.Is(err, personkey.ErrErased) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e)
+		}
+		if len(page) < most || len(out) == max(n, 0) {
+			return out, nil
+		}
+	}
+}
+
+// feedPage reads what stands after a place as it is kept, and loads the keys that it needs. It
+// deletes the messages that a reader has passed.
+func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int64, n int) ([]labjournal.Entry, error) {
+	var page []labjournal.Entry
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(forgetLabMessages, lab, passed)
+			b.Queue(selectLabFeed, lab, place, n).Query(func(rows pgx.Rows) (err error) {
+				page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e labjournal.Entry, err error) {
+					return e, row.Scan(&e.Place, &e.Team.UUID, &e.User.UUID, &e.Doc)
+				})
+				return err
 			})
-			return err
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	var open []labjournal.Entry
-	for _, e := range out {
-		e.Doc, err = v.s.opts.Keys.Open(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofLabMessage(lab, e.Place), e.Doc)
-		if errors.Is(err, personkey.ErrErased) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		open = append(open, e)
+	refs := make([]personkey.Ref, len(page))
+	for i, e := range page {
+		refs[i] = personkey.Ref{Team: e.Team, User: e.User}
 	}
-	return open, nil
+	return page, v.s.opts.Keys.Load(ctx, refs)
+}
+
+// unseal decrypts what Keys.Seal made. Without keys any bytes are data, also those that begin as
+// a box does.
+func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string, box []byte) ([]byte, error) {
+	if v.s.opts.Keys == nil {
+		return box, nil
+	}
+	return v.s.opts.Keys.Open(ctx, ref, bound, box)
 }
 
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
@@ -291,7 +329,7 @@ func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...an
 	}
 	for i := range out {
 		d := &out[i]
-		if d.Raw, err = v.s.opts.Keys.Open(ctx, owners[i], ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.unseal(ctx, owners[i], ofLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 	}

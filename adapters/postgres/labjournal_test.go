@@ -53,6 +53,18 @@ func report(t testing.TB, s *postgres.Store, u healthdata.User) {
 }
 
 var journalWrites = map[string]prepare{
+	"LabJournal.Feed": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		lab := "lab of " + u.ID.String()
+		unknown := func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
+			return labjournal.Outcome{Messages: []labjournal.Message{{Team: u.Team, Doc: []byte("{}")}}}, nil
+		}
+		_, err := s.LabJournal().Take(t.Context(), lab, labjournal.Delivery{Key: "one", At: noon.Time, Team: u.Team, Raw: []byte("MSH")}, nil, unknown)
+		require.NoError(t, err)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.LabJournal().Feed(ctx, lab, 1, 10)
+			return err
+		}
+	},
 	"LabJournal.Open": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
 			_, err := s.LabJournal().Open(ctx, "north", labRecordOf(u))

@@ -60,8 +60,8 @@ var looks = []string{
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
-	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Feed", "LabJournal.Review",
-	"EventBodies.TeamsWithBodies", "PersonExports.Get", "PersonExports.OfUser",
+	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Review",
+	"EventBodies.Teams", "PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention

@@ -44,8 +44,8 @@ type Store interface {
 	// returned unchanged, and nothing is written. If the key of the delivery is known,
 	// Take changes nothing, does not call change, and returns false.
 	//
-	// The delivery is kept for the first of the numbers that has a record, or waits for
-	// review, as change says. The delivery that it resolves leaves the review;
+	// The raw message is kept with the first record of the numbers, or while it waits for
+	// review (see [Owner]); else its key alone. The delivery that it resolves leaves the review;
 	// [healthlab.NotFound] if that was not under review.
 	Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (bool, error)
 
@@ -55,6 +55,9 @@ type Store interface {
 	// Feed returns at most n messages after a place, in the order in which they were kept.
 	// Places grow, from 1; a reader that has seen a place has seen all before it. A place
 	// that is not reached yet, as of a journal that was lost, means the start.
+	//
+	// Messages about a person who is not known are deleted once a reader has passed their
+	// place: the reader keeps them elsewhere, where an erasure finds them.
 	Feed(ctx context.Context, lab string, after int64, n int) ([]Entry, error)
 
 	// Review returns at most n deliveries under review after a place, in the order in
@@ -114,6 +117,20 @@ type Message struct {
 type Entry struct {
 	Place int64
 	Message
+}
+
+// Owner returns the record that a delivery is kept with: that of the first number which has
+// one, nil if none has or if the delivery waits for review.
+func Owner(records map[string]*Record, numbers []string, review string) *Record {
+	if review != "" {
+		return nil
+	}
+	for _, number := range numbers {
+		if r := records[number]; r != nil {
+			return r
+		}
+	}
+	return nil
 }
 
 // CheckNames is [healthlab.Invalid] unless name, the number of a record or the key of a delivery,

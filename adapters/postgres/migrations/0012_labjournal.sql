@@ -6,10 +6,12 @@ create table healthlab.lab_journal (
 	lab        text   collate "C" not null,
 	deliveries bigint not null default 0,
 	messages   bigint not null default 0,
-	constraint lab_journal_pkey primary key (team_id, lab)
+	constraint lab_journal_pkey primary key (team_id, lab),
+	constraint lab_journal_team check (team_id = '00000000-0000-0000-0000-000000000000')
 );
 comment on table healthlab.lab_journal is 'The last places of each laboratory''s journal. A transaction that takes a delivery locks the row. team_id is zero.';
 comment on constraint lab_journal_pkey on healthlab.lab_journal is 'A laboratory has one journal.';
+comment on constraint lab_journal_team on healthlab.lab_journal is 'A laboratory serves all teams.';
 
 create table healthlab.lab_record (
 	team_id uuid  not null,
@@ -45,7 +47,7 @@ comment on constraint lab_delivery_key on healthlab.lab_delivery is 'A message t
 comment on column healthlab.lab_delivery.number is 'The order that it is kept for; empty for none.';
 comment on column healthlab.lab_delivery.place is 'Place among the messages of the laboratory, from 1.';
 comment on column healthlab.lab_delivery.review is 'The reason for review; empty if it is not under review.';
-comment on column healthlab.lab_delivery.raw is 'The message, encrypted with the key of the user or team; empty once a review is settled.';
+comment on column healthlab.lab_delivery.raw is 'The message, encrypted with the key of the user or team; empty if it is kept for no order and under no review.';
 create index lab_delivery_user on healthlab.lab_delivery (user_id);
 create index lab_delivery_number on healthlab.lab_delivery (lab, number, place);
 create index lab_delivery_review on healthlab.lab_delivery (lab, place) where review <> '';
@@ -64,6 +66,7 @@ comment on constraint lab_message_pkey on healthlab.lab_message is 'Messages abo
 comment on constraint lab_message_place on healthlab.lab_message is 'Places are in the order of the commits.';
 comment on column healthlab.lab_message.doc is 'The message, encrypted with the key of the user, or of the team if the user is not known.';
 create index lab_message_user on healthlab.lab_message (user_id);
+create index lab_message_unknown on healthlab.lab_message (lab, place) where user_id = '00000000-0000-0000-0000-000000000000';
 
 -- +goose StatementBegin
 do $$

@@ -40,6 +40,7 @@ func RunStore(t *testing.T, newStore func(t testing.TB) Harness) {
 		{"Deliveries", deliveries},
 		{"Feed/Pages", feedPages},
 		{"Feed/LostPlace", feedLostPlace},
+		{"Feed/Unknown", feedUnknown},
 		{"Review/Pages", reviewPages},
 		{"Review/Resolve", reviewResolve},
 		{"Labs/Apart", labsApart},
@@ -59,8 +60,13 @@ func record(number, user string) labjournal.Record {
 	return labjournal.Record{Number: number, Team: conformance.Team("a"), User: conformance.User(user), Doc: []byte("doc of " + number)}
 }
 
+// message is about a user; none for a person who is not known.
 func message(user, doc string) labjournal.Message {
-	return labjournal.Message{Team: conformance.Team("a"), User: conformance.User(user), Doc: []byte(doc)}
+	m := labjournal.Message{Team: conformance.Team("a"), Doc: []byte(doc)}
+	if user != "" {
+		m.User = conformance.User(user)
+	}
+	return m
 }
 
 func delivery(key string) labjournal.Delivery {
@@ -145,7 +151,7 @@ func openText(t *testing.T, h Harness) {
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
 	binary := record("1", "ana")
-	binary.Doc = []byte{0, 0xff, 0}
+	binary.Doc = []byte{1, 0, 0xff}
 	h.open(t, binary)
 	require.Equal(t, string(binary.Doc), h.doc(t, "1"), "a doc is bytes")
 }
@@ -276,6 +282,21 @@ func feedLostPlace(t *testing.T, h Harness) {
 	require.Equal(t, []string{"first", "second"}, docs)
 }
 
+// Messages about a person who is not known are gone once they were read; others stay.
+func feedUnknown(t *testing.T, h Harness) {
+	h.take(t, delivery("k"), sends(message("", "first"), message("ana", "second"), message("", "third")))
+	docs, _ := h.feed(t, 0, 10)
+	require.Equal(t, []string{"first", "second", "third"}, docs, "a page that was not answered comes again")
+	docs, last := h.feed(t, 0, 2)
+	require.Equal(t, []string{"first", "second"}, docs)
+	docs, _ = h.feed(t, last, 10)
+	require.Equal(t, []string{"third"}, docs)
+	docs, _ = h.feed(t, 0, 10)
+	require.Equal(t, []string{"second", "third"}, docs)
+	docs, _ = h.feed(t, 50, 10)
+	require.Equal(t, []string{"second", "third"}, docs, "a place of a lost journal deletes nothing")
+}
+
 func reviewPages(t *testing.T, h Harness) {
 	for _, key := range []string{"a", "b", "c"} {
 		h.take(t, delivery(key), holds("reason "+key))
@@ -360,6 +381,11 @@ func erase(t *testing.T, h Harness) {
 	h.take(t, delivery("l"), sends(message("bo", "later")))
 	docs, _ = h.feed(t, last, 10)
 	require.Equal(t, []string{"later"}, docs)
+	unmatched := delivery("of a person who is not known")
+	h.take(t, unmatched, nothing)
+	list, err = h.Journal.Deliveries(t.Context(), lab, "ana")
+	require.NoError(t, err)
+	require.Empty(t, list)
 }
 
 func endedContext(t *testing.T, h Harness) {
