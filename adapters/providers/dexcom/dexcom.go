@@ -33,6 +33,7 @@
 package dexcom
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -232,8 +233,9 @@ func readEvent(e *event, out *rest.Batch) {
 		return
 	}
 	if e.Value != "" {
-		e.record.Value = new(rest.Float)
-		_ = e.record.Value.UnmarshalJSON([]byte(e.Value)) // a text that holds none is not a number
+		v := rest.Float(math.NaN())
+		_ = v.UnmarshalJSON([]byte(e.Value)) // a text that holds no number leaves NaN
+		e.record.Value = &v
 	}
 	if of.unit == "" {
 		of.unit = e.Unit
