@@ -423,15 +423,16 @@ func (s *Service) failed(ctx context.Context, t Task, cause error) error {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
 	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "trace", t.Trace(), "class", string(class), "kind", healthlab.KindOf(cause).Error())
-	now, final := s.now(), false
-	err := s.settle(ctx, t, only(func(t *Task) {
-		final = t.fail(class, wait, now, &s.opts)
+	now, tried := s.now(), t
+	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // before it is stored: a process may stop between
+		if err := s.release(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return s.settle(ctx, t, only(func(t *Task) {
+		t.fail(class, wait, now, &s.opts)
 		if over != nil {
 			t.stop()
 		}
 	}))
-	if err == nil && final && over == nil && t.Kind == History {
-		return s.release(ctx, &t)
-	}
-	return err
 }
