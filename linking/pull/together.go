@@ -34,12 +34,13 @@ func (s *Service) follow(provider string, tasks []Task, at time.Time) {
 	}
 }
 
-// unfollow puts histories back on the queue whose lead is not on it.
+// unfollow puts histories back on the queue whose lead is not on it, or is of another range.
 func unfollow(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
 		led := func(l Task) bool {
-			return l.Kind == History && l.Ref == t.Ref && l.Resource == t.Lead && l.Lead == "" && !l.Due.IsZero()
+			return l.Kind == History && l.Ref == t.Ref && l.Resource == t.Lead && l.Lead == "" && !l.Due.IsZero() &&
+				l.From.Equal(t.From) && l.To.Equal(t.To)
 		}
 		if t.Lead != "" && !slices.ContainsFunc(tasks, led) {
 			t.Lead = ""
