@@ -51,7 +51,13 @@ func unfollow(tasks []Task, at time.Time) {
 	}
 }
 
-// followers returns the tasks that follow one.
+// follows reports whether a stored task is of the run in which a process read it, and still follows
+// lead: a process that lost its lead has none of the followers of a new run.
+func (t *Task) follows(read, lead *Task) bool {
+	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
+}
+
+// followers returns the tasks that follow one; none if another process has that.
 func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	if t.Kind != History || len(s.together[t.Provider]) == 0 {
 		return nil, nil
@@ -59,6 +65,9 @@ func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	all, err := s.store.Tasks(ctx, t.Team, t.User)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(l Task) bool { return l.Key == t.Key && l.Fence == t.Fence }) {
+		return nil, nil
 	}
 	return slices.DeleteFunc(all, func(f Task) bool {
 		return f.Ref != t.Ref || f.Kind != History || f.Lead != t.Resource || f.Status == Success
@@ -84,17 +93,17 @@ func (s *Service) keepFollowers(ctx context.Context, t Task, followers []Task, c
 			return err
 		}
 		now := s.now()
-		_, err = s.store.Update(ctx, f.Key, func(f *Task) ([]healthlab.Event, error) {
-			if f.Lead != t.Resource || f.Status == Success {
+		_, err = s.store.Update(ctx, f.Key, func(stored *Task) ([]healthlab.Event, error) {
+			if !stored.follows(&f, &t) || stored.Status == Success {
 				return nil, nil
 			}
-			f.From, f.To, f.Until, f.Cursor, f.StartedAt, f.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
-			f.add(&got)
-			if !f.advance(page.Next, now, &s.opts) {
-				f.Due = time.Time{}
+			stored.From, stored.To, stored.Until, stored.Cursor, stored.StartedAt, stored.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
+			stored.add(&got)
+			if !stored.advance(page.Next, now, &s.opts) {
+				stored.Due = time.Time{}
 				return nil, nil
 			}
-			f.Lead = ""
+			stored.Lead = ""
 			if announced {
 				return []healthlab.Event{e}, nil
 			}
@@ -112,9 +121,9 @@ func (s *Service) release(ctx context.Context, t *Task) error {
 	followers, err := s.followers(ctx, t)
 	for _, f := range followers {
 		now := s.now()
-		_, failed := s.store.Update(ctx, f.Key, only(func(f *Task) {
-			if f.Lead == t.Resource {
-				f.Lead, f.Due = "", now
+		_, failed := s.store.Update(ctx, f.Key, only(func(stored *Task) {
+			if stored.follows(&f, t) {
+				stored.Lead, stored.Due = "", now
 			}
 		}))
 		if !errors.Is(failed, healthlab.NotFound) {

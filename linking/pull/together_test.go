@@ -2,6 +2,7 @@ package pull_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -47,9 +48,12 @@ func (w *pairs) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage
 }
 
 // together is a service that fetches pairs.
-func together(t *testing.T, provider *pairs) (*fixture, *pull.Service) {
+func together(t *testing.T, provider linking.Puller, edits ...func(*healthdata.Provider)) (*fixture, *pull.Service) {
 	f := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}, {Resource: "hrv"}}
+		for _, edit := range edits {
+			edit(p)
+		}
 	})
 	s, err := pull.New(f.spy, f.health, f.keeper, map[string]linking.ProviderConnector{
 		band: {Puller: provider, Together: [][]string{{"heartrate", "hrv"}}},
@@ -121,4 +125,96 @@ func TestTogetherLinkedAgain(t *testing.T) {
 	require.Equal(t, pull.Success, h["heartrate"].Status)
 	require.Equal(t, pull.Success, h["hrv"].Status)
 	require.Zero(t, provider.asked["hrv"])
+}
+
+// slow is a provider of pairs during whose first request something else happens.
+type slow struct {
+	pairs
+	meanwhile func()
+}
+
+func (w *slow) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	if do := w.meanwhile; do != nil {
+		w.meanwhile = nil
+		do()
+	}
+	return w.pairs.Pull(ctx, r)
+}
+
+// A request of a history that was scheduled anew leaves the followers of the new run alone.
+func TestTogetherLostLead(t *testing.T) {
+	for name, refuses := range map[string]string{"answered": "", "refused": "heartrate"} {
+		t.Run(name, func(t *testing.T) {
+			provider := &slow{pairs: pairs{asked: map[string]int{}, refuses: refuses}}
+			f, s := together(t, provider)
+			ann := f.person("ann")
+			var scheduled pull.Task
+			provider.meanwhile = func() {
+				f.wait(time.Hour)
+				require.NoError(t, s.Again(t.Context(), pull.Ref{Team: team, User: ann, Provider: band}, f.now()))
+				scheduled = *f.histories(ann)["hrv"]
+				require.Equal(t, "heartrate", scheduled.Lead)
+			}
+			_, err := s.Step(t.Context())
+			require.NoError(t, err)
+			require.Nil(t, provider.meanwhile)
+			require.Equal(t, scheduled, *f.histories(ann)["hrv"])
+			provider.refuses = ""
+			f.idle(s)
+			require.Equal(t, pull.Success, f.histories(ann)["hrv"].Status)
+		})
+	}
+}
+
+// A process that stops at a write while it gives up a lead leaves no follower behind.
+func TestTogetherStopsOverFailure(t *testing.T) {
+	for _, write := range []int{1, 2} {
+		t.Run(fmt.Sprint("write ", write), func(t *testing.T) {
+			provider := &pairs{asked: map[string]int{}, refuses: "heartrate"}
+			f, s := together(t, provider)
+			ann := f.person("ann")
+			writes := 0
+			f.spy.die = func(what string) error {
+				if provider.asked["heartrate"] > 0 && what == "update" {
+					if writes++; writes == write {
+						return healthlab.Unavailable
+					}
+				}
+				return nil
+			}
+			_, err := s.Step(t.Context())
+			require.ErrorIs(t, err, healthlab.Unavailable)
+			f.wait(time.Hour) // the lease ends
+			f.idle(s)
+			h := f.histories(ann)
+			require.Equal(t, pull.Failure, h["heartrate"].Status)
+			require.Equal(t, pull.Success, h["hrv"].Status)
+		})
+	}
+}
+
+// A history that has begun does not follow one of another range: its days are counted from its own
+// start.
+func TestTogetherOtherRange(t *testing.T) {
+	provider := &pairs{asked: map[string]int{}}
+	rerun := false
+	f, s := together(t, provider, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = &rerun })
+	ann := f.person("ann")
+	_, err := s.Step(t.Context())
+	require.NoError(t, err)
+	begun := f.histories(ann)["hrv"]
+	require.Equal(t, pull.InProgress, begun.Status)
+	require.Equal(t, "heartrate", begun.Lead)
+	_, err = f.spy.Update(t.Context(), f.histories(ann)["heartrate"].Key, func(t *pull.Task) ([]healthlab.Event, error) {
+		t.Status, t.Due = pull.Failure, time.Time{}
+		return nil, nil
+	})
+	require.NoError(t, err)
+	f.wait(48 * time.Hour)
+	f.link(ann)
+	f.idle(s)
+	h := f.histories(ann)
+	require.Equal(t, pull.Success, h["hrv"].Status)
+	require.True(t, begun.From.Equal(h["hrv"].From))
+	require.False(t, begun.From.Equal(h["heartrate"].From))
 }
