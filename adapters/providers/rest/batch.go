@@ -154,8 +154,8 @@ func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end health
 		Head: healthdata.Head{ExternalID: id}, SessionStart: start, SessionEnd: end,
 		StageStartOffsetSecond: s.Start, StageEndOffsetSecond: s.End, StageType: s.Type,
 	}
-	if b.zone != "" {
-		c.TimeZone = &b.zone
+	if zone := b.zone; zone != "" {
+		c.TimeZone = &zone
 	}
 	b.Summary("sleep_cycle", source, c)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -110,4 +111,24 @@ func TestRevised(t *testing.T) {
 	_, err := d.Read("nights", []byte(`[{"id":1,"v":1},{"id":2},{"v":3},{"id":1,"v":4},{"v":5}]`))
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"id":2}`, `{"v":3}`, `{"id":1,"v":4}`, `{"v":5}`}, read)
+}
+
+// The nights of a page keep their own zones.
+func TestCycleZones(t *testing.T) {
+	type night struct{ ID, Zone string }
+	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep_cycle"}, Read: rest.Each(func(v *night, out *rest.Batch) {
+		out.Zone(v.Zone)
+		var s rest.Stages
+		s.Add(0, 60, healthdata.SleepStageDeep)
+		out.Cycle(healthdata.SourceRing, v.ID, healthlab.Time{}, healthlab.Time{}, &s)
+	})}}}
+	data, err := d.Read("nights", []byte(`[{"id":"a","zone":"Europe/Vienna"},{"id":"b","zone":"Asia/Tokyo"},{"id":"c"}]`))
+	require.NoError(t, err)
+	zones := map[string]*string{}
+	for _, p := range data["sleep_cycle"] {
+		for _, s := range p.Summaries {
+			zones[healthdata.HeadOf(s).ExternalID] = s.(*healthdata.SleepCycle).TimeZone
+		}
+	}
+	require.Equal(t, map[string]*string{"a": rest.Ptr("Europe/Vienna"), "b": rest.Ptr("Asia/Tokyo"), "c": nil}, zones)
 }
