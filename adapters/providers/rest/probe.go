@@ -58,14 +58,13 @@ func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullReques
 	if r.Resource = own.Resources[0]; own.JoinFor != nil {
 		r.Resource = own.JoinFor[0]
 	}
-	position := slices.IndexFunc(c.def.Kinds, func(k Kind) bool { return k.Name == kind })
 	for more := true; more && out.Requests < maxProbe; more = r.Cursor != "" {
 		out.Cursor = r.Cursor
 		at, err := readCursor(r.Cursor)
 		if err != nil {
 			return out, fmt.Errorf("probe: %w", err)
 		}
-		at.Kind = position
+		at.Kind = kind
 		w := c.window(&r, &at, []string{r.Resource})
 		out.Requests++
 		body, _, err := c.ask(ctx, w, secret.Access)

@@ -21,12 +21,11 @@ import (
 // the newest, and a window collection by collection: the joined ones, then the kind's own, or
 // its list and each item of that.
 type cursor struct {
-	// Kind is the position of the kind in the table, and Part counts the collections of the
-	// window that are done.
-	Kind int `json:"i,omitempty"`
+	// Kind is the name of the kind, and Set the resources that are read, in ascending order.
+	Kind string   `json:"kind,omitempty"`
+	Set  []string `json:"set,omitempty"`
+	// Part counts the collections of the window that are done.
 	Part int `json:"p,omitempty"`
-	// Counted is of a cursor of version 0.1.0, which counted kinds: its range is read once more.
-	Counted int `json:"k,omitempty"`
 	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
 	Until int64 `json:"u,omitempty"`
 	// Token names the next page, and Page counts those before it.
@@ -60,11 +59,8 @@ func readCursor(s string) (c cursor, err error) {
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	if err != nil || c.Kind < 0 || c.Part < 0 || c.Page < 0 {
+	if err != nil || c.Part < 0 || c.Page < 0 || c.Step < 0 {
 		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
-	}
-	if c.Counted != 0 {
-		return cursor{}, nil
 	}
 	return c, nil
 }
@@ -96,7 +92,7 @@ type window struct {
 
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	at, err := readCursor(r.Cursor)
-	set := append([]string{r.Resource}, r.With...)
+	set := slices.Sorted(slices.Values(append([]string{r.Resource}, r.With...)))
 	kinds := c.def.of(set...)
 	if err != nil {
 		return page, err
@@ -104,9 +100,9 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if len(kinds) == 0 {
 		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
 	}
-	n := slices.Index(kinds, at.Kind)
-	if n < 0 { // it is the first page, or what is asked for together has changed
-		n, at = 0, cursor{Kind: kinds[0]}
+	n := slices.IndexFunc(kinds, func(i int) bool { return c.def.Kinds[i].Name == at.Kind })
+	if n < 0 || !slices.Equal(at.Set, set) { // it is the first page, or the table or the set has changed
+		n, at = 0, cursor{Kind: c.def.Kinds[kinds[0]].Name, Set: set}
 	}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
@@ -160,7 +156,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 
 // window returns what the next request is about.
 func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
-	own := &c.def.Kinds[at.Kind]
+	own := c.def.kind(at.Kind)
 	w := &window{cursor: at, r: r, set: set, own: own, kind: own, from: r.From, to: r.To}
 	if at.Until != 0 {
 		w.to = time.UnixMicro(at.Until).UTC()
@@ -424,9 +420,9 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	case at.Part < len(w.own.joins(w.set)):
 		at.Part, at.Token, at.Page = at.Part+1, "", 0
 	case w.from.After(w.r.From):
-		at = cursor{Kind: at.Kind, Until: w.from.UnixMicro()}
+		at = cursor{Kind: at.Kind, Set: at.Set, Until: w.from.UnixMicro()}
 	case len(later) > 0:
-		at = cursor{Kind: later[0]}
+		at = cursor{Kind: c.def.Kinds[later[0]].Name, Set: at.Set}
 	default:
 		return "", nil
 	}

@@ -1,7 +1,9 @@
 package rest_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,4 +133,60 @@ func TestCycleZones(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]*string{"a": rest.Ptr("Europe/Vienna"), "b": rest.Ptr("Asia/Tokyo"), "c": nil}, zones)
+}
+
+// A cursor goes on with its kind wherever that stands in the table, and with what was asked for
+// together; any other begins from the start.
+func TestCursors(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.RequestURI())
+		next := "more"
+		if r.URL.RawQuery != "" {
+			next = ""
+		}
+		_, _ = fmt.Fprintf(w, `{"next": %q, "items": []}`, next)
+	}))
+	t.Cleanup(server.Close)
+	kind := func(name string, resources ...string) rest.Kind {
+		return rest.Kind{Name: name, Path: "/" + name, Items: "items", Pages: rest.Cursor("page", "next"), Key: rest.KeyOf("id"),
+			Resources: resources, Read: func(json.RawMessage, *rest.Batch) {}}
+	}
+	nights := kind("nights", "sleep", "heartrate")
+	nights.Join, nights.JoinFor = []string{"scores"}, []string{"sleep"}
+	table := []rest.Kind{nights, kind("scores"), kind("pulses", "heartrate")}
+	moved := append([]rest.Kind{kind("beats", "heartrate")}, table...)
+	code := func(doc string) string { return base64.RawURLEncoding.EncodeToString([]byte(doc)) }
+	ask := func(kinds []rest.Kind, cursor, resource string, with ...string) (request, next string) {
+		connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: kinds}, rest.Client{ID: "id", Secret: "secret"},
+			&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+		require.NoError(t, err)
+		secret, err := connector.Pack(linking.Tokens{Access: "access"})
+		require.NoError(t, err)
+		page, err := connector.Pull(t.Context(), linking.PullRequest{Secret: secret, Resource: resource, With: with, Cursor: cursor})
+		require.NoError(t, err)
+		return got[len(got)-1], page.Next
+	}
+	_, first := ask(table, "", "heartrate")
+	_, both := ask(table, "", "sleep", "heartrate")
+	for name, c := range map[string]struct {
+		kinds    []rest.Kind
+		cursor   string
+		resource string
+		with     []string
+		want     string
+	}{
+		"the same":                 {table, first, "heartrate", nil, "/nights?page=more"},
+		"the same in other order":  {table, both, "heartrate", []string{"sleep"}, "/scores?page=more"},
+		"another table":            {moved, first, "heartrate", nil, "/nights?page=more"},
+		"a kind that is not there": {table[1:], first, "heartrate", nil, "/pulses"},
+		"another set":              {table, first, "heartrate", []string{"sleep"}, "/scores"},
+		"fewer together":           {table, both, "heartrate", nil, "/nights"},
+		"the form of 0.1.0":        {table, code(`{"k":1,"t":"more"}`), "heartrate", nil, "/nights"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, _ := ask(c.kinds, c.cursor, c.resource, c.with...)
+			require.Equal(t, c.want, request)
+		})
+	}
 }
