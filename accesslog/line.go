@@ -49,6 +49,31 @@ type Line struct {
 	Hash Hash
 }
 
+// PublishedLine is a line as its team and its person may read it.
+type PublishedLine struct {
+	Seq   int64          `json:"seq"`
+	At    healthlab.Time `json:"at"`
+	Actor string         `json:"actor"`
+	// Person is nil if the access failed before the person was known.
+	Person    *healthlab.UserID `json:"user_id"`
+	Kind      string            `json:"kind"`
+	Operation string            `json:"operation"`
+	Status    int               `json:"status"`
+	Request   string            `json:"request_id"`
+	Address   string            `json:"address"`
+}
+
+// Published returns what may be read of the line.
+func (l *Line) Published() PublishedLine {
+	p := PublishedLine{
+		Seq: l.Seq, At: healthlab.At(l.At), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status, Request: l.Request, Address: l.Address,
+	}
+	if !l.Person.IsZero() {
+		p.Person = &l.Person
+	}
+	return p
+}
+
 // canonicalLine has the fields of the canonical form in their order.
 type canonicalLine struct {
 	Team      healthlab.TeamID  `json:"team_id"`

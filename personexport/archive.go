@@ -17,8 +17,8 @@ type Archive struct {
 	j Job
 }
 
-// Open returns a completed export of a user. NotFound if the user has no such export, or it
-// has expired; RuleError [RuleNotCompleted] (Conflict) if it is not completed.
+// Open returns a completed export of a user. RuleErrors [RuleUserNotFound] and
+// [RuleExportNotFound] (NotFound), [RuleNotCompleted] (Conflict).
 func (s *Service) Open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (*Archive, error) {
 	j, err := s.job(ctx, team, user, id)
 	if err != nil {

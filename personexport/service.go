@@ -2,6 +2,7 @@ package personexport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -105,13 +106,17 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Types of RuleErrors.
 const (
+	// RuleUserNotFound: the team has no such user.
+	RuleUserNotFound = "USER_NOT_FOUND"
+	// RuleExportNotFound: the user has no such export, or it has expired.
+	RuleExportNotFound = "EXPORT_NOT_FOUND"
 	// RuleTooManyExports: the user has as many exports as are kept at a time.
 	RuleTooManyExports = "TOO_MANY_EXPORTS"
 	// RuleNotCompleted: the export has no ZIP file, because it is in progress or has failed.
 	RuleNotCompleted = "EXPORT_NOT_COMPLETED"
 )
 
-// Start begins an export of a user. NotFound if the team has no such user, RuleError
+// Start begins an export of a user. RuleErrors [RuleUserNotFound] (NotFound), and
 // [RuleTooManyExports] (Conflict) if the user has [Options].MaxPerUser exports that have not
 // failed.
 func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (PublishedJob, error) {
@@ -134,7 +139,8 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthl
 	return j.Published(), nil
 }
 
-// Get returns an export of a user. NotFound if the user has no such export, or it has expired.
+// Get returns an export of a user. RuleErrors [RuleUserNotFound] and [RuleExportNotFound]
+// (NotFound).
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (PublishedJob, error) {
 	j, err := s.job(ctx, team, user, id)
 	if err != nil {
@@ -143,7 +149,7 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, user healthlab
 	return j.Published(), nil
 }
 
-// List returns the exports of a user, oldest first. NotFound if the team has no such user.
+// List returns the exports of a user, oldest first. RuleError [RuleUserNotFound] (NotFound).
 func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("list exports: %w", err)
@@ -161,11 +167,11 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthla
 	return out, nil
 }
 
-// check returns NotFound unless the team has the user.
+// check returns the RuleError RuleUserNotFound unless the team has the user.
 func (s *Service) check(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	has, err := s.users.HasUser(ctx, team, user)
 	if err == nil && !has {
-		err = fmt.Errorf("%w: user", healthlab.NotFound)
+		err = &healthlab.RuleError{Kind: healthlab.NotFound, Type: RuleUserNotFound, Msg: "the team has no such user"}
 	}
 	return err
 }
@@ -178,8 +184,8 @@ func (s *Service) job(ctx context.Context, team healthlab.TeamID, user healthlab
 		return Job{}, err
 	}
 	j, err := s.store.Get(ctx, team, id)
-	if err == nil && (j.User != user || s.expired(&j)) {
-		err = fmt.Errorf("%w: export", healthlab.NotFound)
+	if errors.Is(err, healthlab.NotFound) || err == nil && (j.User != user || s.expired(&j)) {
+		err = &healthlab.RuleError{Kind: healthlab.NotFound, Type: RuleExportNotFound, Msg: "the user has no such export, or it has expired"}
 	}
 	return j, err
 }

@@ -181,18 +181,6 @@ func (l *lines) end() error {
 	return nil
 }
 
-// accessLine is a line of the access log as the person may see it.
-type accessLine struct {
-	Seq       int64          `json:"seq"`
-	At        healthlab.Time `json:"at"`
-	Actor     string         `json:"actor"`
-	Kind      string         `json:"kind"`
-	Operation string         `json:"operation"`
-	Status    int            `json:"status"`
-	Request   string         `json:"request_id"`
-	Address   string         `json:"address"`
-}
-
 func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 	const page = 1000
 	out := lines{w: json.NewEncoder(w)}
@@ -202,9 +190,8 @@ func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user hea
 			return err
 		}
 		for i := range list {
-			l := &list[i]
-			q.After = l.Seq
-			if err := out.add(accessLine{l.Seq, healthlab.At(l.At), l.Actor, l.Kind, l.Operation, l.Status, l.Request, l.Address}); err != nil {
+			q.After = list[i].Seq
+			if err := out.add(list[i].Published()); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -92,13 +93,14 @@ func (s Services) orders(ctx context.Context, team healthlab.TeamID, user health
 // answered, and every report that the laboratory sent.
 type documentFiles Services
 
-// The files of an order, behind its id.
-const (
-	requisitionFile = "_requisition.pdf"
-	resultFile      = "_result.pdf"
-	noticeFile      = "_abn.pdf"
-	labFile         = "_laboratory_"
-)
+// documentEnds are the ends of the names of printed documents, behind the order's id. Labels and
+// instructions say nothing of the person that is not on the requisition.
+var documentEnds = map[documents.Kind]string{
+	documents.RequisitionForm: "_requisition.pdf", documents.ResultsReport: "_result.pdf", documents.BeneficiaryNotice: "_abn.pdf",
+}
+
+// labFile is what stands between the order's id and the number of a laboratory's report.
+const labFile = "_laboratory_"
 
 // Files is [personexport.Source].
 func (f documentFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
@@ -108,8 +110,16 @@ func (f documentFiles) Files(ctx context.Context, team healthlab.TeamID, user he
 		if err != nil {
 			return err
 		}
+		kinds, err := f.Documents.List(ctx, team, o.ID)
+		if err != nil {
+			return err
+		}
 		id := o.ID.String()
-		names = append(names, id+requisitionFile, id+resultFile, id+noticeFile)
+		for _, kind := range kinds {
+			if end := documentEnds[kind]; end != "" {
+				names = append(names, id+end)
+			}
+		}
 		for i := range r.Files {
 			names = append(names, id+labFile+strconv.Itoa(i+1)+".pdf")
 		}
@@ -135,11 +145,11 @@ func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user he
 	}
 	var pdf []byte
 	switch end = "_" + end; end {
-	case requisitionFile:
+	case documentEnds[documents.RequisitionForm]:
 		pdf, err = f.Documents.Requisition(ctx, team, order)
-	case resultFile:
+	case documentEnds[documents.ResultsReport]:
 		pdf, err = f.Documents.Report(ctx, team, order)
-	case noticeFile:
+	case documentEnds[documents.BeneficiaryNotice]:
 		pdf, err = f.Documents.CoverageNotice(ctx, team, order)
 	default:
 		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(end, labFile), ".pdf"))
@@ -149,7 +159,7 @@ func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user he
 		pdf, err = f.Orders.LabReportFile(ctx, &r, r.Files[n-1])
 	}
 	if err != nil {
-		return err
+		return removed(err)
 	}
 	_, err = w.Write(pdf)
 	return err

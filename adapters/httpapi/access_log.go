@@ -148,22 +148,9 @@ func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, b
 	return nil
 }
 
-// accessLineOut is a line as it is answered.
-type accessLineOut struct {
-	Seq       int64             `json:"seq"`
-	At        healthlab.Time    `json:"at"`
-	Actor     string            `json:"actor"`
-	User      *healthlab.UserID `json:"user_id"`
-	Kind      string            `json:"kind"`
-	Operation string            `json:"operation"`
-	Status    int               `json:"status"`
-	Request   string            `json:"request_id"`
-	Address   string            `json:"address"`
-}
-
 // accessLogOut is a page of lines.
 type accessLogOut struct {
-	Lines []accessLineOut `json:"lines"`
+	Lines []accesslog.PublishedLine `json:"lines"`
 	// Next is the number to continue behind; null on the last page.
 	Next *int64 `json:"next_cursor"`
 }
@@ -192,20 +179,13 @@ func (a api) answerAccessLog(w http.ResponseWriter, r *http.Request, in *wire.In
 	if err != nil {
 		return err
 	}
-	out := accessLogOut{Lines: []accessLineOut{}}
+	out := accessLogOut{Lines: []accesslog.PublishedLine{}}
 	if len(list) > limit {
 		list = list[:limit]
 		out.Next = &list[limit-1].Seq
 	}
 	for i := range list {
-		l := &list[i]
-		line := accessLineOut{
-			Seq: l.Seq, At: healthlab.At(l.At), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status, Request: l.Request, Address: l.Address,
-		}
-		if !l.Person.IsZero() {
-			line.User = &l.Person
-		}
-		out.Lines = append(out.Lines, line)
+		out.Lines = append(out.Lines, list[i].Published())
 	}
 	return wire.JSON(w, http.StatusOK, out)
 }

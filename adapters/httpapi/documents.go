@@ -23,7 +23,7 @@ func (a api) documentOperations() []operation {
 	}
 	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
 	return []operation{
-		{id: "list_order_documents", pattern: "GET /v3/order/{order_id}/documents", team: a.listDocuments},
+		{id: "list_order_documents", pattern: "GET /v3/order/{order_id}/documents", team: readOne(orderID, a.orderDocuments)},
 		{id: "read_requisition_pdf", pattern: order(documents.RequisitionForm), team: orderDocument(a.Documents.Requisition)},
 		{id: "read_labels_pdf", pattern: order(documents.SpecimenLabels), team: a.readLabels},
 		{id: "read_order_result_pdf", pattern: order(documents.ResultsReport), team: orderDocument(a.Documents.Report)},
@@ -58,21 +58,13 @@ type orderDocumentOut struct {
 	Path string `json:"path"`
 }
 
-func (a api) listDocuments(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orderID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	kinds, err := a.Documents.List(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
+func (a api) orderDocuments(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orderDocuments, error) {
+	kinds, err := a.Documents.List(ctx, team, id)
 	out := orderDocuments{Documents: []orderDocumentOut{}}
 	for _, kind := range kinds {
 		out.Documents = append(out.Documents, orderDocumentOut{kind, orderDocumentPath(id.String(), kind)})
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, err
 }
 
 // pdf answers with a document, which no cache may keep.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -195,7 +196,7 @@ func OrganisationBodies() []contract.Pair {
 
 // AccessBodies are the schemas of the access log.
 func AccessBodies() []contract.Pair {
-	return []contract.Pair{{Schema: "AccessLog", Value: accessLogOut{}}, {Schema: "AccessLine", Value: accessLineOut{}}}
+	return []contract.Pair{{Schema: "AccessLog", Value: accessLogOut{}}, {Schema: "AccessLine", Value: accesslog.PublishedLine{}}}
 }
 
 // Reshape is what Compat makes of the answer of an operation.

@@ -18,7 +18,7 @@ func (a api) exportOperations() []operation {
 	}
 	return []operation{
 		{id: "start_user_export", pattern: "POST /v2/user/{user_id}/export", team: a.startExport},
-		{id: "list_user_exports", pattern: "GET /v2/user/{user_id}/export", team: a.listExports},
+		{id: "list_user_exports", pattern: "GET /v2/user/{user_id}/export", team: readOne(userID, a.exports)},
 		{id: "read_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}", team: a.readExport},
 		{id: "download_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", team: a.downloadExport, timeout: downloadTimeout},
 	}
@@ -45,17 +45,9 @@ func (a api) startExport(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusAccepted, j)
 }
 
-func (a api) listExports(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	user := userID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	list, err := a.Exports.List(r.Context(), team, user)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, exportsOut{list})
+func (a api) exports(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (exportsOut, error) {
+	list, err := a.Exports.List(ctx, team, user)
+	return exportsOut{list}, err
 }
 
 func (a api) readExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -86,17 +78,4 @@ func (a api) downloadExport(w http.ResponseWriter, r *http.Request, team healthl
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "export-"+id.String()+".zip"))
 	w.WriteHeader(http.StatusOK)
 	return archive.Write(r.Context(), w)
-}
-
-// withTimeout returns a request that ends after the time that its operation may take. An
-// operation with a time of its own may write for as long, where the server allows it.
-func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) (*http.Request, context.CancelFunc) {
-	if op.timeout <= 0 {
-		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
-		return r.WithContext(ctx), stop
-	}
-	ctx, stop := context.WithTimeout(r.Context(), op.timeout)
-	end, _ := ctx.Deadline()
-	_ = http.NewResponseController(w).SetWriteDeadline(end)
-	return r.WithContext(ctx), stop
 }

@@ -106,13 +106,16 @@ func TestExportOfAnotherTeam(t *testing.T) {
 		{"POST", ""}, {"GET", ""}, {"GET", "/" + job.ID.String()}, {"GET", "/" + job.ID.String() + "/zip"},
 	} {
 		want := other.Send(t, call.method, unknown+call.path, nil).Want(t, http.StatusNotFound)
-		for _, path := range []string{own, "/v2/user/" + c.foreign.String() + "/export"} {
-			if path != own && call.path == "" {
-				continue // that user is the other team's
-			}
-			got := other.Send(t, call.method, path+call.path, nil).Want(t, http.StatusNotFound)
-			require.JSONEq(t, string(want.Body), string(got.Body), call.method+" "+path+call.path)
-		}
+		got := other.Send(t, call.method, own+call.path, nil).Want(t, http.StatusNotFound)
+		require.JSONEq(t, string(want.Body), string(got.Body), call.method+" "+call.path)
+	}
+	// The other team's own user does not have this export, or any other.
+	foreign := "/v2/user/" + c.foreign.String() + "/export/"
+	for _, end := range []string{"", "/zip"} {
+		want := other.Send(t, "GET", foreign+uuid.NewString()+end, nil).Want(t, http.StatusNotFound)
+		got := other.Send(t, "GET", foreign+job.ID.String()+end, nil).Want(t, http.StatusNotFound)
+		require.Equal(t, personexport.RuleExportNotFound, got.ErrorType(t))
+		require.JSONEq(t, string(want.Body), string(got.Body))
 	}
 }
 

@@ -64,6 +64,19 @@ func (a api) serve(op operation) http.Handler {
 	})
 }
 
+// withTimeout returns a request that ends after the time that its operation may take. An
+// operation with a time of its own may write for as long, where the server allows it.
+func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) (*http.Request, context.CancelFunc) {
+	if op.timeout <= 0 {
+		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
+		return r.WithContext(ctx), stop
+	}
+	ctx, stop := context.WithTimeout(r.Context(), op.timeout)
+	end, _ := ctx.Deadline()
+	_ = http.NewResponseController(w).SetWriteDeadline(end)
+	return r.WithContext(ctx), stop
+}
+
 // call is one request under way.
 type call struct {
 	op       operation
