@@ -27,6 +27,9 @@ type ContinuousOptions struct {
 	Idle time.Duration
 	// Wake ends that wait early. Give it a buffer of one.
 	Wake <-chan struct{}
+	// Accessed is called before a task reads a user's data. After an error nothing is read and
+	// the task is tried again. Nil records nothing.
+	Accessed func(ctx context.Context, t ContinuousTask) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default UUID version 7.
@@ -36,6 +39,9 @@ type ContinuousOptions struct {
 }
 
 func (o *ContinuousOptions) defaults(limit time.Duration) {
+	if o.Accessed == nil {
+		o.Accessed = func(context.Context, ContinuousTask) error { return nil }
+	}
 	if o.Workers <= 0 {
 		o.Workers = 2
 	}
@@ -381,6 +387,9 @@ func (c *ContinuousService) outcome(ctx context.Context, t *ContinuousTask) (Tas
 	p, err := c.planOf(&q)
 	if err != nil {
 		return TaskOutcome{}, err
+	}
+	if err := c.opts.Accessed(ctx, *t); err != nil {
+		return TaskOutcome{}, fmt.Errorf("record access: %w", err)
 	}
 	before, found, err := c.stored(ctx, t.Team, t.User, t.Query, p)
 	if err != nil {

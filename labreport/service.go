@@ -69,6 +69,9 @@ type Options struct {
 	// Idle is how long background work waits when there is nothing to do. Default
 	// 1 s.
 	Idle time.Duration
+	// Accessed is called before the files of a job are read, once for each attempt. After an
+	// error nothing is read and the job is tried again. Nil records nothing.
+	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
@@ -78,6 +81,9 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
+	if o.Accessed == nil {
+		o.Accessed = func(context.Context, Job) error { return nil }
+	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{true, true}, nil }
 	}
@@ -469,6 +475,9 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 func (s *Service) read(ctx context.Context, j Job) error {
 	if s.now().Sub(j.StartedAt) > s.opts.Deadline {
 		return s.fail(ctx, j, s.now(), ProcessingError)
+	}
+	if err := s.opts.Accessed(ctx, j); err != nil {
+		return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
 	}
 	var pages []Page
 	for _, f := range j.Files {

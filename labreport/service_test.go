@@ -170,6 +170,25 @@ func TestReportFromUploadToData(t *testing.T) {
 	require.NotNil(t, d.get(t, id).Data)
 }
 
+// A job's files are read once the access is recorded; otherwise the attempt counts as failed.
+func TestAccessOfReports(t *testing.T) {
+	fault := errors.New("not recorded")
+	var users []healthlab.UserID
+	d := newTestService(t, labreport.Options{Accessed: func(_ context.Context, j labreport.Job) error {
+		users = append(users, j.User)
+		return fault
+	}})
+	id := d.create(t, false)
+	d.work(t)
+	require.Equal(t, []healthlab.UserID{d.user}, users)
+	require.Zero(t, d.extractor.calls)
+	fault = nil
+	d.now = d.now.Add(time.Minute)
+	d.work(t)
+	require.Equal(t, labreport.Completed, d.get(t, id).Status)
+	require.Equal(t, []healthlab.UserID{d.user, d.user}, users)
+}
+
 func TestPasswordIsNamed(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{{Data: []byte("%PDF-1.4 locked")}}})

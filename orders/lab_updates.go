@@ -165,6 +165,9 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			if err != nil {
 				return fmt.Errorf("team settings: %w", err)
 			}
+			if err := s.opts.Accessed(ctx, m.Team, healthlab.UserID{}); err != nil {
+				return fmt.Errorf("record access: %w", err)
+			}
 			return s.hold(ctx, m, w, settings)
 		}
 		// The order that was judged is named from here on.
@@ -180,7 +183,7 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 
 var (
 	// errMoved says that an order is not what it was when a result was given to it.
-	errMoved = errors.New("the order has changed since the results were evaluation")
+	errMoved = errors.New("the order has changed since the results were evaluated")
 	// errOthers says that another order has the specimen of a result.
 	errOthers = errors.New("another order has the specimen")
 )
@@ -196,6 +199,9 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	}
 	if err != nil {
 		return fmt.Errorf("find order of lab message: %w", err)
+	}
+	if err := s.opts.Accessed(ctx, m.Team, r.UserID); err != nil {
+		return fmt.Errorf("record access: %w", err)
 	}
 	if m, err = s.complete(ctx, m, r.LabTest); err != nil {
 		return err

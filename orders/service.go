@@ -108,6 +108,10 @@ type Options struct {
 	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
 	// they can be ordered at once.
 	HoldLabTests bool
+	// Accessed is called before a message of the laboratory is stored, with the user of its
+	// order; a zero user for results that are held for review. After an error nothing is stored
+	// and the message is tried again. Nil records nothing.
+	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
@@ -117,6 +121,9 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
+	if o.Accessed == nil {
+		o.Accessed = func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }
+	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
 	}

@@ -29,8 +29,9 @@ type export struct {
 	present  []string           // paths below the team's folder, at the beginning
 	verify   bool               // compare the content of all samples
 
-	mu    sync.Mutex
-	found map[partition]*data
+	mu       sync.Mutex
+	found    map[partition]*data
+	accessed map[healthlab.UserID]bool // their access is recorded
 }
 
 // data is what was found of a partition.
@@ -44,7 +45,7 @@ func (e *Exporter) begin(ctx context.Context, team healthlab.TeamID) (*export, e
 	if err != nil {
 		return nil, err
 	}
-	x := &export{Exporter: e, team: team, manifest: m, files: map[partition]File{}, found: map[partition]*data{}}
+	x := &export{Exporter: e, team: team, manifest: m, files: map[partition]File{}, found: map[partition]*data{}, accessed: map[healthlab.UserID]bool{}}
 	x.verify = e.opts.Now().Sub(m.VerifiedAt) >= e.opts.Verify
 	if err := e.place.List(ctx, func(name string) error {
 		if strings.HasPrefix(name, folder(team)) {
@@ -189,6 +190,9 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 		return x.fillOrders(ctx, t, p, from, to, print)
 	}
 	for _, user := range found.users {
+		if err := x.access(ctx, user); err != nil {
+			return err
+		}
 		err := x.health.View(ctx, x.team, user, func(v healthdata.View) error {
 			if s := summaryTable(p.resource); s != nil {
 				return x.fillSummaries(ctx, t, v, s, user, from, to, print)
@@ -199,6 +203,23 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 			return err
 		}
 	}
+	return nil
+}
+
+// access records that a user's data is written. Of the next parts of an export it is known.
+func (x *export) access(ctx context.Context, user healthlab.UserID) error {
+	x.mu.Lock()
+	known := x.accessed[user]
+	x.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := x.opts.Accessed(ctx, x.team, user); err != nil {
+		return fmt.Errorf("record access: %w", err)
+	}
+	x.mu.Lock()
+	x.accessed[user] = true
+	x.mu.Unlock()
 	return nil
 }
 

@@ -72,6 +72,9 @@ type Options struct {
 	Verify time.Duration
 	// Workers is how many months are written at a time. Default: the number of processors.
 	Workers int
+	// Accessed is called before a user's data is written to the lake, at least once for each
+	// export. An error ends the export; the next one continues. Nil records nothing.
+	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Log receives what was exported, and failures. Default slog.Default().
@@ -113,6 +116,9 @@ func New(place Place, health Health, teams func(context.Context) ([]healthlab.Te
 		if *d.value == 0 {
 			*d.value = d.standard
 		}
+	}
+	if e.opts.Accessed == nil {
+		e.opts.Accessed = func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }
 	}
 	if e.opts.Workers <= 0 {
 		e.opts.Workers = runtime.GOMAXPROCS(0)

@@ -369,3 +369,35 @@ func TestPseudonyms(t *testing.T) {
 	x.opts.Identified = true
 	require.Equal(t, user.String(), id())
 }
+
+// A user's data is written once the access is recorded; an export that writes nothing of a user
+// records none.
+func TestAccessIsRecordedFirst(t *testing.T) {
+	x := newExported(t.Context(), t)
+	x.opts.Workers = 1
+	var mu sync.Mutex
+	var users []healthlab.UserID
+	fault := errors.New("not recorded")
+	x.opts.Accessed = func(_ context.Context, _ healthlab.TeamID, user healthlab.UserID) error {
+		mu.Lock()
+		defer mu.Unlock()
+		users = append(users, user)
+		return fault
+	}
+	ann, ben := x.addUser(), x.addUser()
+	for _, user := range []healthlab.UserID{ann, ben} {
+		x.ingest(user, "steps", "count", []time.Time{x.now.AddDate(0, -1, 0), x.now.AddDate(0, 0, -1)}, []float64{10, 20})
+	}
+	_, err := x.export()
+	require.ErrorIs(t, err, fault)
+	require.Empty(t, x.rows(x.manifest()))
+
+	fault, users = nil, nil
+	_, err = x.export()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []healthlab.UserID{ann, ben}, users)
+	users = nil
+	_, err = x.export()
+	require.NoError(t, err)
+	require.Empty(t, users)
+}

@@ -154,6 +154,9 @@ func (x *export) addOrder(p partition, f Fingerprint) {
 // fillOrders writes the orders of a month, or their results.
 func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to time.Time, print *Fingerprint) error {
 	return x.eachOrder(ctx, from, to, func(o *orders.Order) error {
+		if err := x.access(ctx, o.UserID); err != nil {
+			return err
+		}
 		user, order := textCell(x.pseudonym("user", o.UserID.String())), textCell(x.pseudonym("order", o.ID.String()))
 		if p.resource == orderResource {
 			f, err := orderPrint(o)

@@ -100,7 +100,7 @@ type Config struct {
 	// Extractors no reports are read. Default of Reader: labreport.NewReader(nil).
 	Extractors labreport.Extractors
 	Reader     *labreport.Reader
-	// Reports adjusts labreport. Environment and Log are set.
+	// Reports adjusts labreport. Environment, Accessed and Log are set.
 	Reports labreport.Options
 
 	// Exports adjusts exports of persons. Accessed and Log are set.
@@ -114,7 +114,7 @@ type Config struct {
 
 	// Lake takes the data of the teams that LakeTeams lists, as Parquet files. Run it in one
 	// process. Default: there is no export. The pseudonyms are made with a key derived from
-	// Secret. Orders and Log of LakeOptions are set.
+	// Secret. Orders, Accessed and Log of LakeOptions are set.
 	Lake        lake.Place
 	LakeTeams   func(context.Context) ([]healthlab.TeamID, error)
 	LakeOptions lake.Options

@@ -135,11 +135,17 @@ func (s *Service) buildAccess(context.Context) error {
 	return err
 }
 
-// accessed records an access by background work; what names the cause of it, such as the id of
-// a job.
-func (s *Service) accessed(ctx context.Context, job, operation string, team healthlab.TeamID, user healthlab.UserID, what string) error {
+// accessed returns a function that records an access by background work.
+func (s *Service) accessed(job, kind, operation string) func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		return s.accessedFor(ctx, job, kind, operation, team, user, "")
+	}
+}
+
+// accessedFor records an access by background work; cause is the id of what it was made for.
+func (s *Service) accessedFor(ctx context.Context, job, kind, operation string, team healthlab.TeamID, user healthlab.UserID, cause string) error {
 	return s.Access.Record(ctx, accesslog.Entry{
-		Team: team, Actor: "job:" + job, Person: user, Kind: "data", Operation: operation, Status: http.StatusOK, Request: what,
+		Team: team, Actor: "job:" + job, Person: user, Kind: kind, Operation: operation, Status: http.StatusOK, Request: cause,
 	})
 }
 
@@ -173,9 +179,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
 	}
-	opts.Forget = slices.Insert(slices.Clone(opts.Forget), 0, func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-		return s.accessed(ctx, "erasure", "erase_user", team, user, "")
-	})
+	opts.Forget = slices.Insert(slices.Clone(opts.Forget), 0, s.accessed("erasure", "data", "erase_user"))
 	if s.config.Laboratory != nil {
 		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return unlessErased(s.Orders.CancelForDeletion(ctx, team, user))
@@ -202,7 +206,12 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
 		return err
 	}
-	s.Continuous, err = aggregate.NewContinuous(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &aggregate.ContinuousOptions{Log: s.config.Log})
+	s.Continuous, err = aggregate.NewContinuous(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &aggregate.ContinuousOptions{
+		Log: s.config.Log,
+		Accessed: func(ctx context.Context, t aggregate.ContinuousTask) error {
+			return s.accessedFor(ctx, "query", "data", "evaluate_query", t.Team, t.User, t.Query.String())
+		},
+	})
 	return err
 }
 
@@ -238,7 +247,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 		}
 		opts.RequisitionURL = printed.Links.URL
 	}
-	opts.Files = s.config.Files
+	opts.Files, opts.Accessed = s.config.Files, s.accessed("laboratory", "orders", "store_message")
 	if opts.Simulator == nil {
 		opts.Simulator = simulation.Lab{}
 	}
@@ -293,6 +302,9 @@ func (s *Service) buildReports(context.Context) (err error) {
 	}
 	opts := s.config.Reports
 	opts.Environment = s.config.Environment
+	opts.Accessed = func(ctx context.Context, j labreport.Job) error {
+		return s.accessedFor(ctx, "report", "reports", "read_report", j.Team, j.User, j.ID.String())
+	}
 	s.Reports, err = labreport.New(s.config.Store.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, s.config.Reader, &opts)
 	return err
 }
@@ -303,7 +315,7 @@ func (s *Service) buildExports(context.Context) (err error) {
 	})
 	opts := s.config.Exports
 	opts.Accessed = func(ctx context.Context, j personexport.Job) error {
-		return s.accessed(ctx, "export", "export_user", j.Team, j.User, j.ID.String())
+		return s.accessedFor(ctx, "export", "data", "export_user", j.Team, j.User, j.ID.String())
 	}
 	s.Exports, err = personexport.New(s.config.Store.PersonExports(), s.config.Files, s.Health, sources, &opts)
 	return err
@@ -321,6 +333,7 @@ func (s *Service) buildLake(context.Context) error {
 	if s.Orders != nil {
 		opts.Orders = s.Orders
 	}
+	opts.Accessed = s.accessed("lake", "data", "export_to_lake")
 	s.Lake, err = lake.New(s.config.Lake, s.Health, s.config.LakeTeams, key, &opts)
 	return err
 }
@@ -351,9 +364,7 @@ func (s *Service) buildLinking(context.Context) error {
 	}
 	pulls := s.config.Pulls
 	pulls.Pause, pulls.Lease, pulls.Timeout = s.Linking.Pause, s.config.Lease, s.config.Lease/2
-	pulls.Accessed = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-		return s.accessed(ctx, "pull", "store_page", team, user, "")
-	}
+	pulls.Accessed = s.accessed("pull", "data", "store_page")
 	if pulls.Settings == nil {
 		pulls.Settings = s.pullSettings
 	}
