@@ -68,6 +68,12 @@ func pairs() []contract.Pair {
 // has connected two providers. Whoever adds a service adds it here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
+	c := fullFixture(t)
+	return c.config, c.user
+}
+
+func fullFixture(t *testing.T) *fixture {
+	t.Helper()
 	c := newFixture(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
@@ -82,7 +88,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
 	c.config.Access = newAccess(t)
 	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, c.config.Pulls, nil, nil)
-	return c.config, c.user
+	return c
 }
 
 func TestContractIsJoined(t *testing.T) {

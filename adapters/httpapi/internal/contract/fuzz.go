@@ -21,7 +21,7 @@ func Fuzz(ctx context.Context, h http.Handler, p Probes, seed uint64, n int) ([]
 	if err != nil {
 		return nil, err
 	}
-	f := fuzzer{d, p, rand.New(rand.NewPCG(seed, 1))}
+	f := fuzzer{doc: d, probes: p, r: rand.New(rand.NewPCG(seed, 1))}
 	var out []string
 	for i := range n {
 		op := d.ops[f.r.IntN(len(d.ops))]
@@ -46,10 +46,36 @@ type fuzzer struct {
 	doc    *Document
 	probes Probes
 	r      *rand.Rand
+	calm   bool // makes requests as the schemas say
 }
 
 // oneIn is true once in so many times.
 func (f *fuzzer) oneIn(n int) bool { return f.r.IntN(n) == 0 }
+
+// strange is true once in so many times, where requests need not be as the schemas say.
+func (f *fuzzer) strange(n int) bool { return !f.calm && f.oneIn(n) }
+
+// known is the value of what has this name, if there is one. A list of ids has its name in the
+// plural.
+func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
+	if v := f.probes.Path[name]; v != "" {
+		return v, !f.strange(8)
+	}
+	single, plural := strings.CutSuffix(name, "s")
+	if v := f.probes.Path[single]; plural && v != "" && f.doc.isList(schema) {
+		return []any{v}, !f.strange(8)
+	}
+	return nil, false
+}
+
+// isList reports whether a schema is of a list.
+func (d *Document) isList(schema map[string]any) bool {
+	node, _ := d.resolve(schema, "")
+	c := comparison{doc: d}
+	node, _ = c.null(node)
+	node, _ = d.resolve(node, "")
+	return node["items"] != nil
+}
 
 func pick[T any](f *fuzzer, list []T) T { return list[f.r.IntN(len(list))] }
 
@@ -61,25 +87,29 @@ func (f *fuzzer) request(op *Operation) probe {
 		switch known := f.probes.Path[name]; {
 		case !isParam(part):
 			path.WriteString("/" + part)
-		case known != "" && !f.oneIn(10):
+		case known != "" && !f.strange(10):
 			path.WriteString("/" + url.PathEscape(known))
 		default:
-			path.WriteString("/" + url.PathEscape("x"+fmt.Sprint(f.odd()))) // an empty part is another path
+			path.WriteString("/" + url.PathEscape(f.unknown(name)))
 		}
 	}
 	query, header := url.Values{}, http.Header{}
 	for _, p := range f.doc.parameters(op) {
-		if p.In == "path" || !p.Required && f.oneIn(2) || f.oneIn(20) {
+		if p.In == "path" || !p.Required && f.oneIn(2) || f.strange(20) {
 			continue
 		}
 		for {
-			text := plainText(f.value(p.Schema, 0))
+			value, ok := f.known(p.Name, p.Schema)
+			if !ok {
+				value = f.value(p.Schema, 0)
+			}
+			text := plainText(value)
 			if p.In == "header" {
 				header.Add(p.Name, strings.ReplaceAll(text, "\x00", ""))
 			} else {
 				query.Add(p.Name, text)
 			}
-			if !f.oneIn(8) {
+			if !f.strange(8) {
 				break
 			}
 		}
@@ -90,12 +120,20 @@ func (f *fuzzer) request(op *Operation) probe {
 	}
 	body, _ := op.node["requestBody"].(map[string]any)
 	body, pointer := f.doc.resolve(body, op.pointer+"/requestBody")
-	if schema := content(body, pointer)["application/json"]; schema != "" && !f.oneIn(30) {
+	if schema := content(body, pointer)["application/json"]; schema != "" && !f.strange(30) {
 		if b, err := json.Marshal(f.value(f.doc.at(schema), 0)); err == nil {
 			pr.body, pr.contentType = string(b), "application/json"
 		}
 	}
 	return pr
+}
+
+// unknown is a part of a path of which nothing is known. It is not empty: that is another path.
+func (f *fuzzer) unknown(name string) string {
+	if f.calm && strings.HasSuffix(name, "_id") {
+		return "6f1c0b52-0000-4000-8000-000000000001"
+	}
+	return "x" + fmt.Sprint(f.odd())
 }
 
 // plainText is a value as a parameter has it.
@@ -126,7 +164,7 @@ func (f *fuzzer) odd() any {
 // value makes a value of a schema.
 func (f *fuzzer) value(node map[string]any, depth int) any {
 	node, _ = f.doc.resolve(node, "")
-	if depth > 12 || f.oneIn(40) {
+	if depth > 12 || f.strange(40) {
 		return f.odd()
 	}
 	c := comparison{doc: f.doc}
@@ -176,11 +214,11 @@ func (f *fuzzer) object(node, properties map[string]any, depth int) any {
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		needed := slices.Contains(required, any(name))
-		if needed && f.oneIn(30) || !needed && f.oneIn(2) {
+		if needed && f.strange(30) || !needed && f.oneIn(2) {
 			continue
 		}
 		schema, _ := properties[name].(map[string]any)
-		if known := f.probes.Path[name]; known != "" && !f.oneIn(8) {
+		if known, ok := f.known(name, schema); ok {
 			out[name] = known
 			continue
 		}

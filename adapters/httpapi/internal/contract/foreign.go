@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Foreign sends n requests of each operation with a team's credentials in p.Header and another
+// team's ids: those of the names owned in p.Path, in paths, queries and bodies. Each request is
+// sent a second time with ids that do not exist. Foreign returns each answer by which the other
+// team's ids can be told from those. except has operations that are left out, with the reason. The
+// same seed makes the same requests.
+func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, except map[string]string, seed uint64, n int) ([]string, error) {
+	d, err := Read(p.Document)
+	if err != nil {
+		return nil, err
+	}
+	f := fuzzer{doc: d, probes: p, r: rand.New(rand.NewPCG(seed, 2)), calm: true}
+	ids := map[string]string{}
+	for _, name := range owned {
+		ids[p.Path[name]] = name
+	}
+	var out []string
+	tried := map[string]bool{}
+	for _, op := range d.ops {
+		if except[op.ID] != "" {
+			continue
+		}
+		for range n {
+			pr := f.request(op)
+			used := slices.DeleteFunc(slices.Sorted(maps.Keys(ids)), func(id string) bool { return !strings.Contains(pr.target+pr.body, id) })
+			if len(used) == 0 {
+				continue
+			}
+			for _, id := range used {
+				tried[ids[id]] = true
+			}
+			// What the first request changed, such as a name that is taken, tells nothing of ids.
+			if !f.differ(ctx, h, op, pr, used) || !f.differ(ctx, h, op, pr, used) {
+				continue
+			}
+			pr.header = anotherRequest(pr.header)
+			got, _ := pr.run(ctx, h, op, p)
+			out = append(out, fmt.Sprintf("%s: %d %s: %s %s", op.ID, got.Status, got.Body, pr.target, pr.body))
+		}
+	}
+	for _, name := range owned {
+		if !tried[name] {
+			out = append(out, name+" is in no request")
+		}
+	}
+	return out, nil
+}
+
+// differ sends a request and the same request with ids that do not exist, and reports whether
+// the answers differ by more than these ids.
+func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr probe, ids []string) bool {
+	other := pr
+	pr.header, other.header = anotherRequest(pr.header), anotherRequest(pr.header)
+	back := make([]string, 0, 2*len(ids))
+	for _, id := range ids {
+		unknown := uuid.NewString()
+		other.target, other.body = strings.ReplaceAll(other.target, id, unknown), strings.ReplaceAll(other.body, id, unknown)
+		back = append(back, unknown, id)
+	}
+	got, panicked := pr.run(ctx, h, op, f.probes)
+	want, _ := other.run(ctx, h, op, f.probes)
+	answer := strings.NewReplacer(back...).Replace(string(want.Body))
+	switch {
+	case panicked != "" || got.Status != want.Status:
+		return true
+	case got.Status >= http.StatusBadRequest:
+		return string(got.Body) != answer
+	}
+	return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(string(got.Body), id) != strings.Contains(answer, id) })
+}
+
+// anotherRequest returns headers whose idempotency key is new.
+func anotherRequest(header http.Header) http.Header {
+	out := header.Clone()
+	for name := range out {
+		if strings.Contains(name, "Idempotency") {
+			out.Set(name, uuid.NewString())
+		}
+	}
+	return out
+}
