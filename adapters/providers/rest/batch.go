@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -207,6 +208,17 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 // KeyOf returns a Key that is a member of the item, as a text.
 func KeyOf(member string) func(json.RawMessage) string {
 	return func(item json.RawMessage) string { return word(at(item, member)) }
+}
+
+// Members returns the members that a struct with json tags reads, for Keep: joined items of this type are read
+// as they came.
+func Members[T any]() (names []string) {
+	of := reflect.TypeFor[T]()
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 // read reads items of an answer into the batch.

@@ -78,7 +78,7 @@ var definition = &rest.Definition{
 		},
 		{
 			Name: "activity", Scopes: scopes, For: "activities", Path: "/activities/{id}", Missing: missing,
-			Messages: []string{"activity"}, Resources: []string{"workouts"}, Read: rest.Each(readActivity),
+			Keep: rest.Members[activity](), Messages: []string{"activity"}, Resources: []string{"workouts"}, Read: rest.Each(readActivity),
 		},
 		{
 			Name: "streams", Scopes: scopes, For: "activities", With: []string{"activity"}, Path: "/activities/{id}/streams", Missing: missing,

@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -119,4 +122,35 @@ func TestMessages(t *testing.T) {
 	require.Empty(t, send(`{"object_type":"athlete","aspect_type":"update","updates":{"weight":"70"},"owner_id":134815}`).News)
 	_, err = hear(linking.Message{Method: http.MethodPost, Body: []byte("<html>"), Query: url.Values{"token": {"verify"}}})
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// The history of recordings goes on after an activity with a long detail.
+func TestLongDetail(t *testing.T) {
+	detail := fmt.Sprintf(`{"id": 7, "athlete": {"id": 1}, "sport_type": "Swim", "start_date": "2026-03-04T08:05:00Z", "elapsed_time": 1800,
+		"segment_efforts": [%s{}]}`, strings.Repeat(`{"name": "a long segment"},`, 40_000))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := map[string]string{
+			"/api/v3/athlete/activities": `[{"id": 7}]`, "/api/v3/activities/7": detail, "/api/v3/activities/7/streams": `{"time": {"data": [0, 1]}}`,
+		}[r.URL.Path]
+		if r.URL.Query().Get("page") > "1" {
+			answer = "[]"
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	c, err := strava.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{
+		Origin: server.URL, Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	require.NoError(t, err)
+	secret, err := c.Pack(linking.Tokens{Access: "access"})
+	require.NoError(t, err)
+	r := linking.PullRequest{Secret: secret, Resource: "workout_stream", From: noon.AddDate(0, 0, -1), To: noon}
+	var got []linking.Pulled
+	for more := true; more; more = r.Cursor != "" {
+		page, err := c.Pull(t.Context(), r)
+		require.NoError(t, err)
+		got, r.Cursor = append(got, page.Items...), page.Next
+	}
+	require.Len(t, got, 1)
+	require.Equal(t, []int64{noon.Unix() - 14_100, noon.Unix() - 14_099}, got[0].Stream.Time)
 }
