@@ -16,10 +16,10 @@ import (
 // days are the kinds of sums and values of a day.
 var days = []rest.Kind{
 	total(), rollUp("steps"), rollUp("distance"), rollUp("floors"), rollUp("active-energy-burned"),
-	daily("daily-resting-heart-rate", metrics, rest.Each(readDay)),
+	joined(daily("daily-resting-heart-rate", metrics, rest.Each(readDay), "activity")),
 	daily("daily-vo2-max", activity, atNoon("vo2_max", "mL/kg/min", func(p *dayPoint) *rest.Float { return p.VO2Max.Value }), "vo2_max"),
-	daily("daily-heart-rate-variability", metrics, atNoon("hrv", "rmssd", func(p *dayPoint) *rest.Float { return p.HRV.Average })),
-	daily("daily-respiratory-rate", metrics, atNoon("respiratory_rate", "bpm", func(p *dayPoint) *rest.Float { return p.Breathing.Rate })),
+	joined(daily("daily-heart-rate-variability", metrics, atNoon("hrv", "rmssd", func(p *dayPoint) *rest.Float { return p.HRV.Average }), "hrv")),
+	joined(daily("daily-respiratory-rate", metrics, atNoon("respiratory_rate", "bpm", func(p *dayPoint) *rest.Float { return p.Breathing.Rate }), "respiratory_rate")),
 	temperatures(),
 }
 
@@ -38,14 +38,14 @@ func rollUp(name string) rest.Kind {
 		Body: func(first, last healthlab.Date) any {
 			return map[string]any{"range": map[string]any{"start": civil(first), "end": civil(last.AddDays(1))}, "windowSizeDays": 1}
 		},
-		Key: dayKey, Read: rest.Each(readDay),
+		Key: dayKey, Stored: []string{"activity"}, Read: rest.Each(readDay),
 	}
 }
 
 // total is the kind that the other sums of a day are joined to.
 func total() rest.Kind {
 	k := rollUp("total-calories")
-	k.Scopes, k.Resources = []string{activity}, []string{"activity"}
+	k.Scopes, k.Resources, k.Stored = []string{activity}, k.Stored, nil
 	k.Join = []string{"daily steps", "daily distance", "daily floors", "daily active-energy-burned", "daily-resting-heart-rate"}
 	k.Messages = []string{"steps", "distance", "floors", "active-energy-burned", "total-calories", "daily-resting-heart-rate"}
 	return k
@@ -55,6 +55,12 @@ func total() rest.Kind {
 func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
 	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
 	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
+	return k
+}
+
+// joined is a kind that is read for others. Alone, it is read of stored pages.
+func joined(k rest.Kind) rest.Kind {
+	k.Resources, k.Stored = nil, k.Resources
 	return k
 }
 

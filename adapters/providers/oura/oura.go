@@ -101,7 +101,7 @@ var definition = &rest.Definition{
 		},
 		{
 			Name: "daily_readiness", Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data", Key: rest.KeyOf("day"),
-			Keep: []string{"score", "temperature_deviation"}, Read: rest.Each(readReadiness),
+			Keep: []string{"score", "temperature_deviation"}, Stored: []string{"body_temperature_delta"}, Read: rest.Each(readReadiness),
 		},
 		{
 			Name: "daily_activity", Scopes: []string{"daily"}, Path: collection + "daily_activity", Range: days, Pages: pages, Items: "data",

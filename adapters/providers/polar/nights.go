@@ -14,7 +14,7 @@ var nights = []rest.Kind{
 	{
 		Name: "sleep", Scopes: scopes, Path: users + "/sleep", Items: "nights", Key: rest.KeyOf("date"),
 		Keep: []string{"sleep_start_time", "sleep_end_time"}, Join: []string{"nightly_recharge", "skintemperature"}, JoinFor: []string{"sleep"},
-		Messages: []string{"SLEEP"}, Resources: []string{"sleep", "sleep_cycle"}, Read: rest.Each(readSleep),
+		Messages: []string{"SLEEP"}, Resources: []string{"sleep", "sleep_cycle"}, Stored: []string{"heartrate"}, Read: rest.Each(readSleep),
 	},
 	{
 		Name: "nightly_recharge", Scopes: scopes, Path: users + "/nightly-recharge", Items: "recharges", Key: rest.KeyOf("date"),

@@ -3,9 +3,11 @@ package registry_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,27 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
+
+// A stored page gives only resources that its kind declares: problems are reported for these.
+func TestStored(t *testing.T) {
+	for _, slug := range columns {
+		t.Run(slug, func(t *testing.T) {
+			e := registry.Find(slug)
+			c, err := e.New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, nil)
+			require.NoError(t, err)
+			for _, k := range c.Describe() {
+				page, err := os.ReadFile("../" + strings.ReplaceAll(slug, "_", "") + "/testdata/" + k.Name + ".json")
+				if errors.Is(err, os.ErrNotExist) {
+					continue
+				}
+				require.NoError(t, err)
+				data, err := e.Read(k.Name, page)
+				require.NoError(t, err)
+				require.Subset(t, append(k.Resources, k.Stored...), slices.Collect(maps.Keys(data)), k.Name)
+			}
+		})
+	}
+}
 
 // Every connector makes a record under its slug, and has a page in docs/providers.
 func TestAll(t *testing.T) {

@@ -226,6 +226,9 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range b.kind.latest(items) {
 		b.item, b.owner, b.zone, b.dev, b.about = item, nil, "", nil, b.kind.Resources
+		if b.Stored() {
+			b.about = slices.Concat(b.kind.Resources, b.kind.Stored)
+		}
 		b.kind.Read(item, b)
 	}
 }

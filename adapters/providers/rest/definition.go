@@ -109,6 +109,8 @@ type Kind struct {
 	MessagesFor map[string][]string
 	// Resources are the slugs that Read makes.
 	Resources []string
+	// Stored are the slugs that Read makes of stored pages besides.
+	Stored []string
 	// Read reads one item. See [Each].
 	Read func(item json.RawMessage, out *Batch)
 }

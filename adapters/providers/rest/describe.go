@@ -5,9 +5,9 @@ import "slices"
 // KindInfo describes a kind, for pages about a connector.
 type KindInfo struct {
 	Name string
-	// Scopes are what it needs, and Resources what it makes. A kind without resources is joined to
-	// another, or listed for it.
-	Scopes, Resources []string
+	// Scopes are what it needs, Resources what it makes, and Stored what it makes of stored pages
+	// besides. A kind without resources is joined to another, or listed for it.
+	Scopes, Resources, Stored []string
 	// Messages are the words by which messages announce it.
 	Messages []string
 }
@@ -16,7 +16,7 @@ type KindInfo struct {
 func (c *Connector) Describe() (out []KindInfo) {
 	for i := range c.def.Kinds {
 		k := &c.def.Kinds[i]
-		out = append(out, KindInfo{k.Name, slices.Clone(k.Scopes), slices.Clone(k.Resources), Words(c.def.Kinds[i : i+1])})
+		out = append(out, KindInfo{k.Name, slices.Clone(k.Scopes), slices.Clone(k.Resources), slices.Clone(k.Stored), Words(c.def.Kinds[i : i+1])})
 	}
 	return out
 }

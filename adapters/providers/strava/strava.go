@@ -74,7 +74,7 @@ var definition = &rest.Definition{
 		{
 			Name: "activities", Path: "/athlete/activities", Query: url.Values{"per_page": {"100"}}, Pages: rest.Numbered("page"),
 			Range: rest.Range{From: "after", To: "before", Format: rest.Unix, Before: time.Second},
-			Key:   rest.KeyOf("id"), Keep: []string{"id"}, Read: rest.Each(readActivity),
+			Key:   rest.KeyOf("id"), Keep: []string{"id"}, Stored: []string{"workouts"}, Read: rest.Each(readActivity),
 		},
 		{
 			Name: "activity", Scopes: scopes, For: "activities", Path: "/activities/{id}", Missing: missing,

@@ -97,7 +97,7 @@ var definition = &rest.Definition{
 		{
 			Name: "file", Scopes: workouts, For: "workouts", File: file, Missing: gone, Resources: []string{"workout_stream"}, Read: readFile,
 		},
-		{Name: "workout_summary", Path: "/v1/workouts/{id}/workout_summary", Read: rest.Each(readSummary)},
+		{Name: "workout_summary", Path: "/v1/workouts/{id}/workout_summary", Stored: []string{"workouts"}, Read: rest.Each(readSummary)},
 		{Name: "user", Scopes: account, Path: "/v1/user", Resources: []string{"profile", "weight"}, Read: rest.Each(readUser)},
 	},
 	Rates: rates, Listen: listen, MessageKey: "webhook_token",

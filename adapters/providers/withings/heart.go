@@ -16,7 +16,7 @@ var heart = []rest.Kind{
 	{
 		Name: "heart_list", Method: http.MethodPost, Path: "/v2/heart", Range: instants, Pages: pages, Items: "body.series",
 		Query: action("list"), Key: rest.KeyOf("ecg.signalid"), Keep: []string{"timestamp", "timezone", "ecg", "heart_rate", "model", "modelid", "deviceid", "hash_deviceid"},
-		Read: rest.Each(readHeart),
+		Stored: []string{"electrocardiogram", "blood_pressure"}, Read: rest.Each(readHeart),
 	},
 	{
 		Name: "heart_get", Scopes: metrics, For: "heart_list", Method: http.MethodPost, Path: "/v2/heart", Items: "body", Query: action("get"),
