@@ -15,7 +15,8 @@
 //	workout             workouts (kcal, metres)
 //	daily_spo2          blood_oxygen (%) at the end of the day's long sleep
 //	vo2_max             vo2_max (mL/kg/min)
-//	session             mindfulness_minutes of breathing and meditation; heartrate and hrv of all
+//	session             mindfulness_minutes of breathing and meditation
+//	session_series      heartrate and hrv of the same sessions, whatever their type
 //	personal_info       profile (height, cm)
 //	enhanced_tag        note: the comment, else the name, else the code of the tag
 //	ring_configuration  device
@@ -124,8 +125,12 @@ var definition = &rest.Definition{
 			Messages: []string{"vo2_max"}, Resources: []string{"vo2_max"}, Read: rest.Each(readVO2Max),
 		},
 		{
-			Name: "session", Scopes: []string{"session"}, Path: collection + "session", Range: days, Pages: pages, Items: "data", Missing: refused,
-			Messages: []string{"session"}, Resources: []string{"mindfulness_minutes", "heartrate", "hrv"}, Read: rest.Each(readSession),
+			Name: "session", Scopes: []string{"session"}, Path: collection + "session", Range: days, Pages: pages, Items: "data",
+			Messages: []string{"session"}, Resources: []string{"mindfulness_minutes"}, Stored: []string{"heartrate", "hrv"}, Read: rest.Each(readSession),
+		},
+		{
+			Name: "session_series", Scopes: []string{"session"}, Path: collection + "session", Range: days, Pages: pages, Items: "data", Missing: refused,
+			Messages: []string{"session"}, Resources: []string{"heartrate", "hrv"}, Read: rest.Each(readSession),
 		},
 		{Name: "personal_info", Scopes: []string{"personal"}, Path: collection + "personal_info", Resources: []string{"profile"}, Read: rest.Each(readProfile)},
 		{
