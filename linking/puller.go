@@ -49,10 +49,12 @@ type PullRequest struct {
 	User healthlab.UserID
 	// ExternalUserID is the provider's own name for the person; nil where it has none.
 	ExternalUserID *string
-	// Resource is the slug. With lists resources that the page may bring along; only those that
-	// stand with it in a set of [ProviderConnector].Together.
+	// Resource is the slug.
 	Resource string
-	With     []string
+	// With lists further resources of the same set of [ProviderConnector].Together. The page must
+	// hold their items for the same range and cursor, as if each were asked for alone. Nil asks
+	// for Resource alone.
+	With []string
 	// From (inclusive) and To (exclusive) bound what is asked for, in UTC. A provider that
 	// thinks in days returns every day that they touch, in Zone.
 	From, To time.Time
@@ -77,9 +79,9 @@ func (r PullRequest) GoString() string { return r.String() }
 // PullPage is one page.
 type PullPage struct {
 	Items []Pulled
-	// With has what the page holds of the request's With. The cursors are of all together.
+	// With holds the items of each resource of the request's With, in any order.
 	With []ResourceData
-	// Next is the cursor of the next page; empty on the last one.
+	// Next is the cursor of the next page, of all resources together; empty on the last one.
 	Next string
 	// Rates are what the provider said of its limits.
 	Rates []Rate
