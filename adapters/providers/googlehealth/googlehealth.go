@@ -50,8 +50,9 @@
 //
 // Documented: addresses, filters, fields, limits, messages. From client code: members of
 // roll-ups, of values of a day, of food, electrocardiograms, notifications and devices,
-// physicalTimeInterval in messages. Not tried against the service: PKCE with a secret,
-// that renewals give no refresh token, the revocation, identity of points without a name.
+// physicalTimeInterval in messages. Not tried against the service: the filters of hydration-log
+// and nutrition-log, PKCE with a secret, that renewals give no refresh token, the revocation,
+// identity of points without a name.
 package googlehealth
 
 import (
