@@ -69,7 +69,10 @@ type Options struct {
 	// export or a database in an archive is copied to TempDir.
 	MaxArchiveBytes int64
 	// Database reads a SQLite database of size bytes, such as the export of Health Connect:
-	// healthconnect.Read. Default: nil, and a database is a file of no format that is read.
+	// healthconnect.Read. It gets the options with their defaults, but for Provider and SourceType,
+	// whose defaults are its own. It returns ErrFormat for a database of another kind, which
+	// ImportDir passes over, a FileError for a damaged one, and errors of the sink as they are or
+	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
 	// inArchive says that the file is part of an archive.
