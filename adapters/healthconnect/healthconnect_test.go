@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -227,6 +228,20 @@ insert into exercise_session_record_table (app_info_id, start_time, end_time, ex
 		"blood_pressure_record_table (no value)": 1, "height_record_table (no value or bad time)": 1, "heart_rate_record_series_table (no value)": 1,
 		"heart_rate_record_series_table (bad time)": 1, "sleep_session_record_table (bad time)": 1, "sleep_stages_table (bad time or stage)": 3,
 		"exercise_session_record_table (bad time)": 1}, rep.Skipped)
+}
+
+// Sports have the slugs that recordings and other providers give them.
+func TestSports(t *testing.T) {
+	for number, slug := range map[int]string{
+		4: "cycling", 5: "indoor_cycling", 34: "treadmill_running", 44: "stair_climbing", 45: "strength_training", 55: "strength_training", 59: "stair_climbing",
+		61: "indoor_rowing",
+	} {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			k, _ := read(t, database(t, fmt.Sprintf(`insert into exercise_session_record_table (app_info_id, start_time, end_time, exercise_type) values (1, %s, %[1]s+60000, %d);`,
+				morning, number)), nil)
+			require.Equal(t, slug, k.summaries["workouts"][0].(*healthdata.Workout).Sport.Slug)
+		})
+	}
 }
 
 // Exports of other versions lack tables and columns.

@@ -75,10 +75,10 @@ var locations = map[int64]string{1: "armpit", 2: "finger", 3: "forehead", 4: "mo
 var stageTypes = map[int64]healthdata.SleepStage{1: healthdata.SleepStageAwake, 2: healthdata.SleepStageMissing, 3: healthdata.SleepStageAwake,
 	4: healthdata.SleepStageLight, 5: healthdata.SleepStageDeep, 6: healthdata.SleepStageREM, 7: healthdata.SleepStageAwake}
 
-// sports are the numbers of ExerciseSessionType, from 0.
-var sports = []string{"other", "badminton", "baseball", "basketball", "cycling", "stationary_biking", "boot_camp", "boxing", "calisthenics", "cricket", "dancing", "exercise_class",
+// sports are the numbers of ExerciseSessionType, from 0, by the slugs of the catalogue.
+var sports = []string{"other", "badminton", "baseball", "basketball", "cycling", "indoor_cycling", "boot_camp", "boxing", "calisthenics", "cricket", "dancing", "exercise_class",
 	"fencing", "american_football", "australian_football", "frisbee_disc", "golf", "guided_breathing", "gymnastics", "handball", "hiit", "hiking", "ice_hockey", "ice_skating",
 	"martial_arts", "paddling", "paragliding", "pilates", "racquetball", "rock_climbing", "roller_hockey", "rowing", "rugby", "running", "treadmill_running", "sailing",
 	"scuba_diving", "skating", "skiing", "snowboarding", "snowshoeing", "soccer", "softball", "squash", "stair_climbing", "strength_training", "stretching", "surfing",
-	"open_water_swimming", "pool_swimming", "table_tennis", "tennis", "volleyball", "walking", "water_polo", "weightlifting", "wheelchair_pushing", "yoga", "other",
-	"stair_climbing_machine", "elliptical", "rowing_machine"}
+	"open_water_swimming", "pool_swimming", "table_tennis", "tennis", "volleyball", "walking", "water_polo", "strength_training", "wheelchair_pushing", "yoga", "other",
+	"stair_climbing", "elliptical", "indoor_rowing"}
