@@ -64,6 +64,8 @@ const (
 	base = "https://api.wahooligan.com"
 	// files is the domain of the hosts of recordings.
 	files = "wahooligan.com"
+	// message is the event that is read, and the kind that it brings.
+	message = "workout_summary"
 )
 
 var (
@@ -95,9 +97,13 @@ var definition = &rest.Definition{
 			Resources: []string{"workouts"}, Read: rest.Each(readWorkout),
 		},
 		{
-			Name: "file", Scopes: workouts, For: "workouts", File: file, Missing: gone, Resources: []string{"workout_stream"}, Read: readFile,
+			Name: message, Path: "/v1/workouts/{id}/workout_summary", Messages: []string{message}, Stored: []string{"workouts"},
+			Read: rest.Each(readSummary),
 		},
-		{Name: "workout_summary", Path: "/v1/workouts/{id}/workout_summary", Stored: []string{"workouts"}, Read: rest.Each(readSummary)},
+		{
+			Name: "file", Scopes: workouts, For: "workouts", File: file, Missing: gone, Messages: []string{message},
+			Resources: []string{"workout_stream"}, Read: readFile,
+		},
 		{Name: "user", Scopes: account, Path: "/v1/user", Resources: []string{"profile", "weight"}, Read: rest.Each(readUser)},
 	},
 	Rates: rates, Listen: listen, MessageKey: "webhook_token",
@@ -325,7 +331,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	switch {
 	case !rest.Same(v.Token, l.VerifyToken):
 		return linking.Heard{}, rest.NotTheirs()
-	case v.Event != "workout_summary":
+	case v.Event != message:
 		return taken, nil // an event that is not read
 	case wrong != nil || v.Summary == nil || v.User.ID == "":
 		return linking.Heard{}, rest.NotReadable()
@@ -334,7 +340,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	if w == nil {
 		return taken, nil // another message follows when it is complete
 	}
-	data, err := l.Read("workout_summary", m.Body)
+	data, err := l.Brought(message, m.Body)
 	if err != nil {
 		return linking.Heard{}, rest.NotReadable()
 	}
@@ -342,7 +348,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		ID: strings.Join([]string{"workout", w.ExternalID, v.Summary.Updated}, " "), ExternalUserID: v.User.ID.String(), Data: data,
 	}
 	if v.Summary.File.URL != "" {
-		n.Resources, n.Since = []string{"workout_stream"}, w.TimeStart.Add(-time.Minute)
+		n.Resources, n.Since = l.Announced(message), w.TimeStart.Add(-time.Minute)
 	}
 	taken.News = []linking.Announced{n}
 	return taken, nil
