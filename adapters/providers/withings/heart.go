@@ -79,7 +79,11 @@ func readECG(v *struct {
 }, out *rest.Batch,
 ) {
 	of := measurement{HR: v.HR}
-	if json.Unmarshal(out.Joined("heart_list", out.ID()), &of) != nil && !out.Stored() || v.Hz <= 0 {
+	if json.Unmarshal(out.Joined("heart_list", out.ID()), &of) != nil && !out.Stored() {
+		return
+	}
+	if v.Hz <= 0 {
+		out.Problem("missing", "must be a number of hertz above 0", "sampling_frequency")
 		return
 	}
 	out.Zone(of.Zone)

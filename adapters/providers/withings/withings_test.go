@@ -59,6 +59,16 @@ func TestRead(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+// An electrocardiogram whose frequency is not positive is reported.
+func TestECGWithoutFrequency(t *testing.T) {
+	for _, hz := range []string{"", `, "sampling_frequency": 0`, `, "sampling_frequency": -300`} {
+		data, err := withings.Read("heart_get", []byte(`{"status": 0, "body": {"signal": [12]`+hz+`}}`))
+		require.NoError(t, err)
+		const unread = " from unknown\n  unread [sampling_frequency]: missing: must be a number of hertz above 0\n"
+		require.Equal(t, "electrocardiogram"+unread+"electrocardiogram_voltage"+unread, data.String())
+	}
+}
+
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // The status in the body says what an answer means.
