@@ -25,18 +25,13 @@ var days = []rest.Kind{
 
 // rollUp is a kind with the sums of days, for a join by day. The sum is at member.
 func rollUp(name string) rest.Kind {
-	type date struct {
-		Year  int `json:"year"`
-		Month int `json:"month"`
-		Day   int `json:"day"`
-	}
-	civil := func(d healthlab.Date) any {
-		return map[string]date{"date": {d.Year, int(d.Month), d.Day}}
+	midnight := func(d healthlab.Date) any {
+		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
 	}
 	return rest.Kind{
 		Name: "daily " + name, Path: types + name + "/dataPoints:dailyRollUp", Range: rest.Range{Max: 12 * rest.Day}, Items: "rollupDataPoints",
 		Body: func(first, last healthlab.Date) any {
-			return map[string]any{"range": map[string]any{"start": civil(first), "end": civil(last.AddDays(1))}, "windowSizeDays": 1}
+			return map[string]any{"range": map[string]any{"start": midnight(first), "end": midnight(last.AddDays(1))}, "windowSizeDays": 1}
 		},
 		Key: dayKey, Stored: []string{"activity"}, Read: rest.Each(readDay),
 	}
