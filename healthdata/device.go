@@ -221,21 +221,14 @@ func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 
 // devicePayload is what is kept of what the source said of a device: what it says now, else
 // what it said before.
-func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
+func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) ([]byte, error) {
 	switch {
 	case !in.settings.ProviderRawData:
 		return nil, nil
 	case in.Upload.Device.Raw != nil:
 		return in.Upload.Device.Raw, nil
 	}
-	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
-		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, ID: id, Raw: true})
-		if err == nil && len(records) > 0 {
-			raw = records[0].Raw
-		}
-		return err
-	})
-	return raw, err
+	return s.payload(ctx, in, deviceSlug, id)
 }
 
 // RawDevices returns what sources said of devices by itself, as they said it, in no order

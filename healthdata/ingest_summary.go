@@ -58,7 +58,8 @@ type SummaryPart struct {
 // ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
 // what became of each part. Its items are judged one by one: those that are refused are
 // told, and the others are stored; of a part whose source is not well said all are refused,
-// and what of a device cannot be kept is left out.
+// and what of a device cannot be kept is left out. An item without a Raw payload leaves the
+// payload that is stored.
 // Items of one identity that differ, in any part, are refused, all of them: it is not known
 // which one is meant. The parts are of one provider.
 //
@@ -90,11 +91,43 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		if judged[i].in == nil {
 			continue
 		}
-		if err := s.put(ctx, judged[i].in, judged[i].good, &out[i]); err != nil {
+		err := s.keepPayloads(ctx, judged[i].in, judged[i].good)
+		if err == nil {
+			err = s.put(ctx, judged[i].in, judged[i].good, &out[i])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("receive summaries: %w", err)
 		}
 	}
 	return out, nil
+}
+
+// keepPayloads gives items without a payload the one that is stored. A recording comes with its
+// workout, but not with what the provider said of that.
+func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) (err error) {
+	if !in.settings.ProviderRawData {
+		return nil
+	}
+	for _, item := range items {
+		if h := item.head(); h.Raw == nil {
+			if h.Raw, err = s.payload(ctx, in, in.resource.Slug, h.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// payload returns the payload of a stored record; nil if there is none.
+func (s *Service) payload(ctx context.Context, in *intake, resource string, id uuid.UUID) (raw []byte, err error) {
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		records, err := v.Records(ctx, RecordQuery{Resource: resource, ID: id, Raw: true})
+		if err == nil && len(records) > 0 {
+			raw = records[0].Raw
+		}
+		return err
+	})
+	return raw, err
 }
 
 // judgedPart is what of a part may be stored, and where that stands in it.

@@ -1,6 +1,7 @@
 package healthdata_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -50,6 +51,37 @@ func TestPartsOfOneAnswer(t *testing.T) {
 	// Nothing is kept of a part of a user who is not there.
 	_, err = s.ReceiveSummaries(t.Context(), s.team, healthlab.UserID{UUID: uuid.New()}, "sleep", []healthdata.SummaryPart{part("", night("x", 1))})
 	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+// A summary without a payload, such as the workout of a recording, leaves the one that is stored.
+func TestReceivedWithoutPayload(t *testing.T) {
+	s := newStation(t, healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
+		return healthdata.TeamSettings{ProviderRawData: true}, nil
+	}})
+	receive := func(title, raw string) healthdata.Counts {
+		w := &healthdata.Workout{Head: healthdata.Head{ExternalID: "w"}, Title: &title, TimeStart: ago(2 * time.Hour), TimeEnd: ago(time.Hour)}
+		if raw != "" {
+			w.Raw = []byte(raw)
+		}
+		got, err := s.ReceiveSummaries(t.Context(), s.team, s.user, "workouts", []healthdata.SummaryPart{{
+			Upload: healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}}, Items: []healthdata.Summary{w},
+		}})
+		require.NoError(t, err)
+		return got[0].Counts
+	}
+	payload := func() string {
+		raw, err := s.RawSummaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: "workouts"})
+		require.NoError(t, err)
+		require.Len(t, raw, 1)
+		return string(raw[0].Data)
+	}
+	require.Equal(t, healthdata.Counts{New: 1}, receive("run", `{"v":1}`))
+	require.Equal(t, healthdata.Counts{Same: 1}, receive("run", ""))
+	require.Equal(t, `{"v":1}`, payload())
+	require.Equal(t, healthdata.Counts{Changed: 1}, receive("long run", ""))
+	require.Equal(t, `{"v":1}`, payload())
+	require.Equal(t, healthdata.Counts{Changed: 1}, receive("long run", `{"v":2}`))
+	require.Equal(t, `{"v":2}`, payload())
 }
 
 // scores are those of the nights that are stored, ascending.

@@ -1,6 +1,7 @@
 package double_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -60,6 +61,16 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
+// receive stores the workouts of an item.
+func (d *deployment) receive(health *healthdata.Service, u healthlab.UserID, item *linking.Pulled) healthdata.Counts {
+	d.t.Helper()
+	up := healthdata.Upload{Provider: d.provider.record.Slug, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone}
+	got, err := health.ReceiveSummaries(d.t.Context(), team, u, "workouts", []healthdata.SummaryPart{{Upload: up, Items: item.Summaries}})
+	require.NoError(d.t, err)
+	require.Empty(d.t, got[0].Refused)
+	return got[0].Counts
+}
+
 // A recording comes with its workout as the resource workouts has it: else each would revise the
 // other.
 func TestStreamsHaveTheirWorkouts(t *testing.T) {
@@ -71,7 +82,16 @@ func TestStreamsHaveTheirWorkouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(3, noon, 20)
 			d := deploy(t, p, double.Options{People: []*double.Person{one}})
+			u := d.link(one)
 			g := d.signIn(one)
+			list, err := healthdata.NewProviders([]healthdata.Provider{p.record})
+			require.NoError(t, err)
+			health, err := healthdata.New(d.store.Users(), d.store.Data(), list, &healthdata.Options{
+				Now: d.now, Environment: healthlab.Production, Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
+					return healthdata.TeamSettings{ProviderRawData: true}, nil
+				},
+			})
+			require.NoError(t, err)
 			workouts := map[string]linking.Pulled{}
 			recorded := 0
 			for _, resource := range []string{"workouts", "workout_stream"} {
@@ -91,6 +111,9 @@ func TestStreamsHaveTheirWorkouts(t *testing.T) {
 							recorded++
 							require.Equal(t, workouts[w.ExternalID], only)
 						}
+						counts := d.receive(health, u, &item)
+						require.Zero(t, counts.Changed)
+						require.Equal(t, item.Stream == nil, counts.Same == 0)
 					}
 					r.Cursor = page.Next
 				}
