@@ -126,23 +126,13 @@ func readTrack(file json.RawMessage, out *rest.Batch) {
 	if text, err := rest.AccountIn(file, "tcxData"); err == nil {
 		file = json.RawMessage(text)
 	}
-	list, err := recording.Read(Slug, file)
-	if err != nil {
-		out.Problem("file", "must be a TCX file that can be read")
-		return
-	}
-	if out.Stored() {
-		for i := range list {
-			out.Stream(healthdata.SourceUnknown, list[i].Workout, &list[i].Stream)
+	recording.Add(out, Slug, file, healthdata.SourceUnknown, func() (healthdata.SourceType, *healthdata.Workout) {
+		var of exercisePoint
+		if json.Unmarshal(out.Joined("exercise", out.ID()), &of) != nil {
+			return "", nil
 		}
-		return
-	}
-	var of exercisePoint
-	if json.Unmarshal(out.Joined("exercise", out.ID()), &of) != nil || len(list) == 0 {
-		return
-	}
-	w := of.workout()
-	out.Stream(of.source(out), w, &recording.Nearest(list, w.TimeStart.Time).Stream)
+		return of.source(out), of.workout()
+	})
 }
 
 // stages are the stages of a sleep; the others are gaps.

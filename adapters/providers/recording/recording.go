@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -48,13 +49,31 @@ func Read(provider string, file []byte) ([]Recording, error) {
 	return s, nil
 }
 
-// Nearest returns the recording that begins nearest to an instant; nil if there is none.
-func Nearest(list []Recording, start time.Time) *Recording {
-	if len(list) == 0 {
-		return nil
+// Add adds the recording of a file to out: the one that begins nearest to the workout that of
+// returns with the source of that. A nil workout is not known, and nothing is added. Of a stored file, all
+// recordings are added, with the workouts of the file and the source stored. A file that cannot be
+// read is reported.
+func Add(out *rest.Batch, provider string, file []byte, stored healthdata.SourceType, of func() (healthdata.SourceType, *healthdata.Workout)) {
+	list, err := Read(provider, file)
+	if err != nil {
+		out.Problem("file", "must be a FIT, TCX or GPX file that can be read")
+		return
 	}
-	nearest := slices.MinFunc(list, func(a, b Recording) int {
+	if out.Stored() {
+		for i := range list {
+			out.Stream(stored, list[i].Workout, &list[i].Stream)
+		}
+		return
+	}
+	if source, w := of(); w != nil && len(list) > 0 {
+		out.Stream(source, w, &nearest(list, w.TimeStart.Time).Stream)
+	}
+}
+
+// nearest returns the recording that begins nearest to an instant. There is at least one.
+func nearest(list []Recording, start time.Time) *Recording {
+	found := slices.MinFunc(list, func(a, b Recording) int {
 		return cmp.Compare(a.Workout.TimeStart.Sub(start).Abs(), b.Workout.TimeStart.Sub(start).Abs())
 	})
-	return &nearest
+	return &found
 }

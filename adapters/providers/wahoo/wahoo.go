@@ -273,26 +273,15 @@ func readSummary(v *struct {
 }
 
 func readFile(item json.RawMessage, out *rest.Batch) {
-	list, err := recording.Read(Slug, item)
-	if err != nil {
-		out.Problem("file", "must be a FIT file that can be read", "file")
-		return
-	}
-	if out.Stored() {
-		for i := range list {
-			out.Stream(healthdata.SourceWatch, list[i].Workout, &list[i].Stream)
+	recording.Add(out, Slug, item, healthdata.SourceWatch, func() (healthdata.SourceType, *healthdata.Workout) {
+		var of workout
+		if json.Unmarshal(out.Joined("workouts", out.ID()), &of) != nil || of.Summary == nil {
+			return "", nil
 		}
-		return
-	}
-	var of workout
-	if json.Unmarshal(out.Joined("workouts", out.ID()), &of) != nil {
-		return
-	}
-	if w := of.ridden(); w != nil && len(list) > 0 {
 		out.Owner(of.User.String())
 		out.Zone(of.Summary.Zone)
-		out.Stream(of.source(), w, &recording.Nearest(list, w.TimeStart.Time).Stream)
-	}
+		return of.source(), of.ridden()
+	})
 }
 
 // sexes are the numbers of gender.
