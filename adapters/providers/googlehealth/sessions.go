@@ -390,9 +390,5 @@ func readDevice(v *struct {
 	if !known {
 		source = healthdata.SourceUnknown
 	}
-	d := healthdata.DeviceInfo{Model: v.Version}
-	if id := (&point{Name: v.Name}).id(); id != "" {
-		d.ID = &id
-	}
-	out.Listed(source, d)
+	out.Listed(source, healthdata.DeviceInfo{ID: rest.Text((&point{Name: v.Name}).id()), Model: v.Version})
 }

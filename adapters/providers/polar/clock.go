@@ -41,15 +41,7 @@ type unix struct {
 
 func (u unix) at() clock { return clock{healthlab.At(time.Unix(u.Time, 0))} }
 
-func (u unix) offset() *int { return seconds(u.Minutes) }
-
-// seconds turns an offset in minutes into seconds.
-func seconds(minutes *float64) *int {
-	if s := rest.Round(rest.Times(minutes, 60)); s != nil {
-		return rest.Ptr(int(*s))
-	}
-	return nil
-}
+func (u unix) offset() *int { return rest.OffsetOf(u.Minutes, time.Minute) }
 
 // span is when a night began and ended.
 type span struct {

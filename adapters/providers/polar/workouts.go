@@ -78,7 +78,7 @@ func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 		out.Problem("missing", "an exercise needs a start_time and a duration in ISO 8601", "duration")
 		return nil
 	}
-	start, offset := v.Start.Time.Time, seconds(v.Minutes)
+	start, offset := v.Start.Time.Time, rest.OffsetOf(v.Minutes, time.Minute)
 	if offset != nil {
 		start = start.Add(-time.Duration(*offset) * time.Second)
 	}
@@ -96,14 +96,7 @@ func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 		w.HRZones = append(w.HRZones, in)
 	}
 	if v.Device != "" || v.DeviceID != "" {
-		d := &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Polar")}
-		if v.Device != "" {
-			d.Model = &v.Device
-		}
-		if v.DeviceID != "" {
-			d.ID = &v.DeviceID
-		}
-		out.Device(d)
+		out.Device(&healthdata.DeviceInfo{Manufacturer: rest.Ptr("Polar"), Model: rest.Text(v.Device), ID: rest.Text(v.DeviceID)})
 	}
 	return w
 }

@@ -153,10 +153,7 @@ func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end health
 	}
 	c := &healthdata.SleepCycle{
 		Head: healthdata.Head{ExternalID: id}, SessionStart: start, SessionEnd: end,
-		StageStartOffsetSecond: s.Start, StageEndOffsetSecond: s.End, StageType: s.Type,
-	}
-	if zone := b.zone; zone != "" {
-		c.TimeZone = &zone
+		StageStartOffsetSecond: s.Start, StageEndOffsetSecond: s.End, StageType: s.Type, TimeZone: Text(b.zone),
 	}
 	b.Summary("sleep_cycle", source, c)
 }

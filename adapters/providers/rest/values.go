@@ -16,6 +16,14 @@ import (
 // Ptr returns a pointer to v.
 func Ptr[T any](v T) *T { return &v }
 
+// Text returns a text; nil for the empty one.
+func Text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // Instant is an instant in RFC 3339, and its offset: nil for Z, for
 // +00:00 and for none, which many providers write whatever the place is.
 type Instant struct {
@@ -59,6 +67,14 @@ func ParseOffset(s string) *int {
 		seconds = -seconds
 	}
 	return &seconds
+}
+
+// OffsetOf returns an offset in some unit as seconds east of UTC; nil for nil.
+func OffsetOf(v *float64, unit time.Duration) *int {
+	if s := Round(Times(v, unit.Seconds())); s != nil {
+		return Ptr(int(*s))
+	}
+	return nil
 }
 
 // LocalDay is the day on which an instant falls under an offset; nil is UTC.

@@ -2,7 +2,9 @@ package rest_test
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -83,4 +85,16 @@ func TestOneRow(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Flows().Listener.Listen(t.Context(), linking.Message{})
 	require.NoError(t, err)
+}
+
+func TestOffsetOf(t *testing.T) {
+	require.Nil(t, rest.OffsetOf(nil, time.Second))
+	require.Nil(t, rest.OffsetOf(rest.Ptr(math.NaN()), time.Second))
+	require.Equal(t, 5400, *rest.OffsetOf(rest.Ptr(90.0), time.Minute))
+	require.Equal(t, -3600, *rest.OffsetOf(rest.Ptr(-3600.0), time.Second))
+}
+
+func TestText(t *testing.T) {
+	require.Nil(t, rest.Text(""))
+	require.Equal(t, "a", *rest.Text("a"))
 }

@@ -194,22 +194,13 @@ func (v *activity) workout() *healthdata.Workout {
 		TimeStart: v.Start.Time, TimeEnd: healthlab.At(v.Start.Add(time.Duration(v.Elapsed * float64(time.Second)))),
 		MovingTime: rest.Round(v.Moving), Distance: v.Distance, TotalElevationGain: v.Climb, ElevHigh: v.High, ElevLow: v.Low,
 		AverageSpeed: v.Speed, MaxSpeed: v.MaxSpeed, AverageHR: rest.Round(v.HR), MaxHR: rest.Round(v.MaxHR),
-		AverageWatts: v.Watts, MaxWatts: v.MaxWatts, WeightedAverageWatts: v.Weighted,
-	}
-	if offset := rest.Round(v.Offset); offset != nil {
-		w.TimezoneOffset = rest.Ptr(int(*offset))
+		AverageWatts: v.Watts, MaxWatts: v.MaxWatts, WeightedAverageWatts: v.Weighted, TimezoneOffset: rest.OffsetOf(v.Offset, time.Second),
 	}
 	if v.KCal > 0 { // 0 in a list means not known
 		w.Calories = &v.KCal
 	}
 	if v.Map.Summary != "" || v.Map.Polyline != "" {
-		w.Map = &healthdata.Map{}
-		if v.Map.Summary != "" {
-			w.Map.SummaryPolyline = &v.Map.Summary
-		}
-		if v.Map.Polyline != "" {
-			w.Map.Polyline = &v.Map.Polyline
-		}
+		w.Map = &healthdata.Map{SummaryPolyline: rest.Text(v.Map.Summary), Polyline: rest.Text(v.Map.Polyline)}
 	}
 	return w
 }

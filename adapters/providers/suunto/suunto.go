@@ -353,16 +353,13 @@ func (v *workout) summary(out *rest.Batch) *healthdata.Workout {
 		Head: healthdata.Head{ExternalID: v.Key}, Title: v.Name, Sport: healthdata.SportOf(sport), TimeStart: v.Start.time(), TimeEnd: v.Stop.time(),
 		MovingTime: rest.Round(v.Total), Distance: rest.Positive(v.Distance), TotalElevationGain: v.Climb, Calories: rest.Positive(v.Energy),
 		Steps: rest.Round(rest.Positive(v.Steps)), AverageSpeed: rest.Positive(v.Speed), MaxSpeed: rest.Positive(v.MaxSpeed),
-		AverageHR: rest.Round(cmp.Or(bpm(v.HR.Average), bpm(v.HR.Avg))), MaxHR: rest.Round(cmp.Or(bpm(v.HR.Max), bpm(v.HR.Highest))),
+		TimezoneOffset: rest.OffsetOf(v.Offset, time.Minute), AverageHR: rest.Round(cmp.Or(bpm(v.HR.Average), bpm(v.HR.Avg))), MaxHR: rest.Round(cmp.Or(bpm(v.HR.Max), bpm(v.HR.Highest))),
 	}
 	if v.Stop <= v.Start && v.Total != nil {
 		w.TimeEnd = healthlab.At(v.Start.time().Add(time.Duration(*v.Total * float64(time.Second))))
 	}
 	if w.Calories != nil && *w.Calories > maxKCal {
 		w.Calories = rest.Times(w.Calories, joules)
-	}
-	if minutes := rest.Round(v.Offset); minutes != nil {
-		w.TimezoneOffset = rest.Ptr(int(*minutes) * 60)
 	}
 	if v.Polyline != "" {
 		w.Map = &healthdata.Map{SummaryPolyline: &v.Polyline}

@@ -67,9 +67,7 @@ func readActivity(v *struct {
 	a := &healthdata.Activity{
 		CalendarDate: v.Date, Steps: rest.Round(v.Steps), Distance: v.Distance, FloorsClimbed: rest.Round(v.Floors), CaloriesActive: v.Active,
 		CaloriesTotal: v.Total, Low: rest.Times(v.Soft, minutes), Medium: rest.Times(v.Moderate, minutes), High: rest.Times(v.Intense, minutes),
-	}
-	if v.Zone != "" {
-		a.TimeZone = &v.Zone
+		TimeZone: rest.Text(v.Zone),
 	}
 	if hr := (healthdata.ActivityHeartRate{AvgBPM: rest.Positive(v.HR), MinBPM: rest.Positive(v.HRMin), MaxBPM: rest.Positive(v.HRMax)}); hr != (healthdata.ActivityHeartRate{}) {
 		a.HeartRate = &hr

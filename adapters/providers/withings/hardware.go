@@ -32,15 +32,12 @@ const external = 1000
 
 // device says what recorded the item, and returns how; unknown if the model is not listed.
 func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
-	n, d := cmp.Or(h.ModelID, h.Number), &healthdata.DeviceInfo{}
+	n, d := cmp.Or(h.ModelID, h.Number), &healthdata.DeviceInfo{ID: rest.Text(cmp.Or(h.Hash, h.ID))}
 	name := ""
 	if json.Unmarshal(h.Model, &name) == nil && name != "" {
 		d.Model = &name
 	} else if n == 0 {
 		_ = json.Unmarshal(h.Model, &n) // else it is not known
-	}
-	if id := cmp.Or(h.Hash, h.ID); id != "" {
-		d.ID = &id
 	}
 	if n < external {
 		d.Manufacturer = rest.Ptr("Withings")
@@ -90,9 +87,7 @@ func readDevice(v *struct {
 	if !known {
 		source = healthdata.SourceUnknown
 	}
-	d := healthdata.DeviceInfo{Manufacturer: rest.Ptr("Withings"), Model: v.Name, Version: v.Firmware}
-	if id := cmp.Or(v.Hash, v.ID); id != "" {
-		d.ID = &id
-	}
-	out.Listed(source, d)
+	out.Listed(source, healthdata.DeviceInfo{
+		ID: rest.Text(cmp.Or(v.Hash, v.ID)), Manufacturer: rest.Ptr("Withings"), Model: v.Name, Version: v.Firmware,
+	})
 }

@@ -48,9 +48,7 @@ type measurement struct {
 func (v *measurement) summary(id string) *healthdata.Electrocardiogram {
 	e := &healthdata.Electrocardiogram{
 		Head: healthdata.Head{ExternalID: id}, SessionStart: v.At.time(), SessionEnd: v.At.time(), HeartRateMean: rest.Round(rest.Positive(v.HR)),
-	}
-	if v.Zone != "" {
-		e.TimeZone = &v.Zone
+		TimeZone: rest.Text(v.Zone),
 	}
 	if r := v.ECG.Rhythm; r != nil && *r >= 0 && *r < len(rhythms) {
 		e.Classification = &rhythms[*r]
