@@ -78,7 +78,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	if len(files) == 0 {
 		return errors.New("-connectors: no file *.json in the folder")
 	}
-	found := []connected{{nightscout.Record(), nightscout.New(&nightscout.Options{Guard: guard}).Flows()}}
+	found := []connected{{record: nightscout.Record(), flows: nightscout.New(&nightscout.Options{Guard: guard}).Flows()}}
 	for _, file := range files {
 		config, connector, err := readConnector(file, guard)
 		if err != nil {
@@ -87,7 +87,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 		if slices.ContainsFunc(found, func(x connected) bool { return x.record.Slug == config.Provider.Slug }) {
 			return fmt.Errorf("%s: there is a connector with this slug", filepath.Base(file))
 		}
-		found = append(found, connected{config.Provider, connector.Flows()})
+		found = append(found, connected{record: config.Provider, flows: connector.Flows()})
 	}
 	return s.add(found)
 }
@@ -104,7 +104,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	}
 	var found []connected
 	for _, c := range all {
-		found = append(found, connected{c.Record, c.Connector.Flows()})
+		found = append(found, connected{record: c.Record, flows: c.Connector.Flows()})
 	}
 	return s.add(found)
 }

@@ -27,6 +27,7 @@ import (
 type connected struct {
 	record healthdata.Provider
 	flows  linking.ProviderConnector
+	origin string // of a double: where it is served
 }
 
 const (
@@ -75,9 +76,9 @@ func (c *config) startDoubles(ctx context.Context, url string) error {
 		server := &http.Server{Handler: d.serve(double.Options{People: people}), ReadHeaderTimeout: requestTimeout}
 		go func() { _ = server.Serve(listener) }() // it ends with ctx
 		context.AfterFunc(ctx, func() { _ = server.Close() })
-		provider := registry.Find(d.slug)
+		provider, origin := registry.Find(d.slug), "http://"+listener.Addr().String()
 		connector, err := provider.New(rest.Client{ID: "id", Secret: "secret", Key: double.SuuntoKey}, &rest.Options{
-			Guard: c.guard(), Origin: "http://" + listener.Addr().String(), VerifyToken: doubleWord,
+			Guard: c.guard(), Origin: origin, VerifyToken: doubleWord,
 			MessageURL: url + "/v2/link/push/" + d.slug + "?token=" + doubleWord,
 		})
 		if err != nil {
@@ -85,7 +86,7 @@ func (c *config) startDoubles(ctx context.Context, url string) error {
 		}
 		record := provider.Record()
 		record.Name += " (double)"
-		c.served = append(c.served, connected{record, connector.Flows()})
+		c.served = append(c.served, connected{record, connector.Flows(), origin})
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 // A person signs in at the page of a double, and the history comes.
 func TestDoubles(t *testing.T) {
 	p := start(t, "-doubles")
+	at := map[string]string{} // the addresses for healthlab-check
+	for range doubles {
+		slug, address, _ := strings.Cut(strings.TrimPrefix(p.until("double of "), "double of "), ": ")
+		at[slug] = address
+	}
 	var user struct {
 		ID string `json:"user_id"`
 	}
@@ -37,6 +43,8 @@ func TestDoubles(t *testing.T) {
 			require.Equal(t, http.StatusOK, r.StatusCode, string(b))
 			return string(b)
 		}
+		require.NotEmpty(t, at[provider])
+		require.True(t, strings.HasPrefix(source.URL, at[provider]+"/"), source.URL)
 		person := regexp.MustCompile(`person=(\d+)`).FindStringSubmatch(page(source.URL))
 		require.NotNil(t, person)
 		page(source.URL + "&person=" + person[1]) // and back

@@ -311,6 +311,9 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
 		}
+		for _, d := range s.served {
+			fmt.Fprintf(stdout, "double of %s: %s\n", d.record.Slug, d.origin)
+		}
 		err = s.start(ctx, stdout)
 	}
 	if err == nil {
