@@ -190,3 +190,48 @@ func TestCursors(t *testing.T) {
 		})
 	}
 }
+
+// A range of the longest length stays so if its end is not at a whole second, as that of a clock.
+func TestLongestRange(t *testing.T) {
+	type span struct{ from, to time.Time }
+	var got []span
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("from"))
+		require.NoError(t, err)
+		to, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("to"))
+		require.NoError(t, err)
+		got = append(got, span{from, to})
+		_, _ = w.Write([]byte(`[]`))
+	}))
+	t.Cleanup(server.Close)
+	exact := rest.Format(func(t time.Time) string { return t.Format(time.RFC3339Nano) })
+	for name, format := range map[string]rest.Format{"seconds": rest.RFC3339, "fractions": exact} {
+		t.Run(name, func(t *testing.T) {
+			got = nil
+			k := rest.Kind{Path: "/v1", Resources: []string{"steps"}, Read: func(json.RawMessage, *rest.Batch) {}, Range: rest.Range{
+				From: "from", To: "to", Format: format, Before: time.Hour, After: 2 * time.Hour, Max: 28 * rest.Day,
+			}}
+			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: []rest.Kind{k}}, rest.Client{ID: "id", Secret: "secret"},
+				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+			require.NoError(t, err)
+			secret, err := connector.Pack(linking.Tokens{Access: "access"})
+			require.NoError(t, err)
+			to := time.Date(2026, 3, 29, 22, 30, 0, 250_000_000, time.UTC)
+			r := linking.PullRequest{Secret: secret, Resource: "steps", From: to.AddDate(0, 0, -60), To: to}
+			for more := true; more; more = r.Cursor != "" {
+				page, err := connector.Pull(t.Context(), r)
+				require.NoError(t, err)
+				r.Cursor = page.Next
+			}
+			require.Len(t, got, 3)
+			require.False(t, got[0].to.Before(to.Add(2*time.Hour)))
+			require.False(t, got[2].from.After(r.From.Add(-time.Hour)))
+			for i, s := range got {
+				require.LessOrEqual(t, s.to.Sub(s.from), 28*rest.Day)
+				if i > 0 {
+					require.False(t, s.to.Before(got[i-1].from.Add(3*time.Hour)), "the widened ranges have no gap")
+				}
+			}
+		})
+	}
+}

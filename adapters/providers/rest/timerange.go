@@ -53,10 +53,15 @@ func (r *Range) cut(from, to time.Time) time.Time {
 	if r.Max <= 0 {
 		return from
 	}
-	if start := to.Add(-r.Max + r.Before + r.After); start.After(from) {
+	if start := wholeSecond(to).Add(-r.Max + r.Before + r.After); start.After(from) {
 		return start
 	}
 	return from
+}
+
+// wholeSecond returns the first whole second that is not before an instant.
+func wholeSecond(t time.Time) time.Time {
+	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
 // days returns the first and the last day of a range.
@@ -93,6 +98,6 @@ func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	}
 	q.Set(r.From, format(start))
 	if r.To != "" {
-		q.Set(r.To, format(end.Add(time.Second-time.Microsecond).Truncate(time.Second)))
+		q.Set(r.To, format(wholeSecond(end)))
 	}
 }
