@@ -148,7 +148,7 @@ func seal(t *testing.T) healthlab.Sealer {
 
 func deploy(t *testing.T, p provider, o double.Options) *deployment {
 	t.Helper()
-	d := &deployment{t: t, provider: p, at: noon}
+	d := &deployment{t: t, provider: p, at: noon.Add(250 * time.Millisecond)} // clocks have fractions of a second
 	o.Now = d.now
 	d.double, d.truth = p.double(o)
 	server := httptest.NewServer(d.double)
