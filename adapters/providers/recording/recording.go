@@ -49,10 +49,10 @@ func Read(provider string, file []byte) ([]Recording, error) {
 	return s, nil
 }
 
-// Add adds the recording of a file to out: the one that begins nearest to the workout that of
-// returns with the source of that. A nil workout is not known, and nothing is added. Of a stored file, all
-// recordings are added, with the workouts of the file and the source stored. A file that cannot be
-// read is reported.
+// Add adds to out the recording of a workout that stands in a file: of several, the one that begins
+// nearest to the workout. of returns the workout and its source; nothing is added if the workout is
+// nil. Of a stored page, all recordings are added, with the workouts of the file and the source
+// stored, and of is not called. A file that cannot be read is reported.
 func Add(out *rest.Batch, provider string, file []byte, stored healthdata.SourceType, of func() (healthdata.SourceType, *healthdata.Workout)) {
 	list, err := Read(provider, file)
 	if err != nil {

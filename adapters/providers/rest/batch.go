@@ -207,8 +207,8 @@ func KeyOf(member string) func(json.RawMessage) string {
 	return func(item json.RawMessage) string { return word(at(item, member)) }
 }
 
-// Members returns the members that a struct with json tags reads, for Keep: joined items of this type are read
-// as they came.
+// Members returns the members that a struct reads, by its json tags. With them as Keep, joined items
+// of this type are read as they came.
 func Members[T any]() (names []string) {
 	of := reflect.TypeFor[T]()
 	for i := range of.NumField() {

@@ -107,9 +107,10 @@ type Kind struct {
 	Messages []string
 	// MessagesFor lists the resources that a word announces, where that is not all of the kind.
 	MessagesFor map[string][]string
-	// Resources are the slugs that Read makes.
+	// Resources are the slugs that are taken of what Read makes.
 	Resources []string
-	// Stored are the slugs that Read makes of stored pages besides.
+	// Stored are the slugs that Read makes of stored pages besides. Items of a stored page that
+	// cannot be read are reported for Resources and Stored.
 	Stored []string
 	// Read reads one item. See [Each].
 	Read func(item json.RawMessage, out *Batch)
