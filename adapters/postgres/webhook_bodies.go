@@ -29,16 +29,18 @@ with recursive t (team_id) as (
 select t.team_id from t where t.team_id is not null`
 
 	// The length of a body is known without reading it.
+	isOver = `octet_length(e.body) > 0 and ` + isRouted + `
+	and not exists (select from healthlab.webhook_delivery d where d.event_id = e.id)
+	and not exists (select from healthlab.webhook_attempt a where a.event_id = e.id and a.at >= $3)`
+
+	selectOver = `
+select e.id, e.created_at from healthlab.webhook_event e
+where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and ` + isOver + `
+order by e.created_at, e.id limit $4`
+
 	emptyBodies = `
-with old as (
-	select e.id, e.created_at from healthlab.webhook_event e
-	where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_length(e.body) > 0 and ` + isRouted + `
-		and not exists (select from healthlab.webhook_delivery d where d.event_id = e.id)
-		and not exists (select from healthlab.webhook_attempt a where a.event_id = e.id and a.at >= $3)
-	order by e.created_at, e.id limit $4
-)
 update healthlab.webhook_event e set body = ''
-from old where e.team_id = $1 and e.id = old.id and e.created_at = old.created_at`
+where e.team_id = $1 and e.id = any ($2) and e.created_at between $4 and $5 and ` + isOver
 
 	// What is before the first message that has a body need not be looked at by this process.
 	selectFirstBody = `
@@ -61,11 +63,20 @@ func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	return out, err
 }
 
+// EmptyBodies searches without the lock of routing, which all deliveries of all teams wait for.
+// Under the lock it looks only at what it found.
 func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error) {
-	from := v.s.emptied.of(team)
+	ended = instant(ended)
+	over, err := v.over(ctx, team, ended, n)
+	if err != nil || len(over) == 0 {
+		return 0, err
+	}
+	ids := make([]uuid.UUID, len(over))
+	for i, p := range over {
+		ids[i] = p.id
+	}
 	var changed pgconn.CommandTag
-	var first *time.Time
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err = v.s.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneQueue)
 		b.Queue(holdRouting, int64(routing)) // no replay begins meanwhile
@@ -73,18 +84,36 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 			return err
 		}
 		b = u.batch()
-		count(b.Queue(emptyBodies, team.UUID, from, ended.UTC(), n), &changed)
-		b.Queue(selectFirstBody, team.UUID, from, ended.UTC()).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
+		count(b.Queue(emptyBodies, team.UUID, ids, ended, over[0].at, over[len(over)-1].at), &changed)
+		return u.commit(ctx, b)
+	})
+	return int(changed.RowsAffected()), err
+}
+
+// over returns the places of at most n messages whose bodies can be emptied, the oldest first.
+func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (over []place, err error) {
+	from := v.s.emptied.of(team)
+	var first *time.Time
+	err = v.s.do(ctx, team, looking, func(u *unit) error {
+		b := u.batch()
+		u.tune(b, tuneQueue)
+		b.Queue(selectOver, team.UUID, from, ended, n).Query(func(rows pgx.Rows) (err error) {
+			over, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
+				return p, row.Scan(&p.id, &p.at)
+			})
+			return err
+		})
+		b.Queue(selectFirstBody, team.UUID, from, ended).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
 		return u.commit(ctx, b)
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if first == nil {
 		first = &ended
 	}
 	v.s.emptied.put(team, first.UTC())
-	return int(changed.RowsAffected()), nil
+	return over, nil
 }
 
 // emptiedUntil says by team until when this process has found no bodies. Events get no older

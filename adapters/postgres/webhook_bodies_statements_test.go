@@ -3,5 +3,5 @@ package postgres
 import "maps"
 
 func init() {
-	maps.Copy(statements, map[string]string{"selectBodyTeams": selectBodyTeams, "emptyBodies": emptyBodies, "selectFirstBody": selectFirstBody, "lockNames": lockNames})
+	maps.Copy(statements, map[string]string{"selectBodyTeams": selectBodyTeams, "selectOver": selectOver, "emptyBodies": emptyBodies, "selectFirstBody": selectFirstBody, "lockNames": lockNames})
 }
