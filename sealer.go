@@ -31,24 +31,6 @@ type Sealer interface {
 	Open(ctx context.Context, box Sealed, bound []byte) ([]byte, error)
 }
 
-// Reseal returns a box under the current key of a Sealer, which still has the box's own key. A
-// box that is under the current key, and the zero Sealed, are returned as they are.
-func Reseal(ctx context.Context, s Sealer, box Sealed, bound []byte) (Sealed, error) {
-	if box.KeyID == "" {
-		return box, nil
-	}
-	probe, err := s.Seal(ctx, nil, bound)
-	if err != nil || probe.KeyID == box.KeyID {
-		return box, err
-	}
-	plain, err := s.Open(ctx, box, bound)
-	if err != nil {
-		return Sealed{}, err
-	}
-	defer clear(plain)
-	return s.Seal(ctx, plain, bound)
-}
-
 // aesKeyLen is the length of a key of AES-256.
 const aesKeyLen = 32
 

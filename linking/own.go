@@ -110,10 +110,6 @@ type TeamClients interface {
 	// store's. Invalid without team, provider, ClientID or a Box.
 	PutClient(ctx context.Context, c TeamClient) (TeamClient, error)
 
-	// ReplaceBox writes c.Box in place of was, and nothing else of c. Nothing happens if the
-	// client has another Box meanwhile, or is not there.
-	ReplaceBox(ctx context.Context, c TeamClient, was healthlab.Sealed) error
-
 	// RetireClient retires the current client of a provider. NotFound if there is none.
 	RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error
 

@@ -15,9 +15,6 @@
 // (package personkey) encrypts that key, bound to the file's name: once the person's key is
 // deleted, neither the file nor a copy of it opens. Without [Options].Keys the host's
 // [healthlab.Sealer] encrypts it, and the name of the sealing key stands in the file's head.
-//
-// [Store.Rotate] puts files of the host's sealer under its current key, and [Store.Keys]
-// counts them by key.
 package blob
 
 import (
@@ -27,7 +24,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
 
 	"filippo.io/age"
 
@@ -63,7 +59,8 @@ type Store struct {
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Keys encrypts each file with the key of the user whom it is about. Default: none; the
-	// sealer encrypts all files. Files that were written without Keys open in any case.
+	// sealer encrypts all files. A Store opens what it would write: with Keys it opens no file of
+	// the sealer.
 	Keys *personkey.Keys
 }
 
@@ -129,47 +126,15 @@ func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	return &opened{plain: plain, sealed: sealed, e: e}, nil
 }
 
-// Delete removes a file. One that is not there is no error. Unavailable while [Store.Rotate]
-// writes it anew.
+// Delete removes a file. One that is not there is no error.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("delete file: %w", err)
 	}
-	err := s.place.Remove(ctx, key)
-	if err == nil {
-		err = s.checkRotating(ctx, key) // after the removal: a rotation that begins later finds no file
-	}
-	if err != nil {
+	if err := s.place.Remove(ctx, key); err != nil {
 		return fmt.Errorf("delete file: %w", err)
 	}
 	return nil
-}
-
-// Keys counts the files of the host's sealer by the name of the key that opens them. A key
-// that is not among the names is needed by no file, and may go from the sealer. Files under
-// keys of persons are not counted. It reads the head of every file.
-func (s *Store) Keys(ctx context.Context) (map[string]int, error) {
-	out := map[string]int{}
-	err := s.place.List(ctx, func(name string) error {
-		if strings.HasPrefix(name, rotating) {
-			return nil
-		}
-		h, err := s.head(ctx, name)
-		if errors.Is(err, healthlab.NotFound) {
-			return nil // deleted in the meantime
-		}
-		if err != nil {
-			return err
-		}
-		if !h.personal {
-			out[h.keyID]++
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list keys of files: %w", err)
-	}
-	return out, nil
 }
 
 var reKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
@@ -178,8 +143,8 @@ var reKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 const longest = 512
 
 func checkKey(key string) error {
-	if len(key) > longest || !reKey.MatchString(key) || strings.HasPrefix(key, rotating) {
-		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them, and does not begin with %s", healthlab.Invalid, rotating)
+	if len(key) > longest || !reKey.MatchString(key) {
+		return fmt.Errorf("%w: a file's key is letters, digits, hyphens, underscores and single slashes between them, in at most %d bytes", healthlab.Invalid, longest)
 	}
 	return nil
 }
@@ -228,9 +193,12 @@ func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	}
 	var key []byte
 	var err error
-	if h.personal {
+	switch {
+	case h.personal:
 		key, err = e.keys.Open(e.ctx, e.owner, e.bound(), h.body)
-	} else {
+	case e.keys != nil:
+		err = fmt.Errorf("%w: the file is not encrypted with the key of a person", healthlab.Invalid)
+	default:
 		key, err = e.seal.Open(e.ctx, healthlab.Sealed{KeyID: h.keyID, Box: h.body}, []byte(e.bound()))
 	}
 	if err != nil {
@@ -272,26 +240,6 @@ func ours(stanzas []*age.Stanza) (h head, ok bool) {
 		return head{keyID: string(id), body: s.Body}, err == nil
 	}
 	return head{}, false
-}
-
-// asker reads the head of a file, and opens nothing.
-type asker struct{ head }
-
-var errAsked = errors.New("only asked")
-
-func (a *asker) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
-	var ok bool
-	if a.head, ok = ours(stanzas); !ok {
-		return nil, age.ErrIncorrectIdentity
-	}
-	return nil, errAsked
-}
-
-func ignoreAsked(err error) error {
-	if errors.Is(err, errAsked) {
-		return nil
-	}
-	return err
 }
 
 // whole is a content that ends with its context.

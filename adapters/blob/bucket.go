@@ -15,7 +15,7 @@ import (
 
 // Bucket is a bucket of a service that speaks the protocol of S3. Its client is the
 // host's, with the host's credentials and region; it needs to get, put and delete
-// objects, and to list them for [Store.Keys]. It is safe for concurrent use.
+// objects, and to list them for [Bucket.List], which a Store does not call. It is safe for concurrent use.
 //
 // An upload that a crash cut off is nowhere to be read, yet may be charged for: a rule
 // of the bucket should end unfinished uploads after a day. Versions should be off, or

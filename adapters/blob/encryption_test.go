@@ -53,35 +53,19 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// What was written before there were keys of persons opens, and the next write encrypts it with
-// the key of its user.
-func TestFilesOfBefore(t *testing.T) {
+// A store with keys of persons opens no file of the host's sealer, and the other way round.
+func TestStoresWithAndWithoutKeys(t *testing.T) {
 	place := directory(t, t.TempDir())
-	require.NoError(t, store(t, place, sealer(t, "a")).Put(t.Context(), team, user, "k", strings.NewReader("x")))
+	host := store(t, place, sealer(t, "a"))
 	s, keys := personal(t, place, sealer(t, "a"))
-	read := func() (string, error) {
-		f, err := s.Get(t.Context(), team, user, "k")
-		if err != nil {
-			return "", err
-		}
-		b, err := io.ReadAll(f)
-		return string(b), errors.Join(err, f.Close())
-	}
-	got, err := read()
-	require.NoError(t, err)
-	require.Equal(t, "x", got)
-	counts, err := s.Keys(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"a": 1}, counts)
+	require.NoError(t, host.Put(t.Context(), team, user, "host", strings.NewReader("x")))
+	require.NoError(t, s.Put(t.Context(), team, user, "person", strings.NewReader("y")))
+	_, err := s.Get(t.Context(), team, user, "host")
+	require.ErrorIs(t, err, healthlab.Invalid)
+	_, err = host.Get(t.Context(), team, user, "person")
+	require.ErrorIs(t, err, healthlab.Unavailable)
 
-	require.NoError(t, s.Put(t.Context(), team, user, "k", strings.NewReader("y")))
-	counts, err = s.Keys(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, counts)
 	require.NoError(t, keys.Delete(t.Context(), personkey.Ref{Team: team, User: user}))
-	_, err = read()
+	_, err = s.Get(t.Context(), team, user, "person")
 	require.ErrorIs(t, err, personkey.ErrErased)
-
-	_, err = store(t, place, sealer(t, "a")).Get(t.Context(), team, user, "k")
-	require.ErrorIs(t, err, healthlab.Unavailable, "a store without keys")
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -115,23 +114,6 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 	}
 	v.s.linking.clients[key] = c
 	return keepClient(c), nil
-}
-
-func (v linkStore) ReplaceBox(ctx context.Context, c linking.TeamClient, was healthlab.Sealed) error {
-	if err := healthlab.CheckText(c.Provider, c.ClientID, c.Box.KeyID); err != nil {
-		return err
-	}
-	if err := v.s.lock(ctx); err != nil {
-		return err
-	}
-	defer v.s.mu.Unlock()
-	key := clientKey{c.Team, c.Provider, c.ClientID}
-	kept, ok := v.s.linking.clients[key]
-	if ok && kept.Box.KeyID == was.KeyID && bytes.Equal(kept.Box.Box, was.Box) {
-		kept.Box = cloneSealed(c.Box)
-		v.s.linking.clients[key] = kept
-	}
-	return nil
 }
 
 // retire retires the current client of a provider but for one.

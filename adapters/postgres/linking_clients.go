@@ -43,10 +43,6 @@ on conflict (team_id, provider, client) do update set key_id = excluded.key_id, 
 	details = excluded.details, redirect_url = excluded.redirect_url, updated_at = excluded.updated_at, retired_at = null
 returning ` + clientColumns
 
-	replaceClientBox = `
-update healthlab.team_client set key_id = $4, box = $5
-where team_id = $1 and provider = $2 and client = $3 and key_id = $6 and box = $7`
-
 	proveClient = `
 update healthlab.team_client set proven_url = $4, proven_at = $5
 where team_id = $1 and provider = $2 and client = $3 and (proven_url <> $4 or proven_at is null)`
@@ -148,14 +144,6 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 		return linking.TeamClient{}, err
 	}
 	return out, nil
-}
-
-func (v linkStore) ReplaceBox(ctx context.Context, c linking.TeamClient, was healthlab.Sealed) error {
-	if err := healthlab.CheckText(c.Provider, c.ClientID, c.Box.KeyID); err != nil {
-		return err
-	}
-	_, err := v.changeClients(ctx, c.Team, replaceClientBox, c.Team.UUID, c.Provider, c.ClientID, c.Box.KeyID, c.Box.Box, was.KeyID, was.Box)
-	return err
 }
 
 func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {

@@ -16,7 +16,7 @@ func init() {
 		"dropGrants": dropGrants, "lockUserOfItem": lockUserOfItem, "lockItem": lockItem, "selectUserOfItem": selectUserOfItem,
 		"itemAccountTaken": itemAccountTaken, "settleItem": settleItem,
 		"insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
-		"selectClients": selectClients, "selectClient": selectClient, "retireClients": retireClients, "putClient": putClient, "replaceClientBox": replaceClientBox, "proveClient": proveClient,
+		"selectClients": selectClients, "selectClient": selectClient, "retireClients": retireClients, "putClient": putClient, "proveClient": proveClient,
 		"forgetClients": forgetClients, "eraseClients": eraseClients,
 	})
 }

@@ -328,15 +328,6 @@ var linkWrites = map[string]prepare{
 			return s.TeamClients().RetireClient(ctx, u.Team, linkedProvider, noon.Time)
 		}
 	},
-	"TeamClients.ReplaceBox": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		register(t, s, u)
-		return func(ctx context.Context, s *postgres.Store) error {
-			c := clientOf(u)
-			was := c.Box
-			c.Box.KeyID = "k2"
-			return s.TeamClients().ReplaceBox(ctx, c, was)
-		}
-	},
 	"TeamClients.ProveClient": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		register(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {

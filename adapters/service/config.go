@@ -43,9 +43,9 @@ type Config struct {
 	// what encrypts secrets in the store, unless Sealer is set. Every process on one
 	// store has the same.
 	Secret []byte
-	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret. With
-	// Keys, it opens what it sealed, and new secrets are under the installation's own key, which
-	// Keys keeps ([personkey.Keys.Sealer]).
+	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret. It is not
+	// used with Keys: secrets are then under the installation's own key, which Keys keeps
+	// ([personkey.Keys.Sealer]).
 	Sealer healthlab.Sealer
 	// Keys encrypts personal data in the Store: the Store is made with the same Keys. Erasing a
 	// user deletes the user's key. Required, unless AllowPlaintext is set.

@@ -17,10 +17,9 @@ func (s *host) addFiles(c *service.Config) (err error) {
 		if err != nil {
 			return err
 		}
-		if s.files, err = blob.New(place, c.Sealer, &blob.Options{Keys: c.Keys}); err != nil {
+		if c.Files, err = blob.New(place, c.Sealer, &blob.Options{Keys: c.Keys}); err != nil {
 			return err
 		}
-		c.Files = s.files
 	}
 	return nil
 }

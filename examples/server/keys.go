@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/blob"
-	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -23,8 +21,8 @@ func (s *storage) keys() *personkey.Keys {
 	return nil
 }
 
-// runKeys is server keys: rotate seals under the first of -sealing-keys what an older key of the
-// host seals, and erase erases users whose key is deleted, which a restored backup brings back. Both take
+// runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key
+// of the host seals, and erase erases users whose key is deleted, which a restored backup brings back. Both take
 // the flags of the server, run beside it, and go on where they were when they are run again.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
@@ -55,37 +53,11 @@ func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	return s.eraseWithoutKey(ctx, stdout)
 }
 
-// rotate puts under the current key of the host: the keys of persons, of teams and of the
-// installation, and what version 0.1.0 sealed with the host's key itself, secrets of teams and
-// files.
+// rotate seals the keys of persons, of teams and of the installation under the current key of the
+// host.
 func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
-	err := s.store.keys().Rotate(ctx, func(p personkey.Progress) {
+	return s.store.keys().Rotate(ctx, func(p personkey.Progress) {
 		fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)
-	})
-	if err != nil {
-		return err
-	}
-	teams, err := s.allTeams(ctx)
-	if err != nil {
-		return err
-	}
-	for moved := true; moved; { // once more if something changed: users may have moved between pages
-		moved = false
-		err := s.Reseal(ctx, teams, func(p service.Resealed) {
-			if p.Endpoints+p.Clients+p.Credentials > 0 {
-				moved = true
-				fmt.Fprintf(stdout, "secrets sealed anew: %d endpoints, %d clients, %d connections, up to team %s\n", p.Endpoints, p.Clients, p.Credentials, p.Team)
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if s.files == nil {
-		return nil
-	}
-	return s.files.Rotate(ctx, func(p blob.Progress) {
-		fmt.Fprintf(stdout, "%d files are sealed anew, of %d\n", p.Done, p.Seen)
 	})
 }
 

@@ -24,7 +24,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/blob"
 	"github.com/healthlab-dev/healthlab/adapters/console"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
@@ -57,7 +56,6 @@ type host struct {
 	url     string
 	store   *storage
 	handler http.Handler
-	files   *blob.Store      // nil without a folder
 	console *console.Console // nil without a management key
 	*telemetry
 	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.

@@ -45,7 +45,6 @@ var rootNames = []string{
 	"Problem",
 	"Problems",
 	"Production",
-	"Reseal",
 	"RuleError",
 	"Sandbox",
 	"Sealed",

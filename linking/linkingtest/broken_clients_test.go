@@ -1,7 +1,6 @@
 package linkingtest_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -29,23 +28,6 @@ var brokenClientStores = []conformance.Broken{
 		b.putClient = func(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
 			_, _ = b.TeamClients.ForgetClients(ctx, c.Team, c.Provider, time.Time{})
 			return b.TeamClients.PutClient(ctx, c)
-		}
-	}),
-	clientMutant("makes a client current whose box is replaced", "ReplaceBox", func(b *brokenClients) {
-		b.replaceBox = func(ctx context.Context, c linking.TeamClient, was healthlab.Sealed) error {
-			if kept, err := b.Client(ctx, c.Team, c.Provider, c.ClientID); err == nil && bytes.Equal(kept.Box.Box, was.Box) {
-				_, err = b.TeamClients.PutClient(ctx, c)
-				return err
-			}
-			return nil
-		}
-	}),
-	clientMutant("replaces a box that is another one meanwhile", "ReplaceBox", func(b *brokenClients) {
-		b.replaceBox = func(ctx context.Context, c linking.TeamClient, was healthlab.Sealed) error {
-			if kept, err := b.Client(ctx, c.Team, c.Provider, c.ClientID); err == nil {
-				was = kept.Box
-			}
-			return b.TeamClients.ReplaceBox(ctx, c, was)
 		}
 	}),
 	clientMutant("shows other teams' clients", "OtherTeam", func(b *brokenClients) {

@@ -112,31 +112,6 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, next, got, "replaced, but for when it came first and what it has shown")
 		require.Equal(t, []linking.TeamClient{next}, h.list(t, x))
 	},
-	"ReplaceBox": func(t *testing.T, h ClientsHarness, x string) {
-		h.put(t, ownClient(x, "acme_scale", "retired"))
-		h.put(t, ownClient(x, "acme_scale", "current"))
-		before := h.list(t, x)
-		for i := range before {
-			was := before[i].Box
-			before[i].Box = healthlab.Sealed{KeyID: "k2", Box: []byte("sealed anew " + before[i].ClientID)}
-			given := before[i]
-			given.Tail, given.Details, given.UpdatedAt, given.RetiredAt = "other", nil, noon.Add(time.Hour), time.Time{} // nothing else is written
-			require.NoError(t, h.Clients.ReplaceBox(t.Context(), given, was))
-			require.Equal(t, before, append(before[:i+1:i+1], h.list(t, x)[i+1:]...))
-		}
-		require.Equal(t, before, h.list(t, x))
-
-		late := before[0]
-		late.Box = healthlab.Sealed{KeyID: "k3", Box: []byte("late")}
-		for _, was := range []healthlab.Sealed{{KeyID: "k1", Box: before[0].Box.Box}, {KeyID: "k2", Box: []byte("another")}} {
-			require.NoError(t, h.Clients.ReplaceBox(t.Context(), late, was))
-		}
-		late.ClientID = "missing"
-		require.NoError(t, h.Clients.ReplaceBox(t.Context(), late, before[0].Box))
-		late.ClientID, late.Team = before[0].ClientID, conformance.NewTeam()
-		require.NoError(t, h.Clients.ReplaceBox(t.Context(), late, before[0].Box))
-		require.Equal(t, before, h.list(t, x))
-	},
 	"OneIsCurrent": func(t *testing.T, h ClientsHarness, x string) {
 		at := func(id string, minutes int) linking.TeamClient {
 			c := ownClient(x, "acme_scale", id)

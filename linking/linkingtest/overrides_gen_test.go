@@ -21,7 +21,6 @@ type brokenClients struct {
 	forgetClients func(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error)
 	proveClient   func(ctx context.Context, team healthlab.TeamID, provider string, clientID string, redirectURL string, at time.Time) error
 	putClient     func(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error)
-	replaceBox    func(ctx context.Context, c linking.TeamClient, was healthlab.Sealed) error
 	retireClient  func(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error
 }
 
@@ -58,13 +57,6 @@ func (o brokenClients) PutClient(p0 context.Context, p1 linking.TeamClient) (lin
 		return o.putClient(p0, p1)
 	}
 	return o.TeamClients.PutClient(p0, p1)
-}
-
-func (o brokenClients) ReplaceBox(p0 context.Context, p1 linking.TeamClient, p2 healthlab.Sealed) error {
-	if o.replaceBox != nil {
-		return o.replaceBox(p0, p1, p2)
-	}
-	return o.TeamClients.ReplaceBox(p0, p1, p2)
 }
 
 func (o brokenClients) RetireClient(p0 context.Context, p1 healthlab.TeamID, p2 string, p3 time.Time) error {
