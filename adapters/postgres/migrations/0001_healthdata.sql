@@ -12,7 +12,7 @@ create table healthlab.users (
 	zone_id          text        not null,
 	zone_source      text        not null,
 	zone_updated_at  timestamptz not null,
-	birth_date       date,
+	birth_date       bytea,
 	birth_source     text,
 	birth_updated_at timestamptz,
 	ingestion_start  date,
@@ -29,6 +29,7 @@ comment on constraint users_pkey on healthlab.users is
 	'The id of a user is unique over all teams. Users are what data is spread by.';
 comment on constraint users_birth on healthlab.users is
 	'A birth date comes with where it is from and since when; all three or none.';
+comment on column healthlab.users.birth_date is 'YYYY-MM-DD, encrypted.';
 comment on column healthlab.users.consents is 'The consents that the person gave or withdrew, oldest first; null for none.';
 comment on column healthlab.users.leased_until is 'The end of the lease under which a process erases this user, by the clock of the server.';
 create index users_live on healthlab.users (team_id, created_on, user_id) where deleted_at is null;
@@ -82,7 +83,8 @@ create table healthlab.record (
 );
 comment on table healthlab.record is 'Summaries and workout streams: the JSON of each, byte for byte as it was written.';
 comment on constraint record_pkey on healthlab.record is 'A record is known by its id within its resource.';
-comment on column healthlab.record.digest is 'SHA-256 of doc and raw, to know a repeated upload without reading them back.';
+comment on column healthlab.record.digest is
+	'HMAC-SHA-256 of doc and raw with the key of the user, to know a repeated upload without reading them back.';
 create index record_index on healthlab.record (user_id, resource, index_at, id);
 create index record_find on healthlab.record (team_id, resource, id);
 

@@ -1,9 +1,7 @@
 -- +goose Up
 -- Lab orders, lab tests, results under review, patients and visits.
-
--- Names in lists are found by their trigrams. The extension is in the contrib package of
--- PostgreSQL; a role with CREATE on the database may create it.
-create extension if not exists pg_trgm;
+-- Documents are encrypted by the service, with a key for each person. Names and birth dates are
+-- found by keyed tokens.
 
 create table healthlab.orders (
 	team_id        uuid        not null,
@@ -20,16 +18,14 @@ create table healthlab.orders (
 	event_at       timestamptz not null,
 	activate_by    date,
 	interpretation text        collate "C",
-	patient_name   text        collate "C" not null,
-	sort_name      text        collate "C" not null,
-	recipient      text        collate "C" not null,
-	birth_date     text        collate "C" not null,
+	tokens         bigint[]    not null default '{}',
+	sort_name      bytea       not null default '',
 	lab_due        timestamptz,
 	lab_lease      timestamptz,
 	lab_attempts   integer     not null,
 	lab_started    boolean     not null,
 	member         json        not null,
-	doc            json        not null,
+	doc            bytea       not null,
 	later_due      timestamptz,
 	visit_due      timestamptz,
 	visit_lease    timestamptz,
@@ -52,15 +48,14 @@ comment on constraint orders_low_level on healthlab.orders is 'The low-level sta
 comment on constraint orders_interpretation on healthlab.orders is 'The interpretations of results.';
 comment on column healthlab.orders.status is 'The low-level status of the latest event; empty before the first.';
 comment on column healthlab.orders.last_status is 'The full status of the latest event.';
-comment on column healthlab.orders.patient_name is
-	'First and last name in lower case, for looking for a part of it; empty if there is none.';
-comment on column healthlab.orders.sort_name is 'Last and first name in lower case.';
-comment on column healthlab.orders.recipient is 'Who receives the kit, in lower case.';
-comment on column healthlab.orders.birth_date is 'YYYY-MM-DD, for looking for its beginning; empty if unknown.';
+comment on column healthlab.orders.tokens is
+	'What the order is found by: a keyed hash of each word of the names, each beginning of one, and of the year, month and day of birth.';
+comment on column healthlab.orders.sort_name is 'Last and first name in lower case, encrypted; empty if there is none.';
 comment on column healthlab.orders.lab_due is
 	'When the lab is to be called next; a claim moves it to the end of its lease. Not in the document.';
 comment on column healthlab.orders.member is 'The order as its transaction shows it.';
-comment on column healthlab.orders.doc is 'The order as it was written, but for what its transaction and the lab_ columns say.';
+comment on column healthlab.orders.doc is
+	'The order as it was written, encrypted, but for what its transaction and the lab_ columns say.';
 comment on column healthlab.orders.later_due is
 	'When something is to happen by itself: a message to the patient, the next step of a simulation. A claim moves it to the end of its lease. Not in the document.';
 comment on column healthlab.orders.visit_due is
@@ -70,7 +65,7 @@ comment on column healthlab.orders.hidden is 'The user is deleted, and can come 
 create index orders_transaction on healthlab.orders (team_id, transaction_id);
 create index orders_due on healthlab.orders (lab_due, order_id) where lab_due is not null;
 create index orders_later on healthlab.orders (later_due, order_id) where later_due is not null;
-create index orders_user on healthlab.orders (team_id, user_id, created_at desc, order_id) include (last_status, sort_name);
+create index orders_user on healthlab.orders (team_id, user_id, created_at desc, order_id) include (last_status);
 create index orders_visit_due on healthlab.orders (visit_due, order_id) where visit_due is not null;
 
 create table healthlab.order_search (
@@ -81,10 +76,8 @@ create table healthlab.order_search (
 	created_at     timestamptz not null,
 	updated_at     timestamptz not null,
 	event_at       timestamptz not null,
-	patient_name   text        collate "C" not null,
-	sort_name      text        collate "C" not null,
-	recipient      text        collate "C" not null,
-	birth_date     text        collate "C" not null,
+	tokens         bigint[]    not null default '{}',
+	sort_name      bytea       not null default '',
 	last_status    text        collate "C" not null,
 	method         text        collate "C" not null,
 	interpretation text        collate "C",
@@ -98,14 +91,11 @@ create index order_search_created on healthlab.order_search (team_id, created_at
 create index order_search_updated on healthlab.order_search (team_id, updated_at);
 create index order_search_status on healthlab.order_search (team_id, last_status, order_id);
 create index order_search_status_down on healthlab.order_search (team_id, last_status desc, order_id);
-create index order_search_name on healthlab.order_search (team_id, (sort_name = ''), sort_name, order_id);
-create index order_search_name_down on healthlab.order_search (team_id, (sort_name = ''), sort_name desc, order_id);
 create index order_search_coarse on healthlab.order_search (team_id, interpretation, last_status, activate_by, method);
 create index order_search_activate on healthlab.order_search (team_id, activate_by) where activate_by is not null;
 create index order_search_user on healthlab.order_search (team_id, user_id);
 create index order_search_transaction on healthlab.order_search (team_id, transaction_id);
-create index order_search_birth on healthlab.order_search (team_id, birth_date);
-create index order_search_names on healthlab.order_search using gin (patient_name gin_trgm_ops, recipient gin_trgm_ops);
+create index order_search_tokens on healthlab.order_search using gin (tokens);
 
 create table healthlab.order_transaction (
 	team_id        uuid   not null,
@@ -186,9 +176,9 @@ create index lab_test_made on healthlab.lab_test (team_id, auto, created_at, lab
 comment on index healthlab.lab_test_made is 'Lists show what teams made, or what was built for them, as it came to be.';
 
 create table healthlab.user_info (
-	team_id uuid not null,
-	user_id uuid not null,
-	doc     json not null,
+	team_id uuid  not null,
+	user_id uuid  not null,
+	doc     bytea not null,
 	constraint user_info_pkey primary key (team_id, user_id)
 );
 comment on table healthlab.user_info is 'Demographics: one row for a user. Who adds an insurance record holds the user''s row.';
@@ -201,7 +191,7 @@ create table healthlab.insurance (
 	is_primary   boolean     not null,
 	valid_from   timestamptz not null,
 	valid_until  timestamptz,
-	doc          json        not null,
+	doc          bytea       not null,
 	constraint insurance_pkey primary key (team_id, user_id, insurance_id),
 	constraint insurance_id unique (insurance_id),
 	constraint insurance_validity check (valid_until > valid_from)
@@ -235,10 +225,9 @@ create table healthlab.raw_result (
 	escalated  boolean     not null,
 	decision   text        collate "C" not null,
 	lab        text        collate "C" not null,
-	name       text        collate "C" not null,
-	birth_date text        collate "C" not null,
+	tokens     bigint[]    not null default '{}',
 	created_at timestamptz not null,
-	doc        json        not null,
+	doc        bytea       not null,
 	constraint raw_result_pkey primary key (team_id, raw_id),
 	constraint raw_result_status check (status in ('pending_customer_review', 'pending_ops_review', 'resolved'))
 );
@@ -249,8 +238,7 @@ comment on constraint raw_result_pkey on healthlab.raw_result is
 comment on constraint raw_result_status on healthlab.raw_result is 'The statuses of a review.';
 comment on column healthlab.raw_result.user_id is 'The user with whom it is erased; null if unknown.';
 comment on column healthlab.raw_result.escalated is 'The team handed it to operations, and still sees it.';
-comment on column healthlab.raw_result.name is 'The reported first and last name in lower case; empty if there is none.';
-comment on column healthlab.raw_result.birth_date is 'The reported birth date as YYYY-MM-DD; empty if there is none.';
+comment on column healthlab.raw_result.tokens is 'What the result is found by, as in orders.';
 create index raw_result_created on healthlab.raw_result (team_id, created_at desc, raw_id);
 create index raw_result_user on healthlab.raw_result (user_id) where user_id is not null;
 
@@ -259,7 +247,7 @@ create table healthlab.result_trial (
 	trial_id uuid  not null,
 	key_hash bytea not null,
 	due_at   timestamptz,
-	doc      json  not null,
+	doc      bytea not null,
 	constraint result_trial_pkey primary key (team_id, trial_id),
 	constraint result_trial_key unique (team_id, key_hash)
 );

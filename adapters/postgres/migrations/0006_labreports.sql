@@ -11,7 +11,7 @@ create table healthlab.parsing_job (
 	created_at timestamptz not null,
 	files      json,
 	corrected  boolean     not null default false,
-	doc        json        not null,
+	doc        bytea       not null,
 	constraint parsing_job_pkey primary key (team_id, job_id)
 );
 comment on table healthlab.parsing_job is
