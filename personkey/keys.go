@@ -121,14 +121,19 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 // Sealed reports whether data of a store is a box.
 func Sealed(data []byte) bool { return len(data) > 0 && data[0] == format }
 
-// Open decrypts a box; what was stored without encryption is returned as it is. ErrErased if
-// the key was deleted, Invalid if the box is another row's or damaged.
+// Open decrypts a box; no bytes are returned as they are. ErrErased if the key was deleted,
+// Invalid if the box is another row's, damaged or not encrypted. With a nil *Keys it returns
+// plaintext, and Unavailable for a box.
 func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
-	if !Sealed(box) {
+	switch {
+	case len(box) == 0:
 		return box, nil
-	}
-	if k == nil {
+	case k == nil && !Sealed(box):
+		return box, nil
+	case k == nil:
 		return nil, fmt.Errorf("open: %w: the data is encrypted, and the store has no keys", healthlab.Unavailable)
+	case !Sealed(box):
+		return nil, fmt.Errorf("open: %w: the data is not encrypted, and the store has keys", healthlab.Invalid)
 	}
 	key, err := k.find(ctx, ref)
 	if err != nil {

@@ -69,15 +69,16 @@ func TestSealAndOpen(t *testing.T) {
 	got, err := other.Open(t.Context(), ref, "order/1", box)
 	require.NoError(t, err)
 	require.Equal(t, plain, got)
-	got, err = keys.Open(t.Context(), ref, "order/1", plain)
+	got, err = keys.Open(t.Context(), ref, "order/1", nil)
 	require.NoError(t, err)
-	require.Equal(t, plain, got, "what was stored in clear is returned as it is")
+	require.Empty(t, got)
 
 	stranger := person()
 	_, err = keys.Seal(t.Context(), stranger, "order/1", plain)
 	require.NoError(t, err)
 	for name, open := range map[string]func() ([]byte, error){
 		"other row":    func() ([]byte, error) { return keys.Open(t.Context(), ref, "order/2", box) },
+		"in clear":     func() ([]byte, error) { return keys.Open(t.Context(), ref, "order/1", plain) },
 		"other person": func() ([]byte, error) { return keys.Open(t.Context(), stranger, "order/1", box) },
 		"cut":          func() ([]byte, error) { return keys.Open(t.Context(), ref, "order/1", box[:9]) },
 		"changed":      func() ([]byte, error) { return keys.Open(t.Context(), ref, "order/1", append(bytes.Clone(box), 0)) },
@@ -94,6 +95,9 @@ func TestNoKeys(t *testing.T) {
 	box, err := none.Seal(t.Context(), person(), "order/1", []byte("{}"))
 	require.NoError(t, err)
 	require.Equal(t, []byte("{}"), box)
+	plain, err := none.Open(t.Context(), person(), "order/1", box)
+	require.NoError(t, err)
+	require.Equal(t, box, plain)
 	require.NoError(t, none.Load(t.Context(), []personkey.Ref{person()}))
 	require.NoError(t, none.Delete(t.Context(), person()))
 	_, err = none.Open(t.Context(), person(), "order/1", []byte{1, 2, 3})

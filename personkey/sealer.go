@@ -16,18 +16,15 @@ var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
 
 // Sealer returns a Sealer whose key is kept with the keys of persons, as the installation's own.
 // [Keys.Rotate] covers that key. Boxes outside of the store, such as links, open after a
-// rotation too. It opens boxes with other key ids with host. With a nil *Keys it is host.
+// rotation too. With a nil *Keys it is host.
 func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host
 	}
-	return &installation{k, host}
+	return &installation{k}
 }
 
-type installation struct {
-	keys *Keys
-	host healthlab.Sealer
-}
+type installation struct{ keys *Keys }
 
 // Seal is [healthlab.Sealer].
 func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab.Sealed, error) {
@@ -42,7 +39,7 @@ func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab
 func (i *installation) Open(ctx context.Context, box healthlab.Sealed, bound []byte) ([]byte, error) {
 	switch {
 	case box.KeyID != InstallationKeyID:
-		return i.host.Open(ctx, box, bound)
+		return nil, fmt.Errorf("open: %w: the box is not under the installation's key", healthlab.Unavailable)
 	case !Sealed(box.Box):
 		return nil, fmt.Errorf("open: %w: the box is damaged", healthlab.Invalid)
 	}

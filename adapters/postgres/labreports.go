@@ -204,7 +204,7 @@ delete from healthlab.parsing_job j using healthlab.users u
 where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and (j.files is null or j.files::text = '[]')`
 
 	emptyJobsOfUser = `
-update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, corrected = false, doc = '{}'
+update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, corrected = false, doc = ''
 from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
 )
 
@@ -274,8 +274,10 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 	if user != nil {
 		ref.User.UUID = *user
 	}
-	if err := s.openDocument(ctx, ref, ofJob(labreport.JobID{UUID: id}), doc, &kept); err != nil {
-		return fmt.Errorf("decode parsing job: %w", err)
+	if len(doc) > 0 { // nothing is left once the user was erased
+		if err := s.openDocument(ctx, ref, ofJob(labreport.JobID{UUID: id}), doc, &kept); err != nil {
+			return fmt.Errorf("decode parsing job: %w", err)
+		}
 	}
 	if files != nil {
 		if err := json.Unmarshal(files, &kept.Files); err != nil {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,7 +50,6 @@ set provider = excluded.provider, source_type = excluded.source_type, index_at =
 // version is what tells whether a record is the same as the stored one.
 type version struct {
 	digest           []byte
-	plain            []byte // the digest without encryption, which rows of before have
 	index, createdAt time.Time
 	offset           int
 	doc              []byte // of a stored record that a write compares
@@ -77,15 +75,14 @@ func (s *Store) versionsOf(ctx context.Context, ref personkey.Ref, records []hea
 		if err != nil {
 			return nil, err
 		}
-		plain := sha256.Sum256(content)
-		versions[i] = version{digest: digest, plain: plain[:], index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
+		versions[i] = version{digest: digest, index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
 	}
 	return versions, nil
 }
 
 // same reports whether a stored version is that of w.
 func (v *version) same(w *version) bool {
-	return (bytes.Equal(v.digest, w.digest) || bytes.Equal(v.digest, w.plain)) && v.index.Equal(w.index) && v.offset == w.offset
+	return bytes.Equal(v.digest, w.digest) && v.index.Equal(w.index) && v.offset == w.offset
 }
 
 // ofRecord is what the document of a record is bound to; what was measured, too, with "raw".
