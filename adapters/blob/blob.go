@@ -167,7 +167,7 @@ const (
 )
 
 // bound ties the encrypted key to the file's name.
-func (e *envelope) bound() string { return "file:" + e.key }
+func (e *envelope) bound() string { return personkey.RowFile(e.key) }
 
 // Wrap implements age.Recipient.
 func (e *envelope) Wrap(fileKey []byte) ([]*age.Stanza, error) {

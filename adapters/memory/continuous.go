@@ -243,7 +243,7 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if k == nil || k.table == nil {
 		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
 	}
-	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofResultTable(id), k.table)
+	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id.UUID), k.table)
 	return bytes.Clone(table), err
 }
 
@@ -463,8 +463,6 @@ func (k *keptTask) begin(key *taskKey, now time.Time) {
 	k.progress = len(k.history) - 1
 }
 
-func ofResultTable(id aggregate.QueryID) string { return "continuous_result/" + id.String() }
-
 func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -480,7 +478,7 @@ func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask,
 	table := bytes.Clone(o.Table)
 	if table != nil {
 		var err error
-		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, ofResultTable(t.Query), table); err != nil {
+		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query.UUID), table); err != nil {
 			return err
 		}
 	}

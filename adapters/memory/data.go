@@ -168,16 +168,11 @@ func keepRecord(r *healthdata.Record) healthdata.Record {
 	return k
 }
 
-// ofRecord is what the parts of a record are bound to.
-func ofRecord(r *healthdata.Record, part string) string {
-	return "record/" + r.Resource + "/" + r.ID.String() + "/" + part
-}
-
 // sealRecord encrypts the documents of a record.
 func (s *Store) sealRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (k healthdata.Record, err error) {
 	k = *r
-	if k.Doc, err = s.keys.Seal(ctx, ref, ofRecord(r, "doc"), r.Doc); err == nil && r.Raw != nil {
-		k.Raw, err = s.keys.Seal(ctx, ref, ofRecord(r, "raw"), r.Raw)
+	if k.Doc, err = s.keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil && r.Raw != nil {
+		k.Raw, err = s.keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
 	}
 	return k, err
 }
@@ -185,8 +180,8 @@ func (s *Store) sealRecord(ctx context.Context, ref personkey.Ref, r *healthdata
 // openRecord returns a copy of a record as it was before sealRecord.
 func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, k *healthdata.Record) (r healthdata.Record, err error) {
 	r = keepRecord(k)
-	if r.Doc, err = s.keys.Open(ctx, ref, ofRecord(k, "doc"), r.Doc); err == nil {
-		r.Raw, err = s.keys.Open(ctx, ref, ofRecord(k, "raw"), r.Raw)
+	if r.Doc, err = s.keys.Open(ctx, ref, personkey.RowRecordDoc(k.Resource, k.ID), r.Doc); err == nil {
+		r.Raw, err = s.keys.Open(ctx, ref, personkey.RowRecordRaw(k.Resource, k.ID), r.Raw)
 	}
 	return r, err
 }

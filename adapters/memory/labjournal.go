@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
@@ -101,14 +100,8 @@ func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string
 }
 
 // What the parts of a journal are bound to.
-func ofLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }
-func ofLabDelivery(lab, key string) string  { return "lab_delivery/" + lab + "/" + key }
-func ofLabMessage(lab string, place int64) string {
-	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
-}
-
 func (v labJournals) keep(ctx context.Context, j *labJournal, lab string, r labjournal.Record) (err error) {
-	r.Doc, err = v.seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
+	r.Doc, err = v.seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 	if err != nil {
 		return err
 	}
@@ -122,7 +115,7 @@ func (v labJournals) record(ctx context.Context, j *labJournal, lab, number stri
 		return labjournal.Record{}, fmt.Errorf("%w: the journal has no such order", healthlab.NotFound)
 	}
 	var err error
-	r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, number), r.Doc)
+	r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, number), r.Doc)
 	return r, err
 }
 
@@ -179,7 +172,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 	}
 	for _, m := range out.Messages {
 		next.message++
-		m.Doc, err = v.seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, ofLabMessage(lab, next.message), m.Doc)
+		m.Doc, err = v.seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, next.message), m.Doc)
 		if err != nil {
 			return false, err
 		}
@@ -192,7 +185,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		taken.number, taken.owner = kept.Number, personkey.Ref{Team: kept.Team, User: kept.User}
 	}
 	if taken.number != "" || out.Review != "" {
-		if taken.Raw, err = v.seal(ctx, taken.owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if taken.Raw, err = v.seal(ctx, taken.owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return false, err
 		}
 	}
@@ -229,7 +222,7 @@ func (v labJournals) deliveries(ctx context.Context, lab string, fits func(*labD
 			continue
 		}
 		d := kept.Delivery
-		if d.Raw, err = v.unseal(ctx, kept.owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.unseal(ctx, kept.owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 		out = append(out, d)
@@ -268,7 +261,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 		if e.Place <= after || len(out) >= n {
 			continue
 		}
-		e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofLabMessage(lab, e.Place), e.Doc)
+		e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
 		if errors.Is(err, personkey.ErrErased) {
 			continue
 		}

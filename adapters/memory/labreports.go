@@ -82,7 +82,7 @@ func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events
 func (v jobStore) write(ctx context.Context, j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
 	j.Revision++
 	j.DueAt, j.StartedAt, j.CreatedAt, j.UpdatedAt = instant(j.DueAt), instant(j.StartedAt), instant(j.CreatedAt), instant(j.UpdatedAt)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, ofJob(j.ID), j)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID.UUID), j)
 	if err != nil {
 		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
 	}
@@ -96,11 +96,9 @@ func (v jobStore) write(ctx context.Context, j labreport.Job, events []healthlab
 
 var errNoJob = fmt.Errorf("%w: parsing job", healthlab.NotFound)
 
-func ofJob(id labreport.JobID) string { return "parsing_job/" + id.String() }
-
 func (t *reportTable) load(ctx context.Context, k *keptJob) (labreport.Job, error) {
 	var j labreport.Job
-	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, ofJob(k.id), k.data, &j); err != nil {
+	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, personkey.RowParsingJob(k.id.UUID), k.data, &j); err != nil {
 		return labreport.Job{}, fmt.Errorf("read parsing job: %w", err)
 	}
 	return j, nil
@@ -160,7 +158,7 @@ func (t *reportTable) erase(ctx context.Context, team healthlab.TeamID, user hea
 		}
 		// The key of the person may be deleted: the job is not read.
 		j := labreport.Job{ID: id, Team: team, Revision: k.n + 1, Status: labreport.Failed, Files: k.files, CreatedAt: k.made, DueAt: k.made}
-		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, ofJob(id), j)
+		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, personkey.RowParsingJob(id.UUID), j)
 		if err != nil {
 			return fmt.Errorf("erase parsing job: %w", err)
 		}
@@ -229,8 +227,6 @@ func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labr
 
 type blobStore struct{ s *Store }
 
-func ofFile(key string) string { return "file/" + key }
-
 // reBlobKey are the keys of files.
 var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 
@@ -254,7 +250,7 @@ func (v blobStore) Put(ctx context.Context, team healthlab.TeamID, user healthla
 	}
 	defer v.s.mu.Unlock()
 	if v.s.keys != nil {
-		if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, ofFile(key), data); err != nil {
+		if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
 			return fmt.Errorf("keep file: %w", err)
 		}
 	}
@@ -276,7 +272,7 @@ func (v blobStore) Get(ctx context.Context, team healthlab.TeamID, user healthla
 	}
 	if v.s.keys != nil {
 		var err error
-		if data, err = v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofFile(key), data); err != nil {
+		if data, err = v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
 			return nil, fmt.Errorf("read file: %w", err)
 		}
 	}

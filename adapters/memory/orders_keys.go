@@ -41,7 +41,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	}
 	state := orders.KeyState{Order: k.order, Fingerprint: k.fingerprint}
 	if k.answer != nil {
-		answer, err := v.s.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, ofAnswer(scope), slices.Clone(k.answer))
+		answer, err := v.s.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(k.answer))
 		if err != nil {
 			return orders.KeyState{}, err
 		}
@@ -67,15 +67,13 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 		k.until, k.user, k.keep = time.Time{}, user, instant(until)
 		return nil
 	}
-	box, err := v.s.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, ofAnswer(scope), slices.Clone(answer))
+	box, err := v.s.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(answer))
 	if err != nil {
 		return err
 	}
 	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, instant(keep)
 	return nil
 }
-
-func ofAnswer(scope orders.KeyScope) string { return "order_key/" + scope.Endpoint + " " + scope.Key }
 
 func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
 	if err := v.s.lock(ctx); err != nil {

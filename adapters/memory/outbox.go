@@ -96,7 +96,7 @@ func (s *Store) emit(ctx context.Context, events []healthlab.Event) error {
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
-		if body, err = s.keys.Seal(ctx, refOfEvent(&e), ofEvent(e.ID), body); err != nil {
+		if body, err = s.keys.Seal(ctx, refOfEvent(&e), personkey.RowEvent(e.ID), body); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 		e.Data = nil // its bytes are in the body
@@ -121,14 +121,12 @@ func refOfEvent(e *healthlab.Event) personkey.Ref {
 	return personkey.Ref{Team: e.Team, User: e.User}
 }
 
-func ofEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
-
 // message returns the bytes that are sent about an event; nil once they are deleted.
 func (s *Store) message(ctx context.Context, e *stored) ([]byte, error) {
 	if e.body == nil {
 		return nil, nil
 	}
-	return s.keys.Open(ctx, refOfEvent(&e.Event), ofEvent(e.ID), slices.Clone(e.body))
+	return s.keys.Open(ctx, refOfEvent(&e.Event), personkey.RowEvent(e.ID), slices.Clone(e.body))
 }
 
 func (o *outbox) add(f *stored) {

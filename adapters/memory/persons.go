@@ -91,10 +91,8 @@ func openDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, 
 	return json.Unmarshal(doc, v)
 }
 
-const ofInfo = "user_info"
-
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, ofInfo, info)
+	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
 	if err != nil {
 		return err
 	}
@@ -115,11 +113,11 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 	if !ok || v.s.users.isDeleted(team, user) {
 		return info, fmt.Errorf("%w: demographics", healthlab.NotFound)
 	}
-	return info, openDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, ofInfo, doc, &info)
+	return info, openDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: c.Team, User: c.User}, ofCoverage(c.ID), c.Record)
+	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: c.Team, User: c.User}, personkey.RowInsurance(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
@@ -147,11 +145,9 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	return nil
 }
 
-func ofCoverage(id uuid.UUID) string { return "insurance/" + id.String() }
-
 func (k keptCoverage) load(ctx context.Context, keys *personkey.Keys, id uuid.UUID) (people.Coverage, error) {
 	c := people.Coverage{ID: id, Team: k.team, User: k.user, ValidFrom: k.from, ValidUntil: k.until}
-	return c, openDocument(ctx, keys, personkey.Ref{Team: k.team, User: k.user}, ofCoverage(id), k.doc, &c.Record)
+	return c, openDocument(ctx, keys, personkey.Ref{Team: k.team, User: k.user}, personkey.RowInsurance(id), k.doc, &c.Record)
 }
 
 func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {

@@ -81,7 +81,7 @@ func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult
 	if k.terms, err = t.sealed.Tokens(ctx, r.Team, r.SearchTerms()); err != nil {
 		return nil, err
 	}
-	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), ofResult(&r), doc)
+	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), personkey.RowResult(r.ID.UUID), doc)
 	return k, err
 }
 
@@ -89,10 +89,8 @@ func refOfResult(r *orders.RawResult) personkey.Ref {
 	return personkey.Ref{Team: r.Team, User: r.Belongs()}
 }
 
-func ofResult(r *orders.RawResult) string { return "raw_result/" + r.ID.String() }
-
 func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
-	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), ofResult(&k.read), k.data, &r)
+	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), personkey.RowResult(k.read.ID.UUID), k.data, &r)
 }
 
 func noResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
@@ -320,17 +318,15 @@ type trials struct{ s *Store }
 // keep encodes a test run, under the team's own key: its persons are made up.
 func (v trials) keep(ctx context.Context, t matchtest.Record) (*matchTestRunRecord, error) {
 	t.Due = instant(t.Due)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, ofMatchTestRun(t.RunID), t)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID.UUID), t)
 	if err != nil {
 		return nil, err
 	}
 	return &matchTestRunRecord{t.Team, t.RunID, t.Key, t.Due, data}, nil
 }
 
-func ofMatchTestRun(id matchtest.RunID) string { return "result_trial/" + id.String() }
-
 func (v trials) load(ctx context.Context, k *matchTestRunRecord) (t matchtest.Record, err error) {
-	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, ofMatchTestRun(k.id), k.data, &t)
+	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, personkey.RowMatchTestRun(k.id.UUID), k.data, &t)
 }
 
 func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {

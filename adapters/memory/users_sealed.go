@@ -10,14 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-const ofBirthDate = "users.birth_date"
-
 // sealUser returns the row of a user.
 func (s *Store) sealUser(ctx context.Context, u healthdata.User) (*userRow, error) {
 	row := &userRow{user: u.Clone()}
 	if b := row.user.FallbackBirthDate; b != nil {
 		var err error
-		if row.birth, err = s.keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, []byte(b.Value.String())); err != nil {
+		if row.birth, err = s.keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
 			return nil, err
 		}
 		b.Value = healthlab.Date{}
@@ -31,7 +29,7 @@ func (s *Store) openUser(ctx context.Context, row *userRow) (healthdata.User, er
 	if row.birth == nil {
 		return u, nil
 	}
-	text, err := s.keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, row.birth)
+	text, err := s.keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, row.birth)
 	if errors.Is(err, personkey.ErrErased) {
 		u.FallbackBirthDate = nil
 		return u, nil

@@ -243,10 +243,8 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return nil, err
 	}
-	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, ofResultTable(id), data)
+	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id.UUID), data)
 }
-
-func ofResultTable(id aggregate.QueryID) string { return "continuous_result/" + id.String() }
 
 func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
 	if err := ctx.Err(); err != nil {

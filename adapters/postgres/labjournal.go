@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -79,12 +78,6 @@ delete from healthlab.lab_delivery d using healthlab.users u where d.user_id = $
 delete from healthlab.lab_message m using healthlab.users u where m.user_id = $1 and u.user_id = $1 and m.team_id = u.team_id`
 )
 
-func ofLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }
-func ofLabDelivery(lab, key string) string  { return "lab_delivery/" + lab + "/" + key }
-func ofLabMessage(lab string, place int64) string {
-	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
-}
-
 func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) (labjournal.Record, error) {
 	if err := labjournal.CheckNames(lab, r.Number); err != nil {
 		return labjournal.Record{}, err
@@ -92,7 +85,7 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 	if err := ctx.Err(); err != nil {
 		return labjournal.Record{}, err
 	}
-	doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
+	doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 	if err != nil {
 		return labjournal.Record{}, err
 	}
@@ -130,7 +123,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 			return err
 		}
 		for _, r := range list {
-			r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), r.Doc)
+			r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -188,7 +181,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 			if edited[number] == nil {
 				continue
 			}
-			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, ofLabRecord(lab, r.Number), edited[number].Doc)
+			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), edited[number].Doc)
 			if err != nil {
 				return err
 			}
@@ -196,7 +189,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		}
 		for _, m := range out.Messages {
 			messages++
-			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, ofLabMessage(lab, messages), m.Doc)
+			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, messages), m.Doc)
 			if err != nil {
 				return err
 			}
@@ -228,7 +221,7 @@ func (v labJournals) queueDelivery(ctx context.Context, b *pgx.Batch, lab string
 	raw := []byte{}
 	if number != "" || d.review != "" {
 		var err error
-		if raw, err = v.s.opts.Keys.Seal(ctx, owner, ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if raw, err = v.s.opts.Keys.Seal(ctx, owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return err
 		}
 	}
@@ -246,7 +239,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 		}
 		for _, e := range page {
 			place = e.Place
-			e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofLabMessage(lab, e.Place), e.Doc)
+			e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -329,7 +322,7 @@ func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...an
 	}
 	for i := range out {
 		d := &out[i]
-		if d.Raw, err = v.unseal(ctx, owners[i], ofLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.unseal(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 	}

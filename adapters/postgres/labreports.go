@@ -220,8 +220,6 @@ func noJob(err error) error {
 	return err
 }
 
-func ofJob(id labreport.JobID) string { return "parsing_job/" + id.String() }
-
 // keepJob puts a job into the form in which it is kept, and returns the arguments of
 // insertJob and updateJob.
 func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
@@ -250,7 +248,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
-	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, ofJob(j.ID), doc); err != nil {
+	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID.UUID), doc); err != nil {
 		return nil, err
 	}
 	return []any{
@@ -275,7 +273,7 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 		ref.User.UUID = *user
 	}
 	if len(doc) > 0 { // nothing is left once the user was erased
-		if err := s.openDocument(ctx, ref, ofJob(labreport.JobID{UUID: id}), doc, &kept); err != nil {
+		if err := s.openDocument(ctx, ref, personkey.RowParsingJob(id), doc, &kept); err != nil {
 			return fmt.Errorf("decode parsing job: %w", err)
 		}
 	}

@@ -57,8 +57,6 @@ func hashOf(scope orders.KeyScope) []byte {
 	return sum[:]
 }
 
-func ofAnswer(hash []byte) string { return "order_key/" + string(hash) }
-
 func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
 	hash, end := hashOf(scope), instant(until)
 	var state orders.KeyState
@@ -83,7 +81,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 			if user != nil {
 				ref.User.UUID = *user
 			}
-			answered, err := v.s.opts.Keys.Open(ctx, ref, ofAnswer(hash), state.Answer)
+			answered, err := v.s.opts.Keys.Open(ctx, ref, personkey.RowAnswer(string(hash)), state.Answer)
 			if err != nil {
 				return answer{err}
 			}
@@ -117,7 +115,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	}
 	if answer != nil {
 		var err error
-		if answer, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, ofAnswer(hashOf(scope)), answer); err != nil {
+		if answer, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(string(hashOf(scope))), answer); err != nil {
 			return err
 		}
 	}

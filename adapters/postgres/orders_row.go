@@ -44,13 +44,9 @@ func (w *orderRow) scan(row pgx.Row) error {
 	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
 }
 
-func ofOrder(id orders.OrderID) string { return "order/" + id.String() }
-
-func ofSortName(id orders.OrderID) string { return "order_name/" + id.String() }
-
 func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
-	if err := s.openDocument(ctx, w.ref, ofOrder(w.id), w.doc, &kept); err != nil {
+	if err := s.openDocument(ctx, w.ref, personkey.RowOrder(w.id.UUID), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	kept.LabTest.Fill()
@@ -138,7 +134,7 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	stored.VisitWork = orders.VisitWork{}
 	stored.Notifications.Due = time.Time{}
 	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
-	doc, err := s.sealDocument(ctx, ref, ofOrder(r.ID), stored)
+	doc, err := s.sealDocument(ctx, ref, personkey.RowOrder(r.ID.UUID), stored)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +144,7 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	}
 	sortName := []byte(o.PatientDetails.SortName())
 	if len(sortName) > 0 {
-		if sortName, err = s.opts.Keys.Seal(ctx, ref, ofSortName(r.ID), sortName); err != nil {
+		if sortName, err = s.opts.Keys.Seal(ctx, ref, personkey.RowSortName(r.ID.UUID), sortName); err != nil {
 			return nil, err
 		}
 	}

@@ -311,7 +311,7 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
-		if body, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, ofEvent(e.ID), body); err != nil {
+		if body, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowEvent(e.ID), body); err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
 		r.teams, r.ids = append(r.teams, e.Team.UUID), append(r.ids, e.ID)
@@ -323,8 +323,6 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 	}
 	return r, nil
 }
-
-func ofEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
 
 // optional returns nil for the zero id.
 func optional(id uuid.UUID) *uuid.UUID {

@@ -99,7 +99,7 @@ func missingRow(err error, what string) error {
 }
 
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: team, User: user}, "user_info", info)
+	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
 	if err != nil {
 		return err
 	}
@@ -116,14 +116,14 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 				return err
 			}
 			info = people.UserInfo{}
-			return v.s.openDocument(ctx, personkey.Ref{Team: team, User: user}, "user_info", doc, &info)
+			return v.s.openDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
 		})
 	})
 	return info, missingRow(err, "demographics")
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := v.s.sealDocument(ctx, refOfCoverage(&c), ofCoverage(&c), c.Record)
+	doc, err := v.s.sealDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
@@ -151,8 +151,6 @@ func refOfCoverage(c *people.Coverage) personkey.Ref {
 	return personkey.Ref{Team: c.Team, User: c.User}
 }
 
-func ofCoverage(c *people.Coverage) string { return "insurance/" + c.ID.String() }
-
 // coverage reads one record.
 func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (people.Coverage, error) {
 	var c people.Coverage
@@ -168,7 +166,7 @@ func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string
 			if until != nil {
 				c.ValidUntil = until.UTC()
 			}
-			return v.s.openDocument(ctx, refOfCoverage(&c), ofCoverage(&c), doc, &c.Record)
+			return v.s.openDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), doc, &c.Record)
 		})
 	})
 	return c, missingRow(err, "insurance record")

@@ -62,7 +62,7 @@ func (s *Store) versionsOf(ctx context.Context, ref personkey.Ref, records []hea
 	for i := range records {
 		r := &records[i]
 		if r.Replaces != nil {
-			was, err := s.opts.Keys.Open(ctx, ref, ofRecord(r, recordDoc), stored[r.ID].doc)
+			was, err := s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), stored[r.ID].doc)
 			if err != nil {
 				return nil, err
 			}
@@ -85,20 +85,10 @@ func (v *version) same(w *version) bool {
 	return bytes.Equal(v.digest, w.digest) && v.index.Equal(w.index) && v.offset == w.offset
 }
 
-// ofRecord is what the document of a record is bound to; what was measured, too, with "raw".
-func ofRecord(r *healthdata.Record, part string) string {
-	return "record/" + r.Resource + "/" + r.ID.String() + "/" + part
-}
-
-const (
-	recordDoc = "doc"
-	recordRaw = "raw"
-)
-
 // openRecord decrypts what was read of a record.
 func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (err error) {
-	if r.Doc, err = s.opts.Keys.Open(ctx, ref, ofRecord(r, recordDoc), r.Doc); err == nil {
-		r.Raw, err = s.opts.Keys.Open(ctx, ref, ofRecord(r, recordRaw), r.Raw)
+	if r.Doc, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil {
+		r.Raw, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
 	}
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
@@ -208,11 +198,11 @@ func (s *Store) queueRecords(ctx context.Context, b *pgx.Batch, ref personkey.Re
 		r, v := &records[i], &versions[i]
 		ids[k], digests[k] = r.ID, v.digest
 		var err error
-		if docs[k], err = s.opts.Keys.Seal(ctx, ref, ofRecord(r, recordDoc), r.Doc); err != nil {
+		if docs[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err != nil {
 			return err
 		}
 		if r.Raw != nil {
-			if raws[k], err = s.opts.Keys.Seal(ctx, ref, ofRecord(r, recordRaw), r.Raw); err != nil {
+			if raws[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw); err != nil {
 				return err
 			}
 		}

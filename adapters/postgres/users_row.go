@@ -108,14 +108,12 @@ func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 
 // openDate decrypts the birth date of a user, which is YYYY-MM-DD.
 func (s *Store) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
-	text, err := s.opts.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, box)
+	text, err := s.opts.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
 	if err != nil {
 		return healthlab.Date{}, err
 	}
 	return healthlab.ParseDate(string(text))
 }
-
-const ofBirthDate = "users.birth_date"
 
 func dateOf(t *time.Time) *healthlab.Date {
 	if t == nil {
@@ -177,7 +175,7 @@ func (s *Store) userValues(ctx context.Context, u *healthdata.User) ([]any, erro
 	var birthSource *string
 	if b := u.FallbackBirthDate; b != nil {
 		var err error
-		if birth, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, ofBirthDate, []byte(b.Value.String())); err != nil {
+		if birth, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
 			return nil, err
 		}
 		birthSource, birthAt = &b.SourceSlug, &b.UpdatedAt.Time

@@ -176,7 +176,7 @@ func (s *Store) openBodies(ctx context.Context, c *webhook.Claimed, refs []perso
 	}
 	kept := c.Deliveries[:0]
 	for i, v := range c.Deliveries {
-		body, err := s.opts.Keys.Open(ctx, refs[i], ofEvent(v.Event), v.Body)
+		body, err := s.opts.Keys.Open(ctx, refs[i], personkey.RowEvent(v.Event), v.Body)
 		if errors.Is(err, personkey.ErrErased) {
 			continue
 		} else if err != nil {

@@ -93,7 +93,7 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 				return nil
 			}
 			var err error
-			m.Body, err = l.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, ofEvent(event), m.Body)
+			m.Body, err = l.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, personkey.RowEvent(event), m.Body)
 			return err
 		})
 	})

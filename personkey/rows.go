@@ -1,0 +1,87 @@
+package personkey
+
+import (
+	"strconv"
+
+	"github.com/google/uuid"
+)
+
+// The functions and constants of this file return what stores pass to [Keys.Seal] and [Keys.Open]
+// as bound: the name of the row and column of an encrypted value, which therefore opens nowhere
+// else. No two of them return the same text.
+//
+//	users.birth_date               the fallback birth date of a user
+//	record/RESOURCE/ID/doc         the JSON of a summary, profile or workout stream
+//	record/RESOURCE/ID/raw         what was measured for it
+//	webhook_event/ID               the body of an event
+//	continuous_result/ID           the stored table of a continuous query
+//	order/ID                       an order
+//	order_name/ID                  the name by which an order is sorted
+//	order_key/KEY                  the answer of an idempotency key
+//	raw_result/ID                  a result under review
+//	result_trial/ID                a test run of matching
+//	user_info                      the demographics of a user
+//	insurance/ID                   an insurance record
+//	parsing_job/ID                 a job that parses a lab report
+//	lab_record/LAB/NUMBER          what a laboratory's backend knows of an order
+//	lab_delivery/LAB/KEY           a message of a laboratory
+//	lab_message/LAB/PLACE          an entry of a laboratory's feed
+//	file/KEY                       a file, or the key that encrypts it
+
+// RowBirthDate and RowUserInfo are for values that a user has once.
+const (
+	RowBirthDate = "users.birth_date"
+	RowUserInfo  = "user_info"
+)
+
+// RowRecordDoc is for the JSON of a record.
+func RowRecordDoc(resource string, id uuid.UUID) string {
+	return "record/" + resource + "/" + id.String() + "/doc"
+}
+
+// RowRecordRaw is for what was measured for a record.
+func RowRecordRaw(resource string, id uuid.UUID) string {
+	return "record/" + resource + "/" + id.String() + "/raw"
+}
+
+// RowEvent is for the body of an event.
+func RowEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
+
+// RowResultTable is for the stored table of a continuous query.
+func RowResultTable(query uuid.UUID) string { return "continuous_result/" + query.String() }
+
+// RowOrder is for an order.
+func RowOrder(id uuid.UUID) string { return "order/" + id.String() }
+
+// RowSortName is for the name by which an order is sorted.
+func RowSortName(order uuid.UUID) string { return "order_name/" + order.String() }
+
+// RowAnswer is for the answer of an idempotency key, in the form in which a store knows the key
+// within its team.
+func RowAnswer(key string) string { return "order_key/" + key }
+
+// RowResult is for a result under review.
+func RowResult(id uuid.UUID) string { return "raw_result/" + id.String() }
+
+// RowMatchTestRun is for a test run of matching.
+func RowMatchTestRun(id uuid.UUID) string { return "result_trial/" + id.String() }
+
+// RowInsurance is for an insurance record.
+func RowInsurance(id uuid.UUID) string { return "insurance/" + id.String() }
+
+// RowParsingJob is for a job that parses a lab report.
+func RowParsingJob(id uuid.UUID) string { return "parsing_job/" + id.String() }
+
+// RowLabRecord is for what a laboratory's backend knows of an order.
+func RowLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }
+
+// RowLabDelivery is for a message of a laboratory.
+func RowLabDelivery(lab, key string) string { return "lab_delivery/" + lab + "/" + key }
+
+// RowLabMessage is for an entry of a laboratory's feed.
+func RowLabMessage(lab string, place int64) string {
+	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
+}
+
+// RowFile is for a file, or the key that encrypts it.
+func RowFile(key string) string { return "file/" + key }
