@@ -12,7 +12,8 @@ import (
 //
 // All methods are safe for concurrent use and atomic. Times are kept in UTC to the
 // microsecond. What a method returns is the caller's to edit. Once ctx has ended, a call
-// returns the context's error and writes nothing.
+// returns the context's error and writes nothing. A Store calls [CheckJob] before it inserts a job,
+// and writes jobs in their [Job.Normal] form.
 //
 // Erasing a user deletes the jobs without files. A job with files keeps ID, Team, CreatedAt and
 // Files, becomes Failed and gets the next Revision. Claim returns it so that its files are
@@ -20,8 +21,8 @@ import (
 // the deletion.
 type Store interface {
 	// Insert adds a job with Revision 1. Where the same store keeps users, NotFound if the team
-	// has no such user, or a deleted one. Conflict if the team has a job with this id, Invalid
-	// without an id, a team or a user. Exhausted if the user has most jobs that have not
+	// has no such user, or a deleted one. Conflict if the team has a job with this id; another
+	// team may have one. Invalid where [CheckJob] or [Job.Normal] is. Exhausted if the user has most jobs that have not
 	// failed: the count and the insert are one step.
 	Insert(ctx context.Context, j Job, most int) error
 
@@ -32,7 +33,7 @@ type Store interface {
 	// Update loads the job, of erased users too, lets change edit it, and writes it back with
 	// the next revision. ID, Team, User, CreatedAt and Revision are the Store's: what change
 	// does to them is undone. An error of change is returned unchanged and nothing is written.
-	// change may run more than once, so it is pure. Concurrent updates behave as if they ran
+	// Invalid where [Job.Normal] is. change may run more than once, so it is pure. Concurrent updates behave as if they ran
 	// one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) error) (Job, error)
 

@@ -18,13 +18,22 @@ func (s *Store) PersonExports() personexport.Store { return exportStore{s} }
 type exportStore struct{ s *Store }
 
 // exportTable keeps the exports of all teams.
-type exportTable map[personexport.JobID]personexport.Job
+type exportTable map[exportKey]personexport.Job
+
+type exportKey struct {
+	team healthlab.TeamID
+	id   personexport.JobID
+}
 
 var errNoExport = fmt.Errorf("%w: export", healthlab.NotFound)
 
 func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) error {
-	if j.Team.IsZero() || j.ID == (personexport.JobID{}) || j.User.IsZero() {
-		return fmt.Errorf("%w: an export needs a team, a user and an id", healthlab.Invalid)
+	if err := personexport.CheckJob(&j); err != nil {
+		return err
+	}
+	j, err := j.Normal()
+	if err != nil {
+		return err
 	}
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -33,7 +42,7 @@ func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) e
 	if row := v.s.users.find(j.Team, j.User); row == nil || !row.user.Live() {
 		return noUser()
 	}
-	if _, taken := v.s.exports[j.ID]; taken {
+	if _, taken := v.s.exports[exportKey{j.Team, j.ID}]; taken {
 		return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
 	}
 	failed := func(j personexport.Job) bool { return j.Status == personexport.Failed }
@@ -47,9 +56,7 @@ func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) e
 
 // put keeps a copy of a job and returns another one.
 func (t exportTable) put(j personexport.Job) personexport.Job {
-	j.CreatedAt, j.UpdatedAt, j.CompletedAt = instant(j.CreatedAt), instant(j.UpdatedAt), instant(j.CompletedAt)
-	j.ExpiresAt, j.DueAt = instant(j.ExpiresAt), instant(j.DueAt)
-	t[j.ID] = j.Clone()
+	t[exportKey{j.Team, j.ID}] = j.Clone()
 	return j.Clone()
 }
 
@@ -71,14 +78,14 @@ func (t exportTable) of(team healthlab.TeamID, user healthlab.UserID) []personex
 func (t exportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	for _, j := range t.of(team, user) {
 		if len(j.Files) == 0 {
-			delete(t, j.ID)
+			delete(t, exportKey{team, j.ID})
 			continue
 		}
 		due := j.CreatedAt
 		if j.Status == personexport.InProgress {
 			due = j.DueAt
 		}
-		t[j.ID] = personexport.Job{
+		t[exportKey{team, j.ID}] = personexport.Job{
 			ID: j.ID, Team: team, Revision: j.Revision + 1, Status: personexport.Failed, Files: j.Files,
 			CreatedAt: j.CreatedAt, UpdatedAt: j.CreatedAt, DueAt: due,
 		}
@@ -90,8 +97,8 @@ func (v exportStore) Get(ctx context.Context, team healthlab.TeamID, id personex
 		return personexport.Job{}, err
 	}
 	defer v.s.mu.Unlock()
-	j, ok := v.s.exports[id]
-	if !ok || j.Team != team || j.User.IsZero() {
+	j, ok := v.s.exports[exportKey{team, id}]
+	if !ok || j.User.IsZero() {
 		return personexport.Job{}, errNoExport
 	}
 	return j.Clone(), nil
@@ -102,8 +109,8 @@ func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id perso
 		return personexport.Job{}, err
 	}
 	defer v.s.mu.Unlock()
-	was, ok := v.s.exports[id]
-	if !ok || was.Team != team {
+	was, ok := v.s.exports[exportKey{team, id}]
+	if !ok {
 		return personexport.Job{}, errNoExport
 	}
 	next := was.Clone()
@@ -111,6 +118,10 @@ func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id perso
 		return personexport.Job{}, err
 	}
 	next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, was.User, was.CreatedAt, was.Revision+1
+	next, err := next.Normal()
+	if err != nil {
+		return personexport.Job{}, err
+	}
 	return v.s.exports.put(next), nil
 }
 
@@ -138,7 +149,7 @@ func (v exportStore) Claim(ctx context.Context, at, until time.Time, n int) ([]p
 	})
 	var out []personexport.Job
 	for _, j := range due[:min(len(due), max(0, n))] {
-		j.DueAt = until
+		j.DueAt = instant(until)
 		j.Revision++
 		out = append(out, v.s.exports.put(j))
 	}
@@ -150,8 +161,6 @@ func (v exportStore) Delete(ctx context.Context, team healthlab.TeamID, id perso
 		return err
 	}
 	defer v.s.mu.Unlock()
-	if j, ok := v.s.exports[id]; ok && j.Team == team {
-		delete(v.s.exports, id)
-	}
+	delete(v.s.exports, exportKey{team, id})
 	return nil
 }

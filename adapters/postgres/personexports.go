@@ -74,8 +74,12 @@ from healthlab.users u where e.user_id = $1 and u.user_id = $1 and e.team_id = u
 )
 
 func (v personExports) Insert(ctx context.Context, j personexport.Job, most int) error {
-	if j.Team.IsZero() || j.ID == (personexport.JobID{}) || j.User.IsZero() {
-		return fmt.Errorf("%w: an export needs a team, a user and an id", healthlab.Invalid)
+	if err := personexport.CheckJob(&j); err != nil {
+		return err
+	}
+	j, err := j.Normal()
+	if err != nil {
+		return err
 	}
 	j.Revision = 1
 	row, err := exportRow(&j)
@@ -128,9 +132,13 @@ func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id per
 			return answer{err}
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, was.User, was.CreatedAt, was.Revision+1
+		var err error
+		if next, err = next.Normal(); err != nil {
+			return answer{err}
+		}
 		row, err := exportRow(&next)
 		if err != nil {
-			return answer{err}
+			return err
 		}
 		b = u.batch()
 		b.Queue(updateExport, row...)
@@ -139,7 +147,7 @@ func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id per
 	if err != nil {
 		return personexport.Job{}, missingRow(err, "export")
 	}
-	return next.Clone(), nil
+	return next, nil
 }
 
 func (v personExports) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]personexport.Job, error) {
@@ -182,11 +190,8 @@ func queueExport(b *pgx.Batch, sql string, team healthlab.TeamID, id personexpor
 	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanExport(row, j) })
 }
 
-// exportRow puts a job into the form in which it is kept, and returns the arguments of
-// insertExport and updateExport.
+// exportRow returns the arguments of insertExport and updateExport for a job in its Normal form.
 func exportRow(j *personexport.Job) ([]any, error) {
-	j.CreatedAt, j.UpdatedAt, j.CompletedAt = instant(j.CreatedAt), instant(j.UpdatedAt), instant(j.CompletedAt)
-	j.ExpiresAt, j.DueAt = instant(j.ExpiresAt), instant(j.DueAt)
 	var files []byte
 	if j.Files != nil {
 		var err error
@@ -197,7 +202,7 @@ func exportRow(j *personexport.Job) ([]any, error) {
 	return []any{
 		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), files, j.Next, j.Tries,
 		j.CreatedAt, j.UpdatedAt, nullable(j.CompletedAt), nullable(j.ExpiresAt), j.DueAt,
-	}, healthlab.CheckText(string(j.Status))
+	}, nil
 }
 
 func scanExport(row pgx.Row, j *personexport.Job) error {

@@ -30,6 +30,16 @@ var brokenStores = []conformance.Broken{
 	broken("does not count exports", "Insert/Most", func(b *brokenExports) {
 		b.insert = func(ctx context.Context, j personexport.Job, _ int) error { return b.Store.Insert(ctx, j, 1000) }
 	}),
+	broken("keeps one job of an id for all teams", "Insert/TwoTeams", func(b *brokenExports) {
+		taken := map[personexport.JobID]bool{}
+		b.insert = func(ctx context.Context, j personexport.Job, most int) error {
+			if taken[j.ID] {
+				return healthlab.Conflict
+			}
+			taken[j.ID] = true
+			return b.Store.Insert(ctx, j, most)
+		}
+	}),
 	broken("loses the sum of a file", "RoundTrip", func(b *brokenExports) {
 		b.insert = func(ctx context.Context, j personexport.Job, most int) error {
 			j = j.Clone()

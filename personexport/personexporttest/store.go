@@ -153,6 +153,33 @@ var storeCases = map[string]func(t storeT){
 			require.ErrorIs(t, t.Exports.Insert(t.Context(), bad, most), healthlab.Invalid, name)
 		}
 	},
+	"Insert/Text": func(t storeT) {
+		team, user := t.newUser()
+		for name, spoil := range map[string]func(*personexport.Job){
+			"status": func(j *personexport.Job) { j.Status = "in\x00progress" },
+			"file":   func(j *personexport.Job) { j.Files[1].Name = "documents/\xff.pdf" },
+		} {
+			bad := export(team, user)
+			spoil(&bad)
+			require.ErrorIs(t, t.Exports.Insert(t.Context(), bad, most), healthlab.Invalid, name)
+			t.requireNoJob(team, bad.ID)
+			j := t.insert(export(team, user))
+			_, err := t.Exports.Update(t.Context(), team, j.ID, func(j *personexport.Job) error { spoil(j); return nil })
+			require.ErrorIs(t, err, healthlab.Invalid, name)
+			t.requireJob(j)
+		}
+	},
+	"Insert/TwoTeams": func(t storeT) {
+		one := t.insert(export(t.newUser()))
+		other := export(t.newUser())
+		other.ID, other.Next = one.ID, 0
+		t.insert(other)
+		t.requireJob(one)
+		t.requireJob(other)
+		require.NoError(t, t.Exports.Delete(t.Context(), other.Team, other.ID))
+		t.requireNoJob(other.Team, other.ID)
+		t.requireJob(one)
+	},
 	"Insert/Users": func(t storeT) {
 		team, user := t.newUser()
 		require.ErrorIs(t, t.Exports.Insert(t.Context(), export(conformance.NewTeam(), user), most), healthlab.NotFound)

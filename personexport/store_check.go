@@ -1,0 +1,31 @@
+package personexport
+
+import (
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// CheckJob is the check that stores make before they insert a job: a job without an id, a team or a
+// user is [healthlab.Invalid].
+func CheckJob(j *Job) error {
+	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
+		return fmt.Errorf("%w: an export needs an id, a team and a user", healthlab.Invalid)
+	}
+	return nil
+}
+
+// Normal returns a job in the form in which stores keep it: times in UTC to the microsecond. It
+// shares nothing with j. A status or a name of a file that [healthlab.CheckText] refuses is
+// [healthlab.Invalid].
+func (j *Job) Normal() (Job, error) {
+	out := j.Clone()
+	out.CreatedAt, out.UpdatedAt = healthlab.At(j.CreatedAt).Time, healthlab.At(j.UpdatedAt).Time
+	out.CompletedAt, out.ExpiresAt = healthlab.At(j.CompletedAt).Time, healthlab.At(j.ExpiresAt).Time
+	out.DueAt = healthlab.At(j.DueAt).Time
+	texts := []string{string(j.Status)}
+	for i := range j.Files {
+		texts = append(texts, j.Files[i].Name)
+	}
+	return out, healthlab.CheckText(texts...)
+}
