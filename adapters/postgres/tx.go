@@ -41,9 +41,12 @@ var allTeams healthlab.TeamID
 // setSteady keeps the plans of statements about series as they are. The server thinks of
 // another one for every number of rows, which takes it longer than the rows do, and
 // reads all of a table that was small when it looked last.
-// Citus has no plan without the user whose machine it is for.
-const setSteady = `select set_config('plan_cache_mode', case when to_regclass('pg_catalog.pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, true),
+const setSteady = `select ` + keepPlans + `,
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
+// keepPlans plans statements without their arguments. Citus needs them: to know whose machine a
+// statement is for, and to write to a table that is local to the coordinator.
+const keepPlans = `set_config('plan_cache_mode', case when to_regclass('pg_catalog.pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, true)`
 
 // unit is a transaction. Its statements go in batches, one round trip each; on a pool
 // the first batch begins it and the last one commits it, without trips of their own.

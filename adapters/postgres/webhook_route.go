@@ -33,7 +33,7 @@ const (
 	// them loses its transaction, with the lock of routing, which all others wait for.
 	tuneQueue = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), ` + keepPlans + `,
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 	// A claim or an outcome that is lost with the server is made again.
