@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
@@ -26,7 +27,7 @@ func migrationFiles(t *testing.T) []string {
 // keeps its rows.
 func TestMigrateContinues(t *testing.T) {
 	t.Parallel()
-	fresh := texts(t, pgtest.Pool(t), schemaText)
+	fresh := texts(t, migrated(t), schemaText)
 	for n, name := range migrationFiles(t) {
 		t.Run(fmt.Sprint("from ", name), func(t *testing.T) {
 			t.Parallel()
@@ -41,6 +42,14 @@ func TestMigrateContinues(t *testing.T) {
 			everyWrite(t, postgres.New(pool, nil))
 		})
 	}
+}
+
+// migrated returns a database with all migrations, which is not spread.
+func migrated(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	require.NoError(t, postgres.Migrate(t.Context(), pool))
+	return pool
 }
 
 // schemaText is what the schema looks like, a line for each part.
@@ -129,7 +138,7 @@ func TestMigrationsInStatements(t *testing.T) {
 		}
 		require.NoError(t, tx.Commit(context.Background()))
 	}
-	want := pgtest.Pool(t)
+	want := migrated(t)
 	_, err := want.Exec(t.Context(), `drop table healthlab.migration`)
 	require.NoError(t, err)
 	require.Equal(t, texts(t, want, schemaText), texts(t, pool, schemaText))

@@ -89,7 +89,7 @@ func TestSignalBetweenProcesses(t *testing.T) {
 	for range 3 {
 		require.Equal(t, write(), <-got)
 	}
-	_, err = pool.Exec(t.Context(), `select pg_terminate_backend($1)`, line)
+	_, err = pool.Exec(t.Context(), `select pg_terminate_backend($1::integer)`, line)
 	require.NoError(t, err)
 	require.Equal(t, write(), <-got, "heard, or found when it listens again")
 	stop()
@@ -130,7 +130,7 @@ func TestSignal(t *testing.T) {
 	hears()
 	require.EqualValues(t, 2, times.Load(), "what it sends itself it does not hear")
 
-	_, err := pool.Exec(t.Context(), `select pg_terminate_backend($1)`, awaitListener(t, pool, 0))
+	_, err := pool.Exec(t.Context(), `select pg_terminate_backend($1::integer)`, awaitListener(t, pool, 0))
 	require.NoError(t, err)
 	require.ErrorIs(t, <-ended, healthlab.Unavailable)
 	go func() { ended <- mine.Listen(ctx, func() { heard <- struct{}{} }) }()

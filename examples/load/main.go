@@ -6,6 +6,12 @@
 // It builds and starts the server with a private PostgreSQL of its own. Each request has a due
 // time, and its latency counts from then, so a server that is slow has a long latency and not a
 // lower rate.
+//
+//	go run ./examples/load soak -duration 30m -report soak.html
+//
+// sends the mix to two servers on one PostgreSQL, kills one of them and PostgreSQL at intervals, and
+// exits with 1 if something that was acknowledged is lost, an event is missing, or memory, files or
+// tables grow without end.
 package main
 
 import (
@@ -16,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -27,7 +34,9 @@ type config struct {
 	duration time.Duration
 	warmup   time.Duration
 	users    int
+	days     int // of data that each user has at the start
 	workers  int
+	queues   int // at most as many as workers; with as many, the requests of a user keep their order
 	report   string
 	note     string
 }
@@ -46,7 +55,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	var c config
+	if len(args) > 0 && args[0] == "soak" {
+		return runSoak(ctx, args[1:], out)
+	}
+	c := config{days: 7, queues: 1}
 	f := flag.NewFlagSet("load", flag.ContinueOnError)
 	f.StringVar(&c.server, "server", "", "`file` of the built server (default: it is built)")
 	f.Float64Var(&c.rate, "rate", 500, "requests a second")
@@ -62,12 +74,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if c.rate <= 0 || c.duration < time.Second || c.users < 1 || c.workers < 1 {
 		return errors.New("-rate must be above 0, -duration 1s or more, -users and -workers 1 or more")
 	}
-	hook, err := newReceiver()
+	hook, err := newReceiver(nil)
 	if err != nil {
 		return err
 	}
 	defer hook.close()
-	s, err := startServer(ctx, c.server, hook.url)
+	dir, err := folder()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary, err := build(ctx, c.server, dir)
+	if err != nil {
+		return err
+	}
+	s, err := startServer(binary, os.Stderr, "-database-url", "embedded:"+filepath.Join(dir, "db"), "-webhook-url", hook.url)
 	if err != nil {
 		return err
 	}
@@ -85,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // measure seeds the server, sends the mix, and waits until the events have arrived.
 func measure(ctx context.Context, c config, s *server, hook *receiver, out io.Writer) (*result, error) {
-	m := newMix(s, c)
+	m := newMix(c, func() *server { return s })
 	fmt.Fprintf(out, "%d users with a week of data …\n", c.users)
 	if err := m.seed(ctx); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// placeOrder and question are names of operations.
+const placeOrder, question = "place order", "query week by day"
+
 // labTest is a test kit of the sandbox's laboratory.
 const labTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
@@ -27,31 +30,40 @@ type operation struct {
 type request struct {
 	method, path string
 	body         any
+	key          string // makes it one request, however often it is sent; empty for none
+}
+
+func get(path string) request { return request{method: http.MethodGet, path: path} }
+
+func post(path string, body any) request {
+	return request{method: http.MethodPost, path: path, body: body}
 }
 
 // operations is the mix: apps upload and read most, and order seldom.
 var operations = []operation{
 	{"ingest heart rate", 30, func(_ *mix, u *person, n int) request { return u.heartRate(5, n) }},
 	{"read samples", 18, func(m *mix, u *person, _ int) request {
-		return request{"GET", fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, m.day(-1)), nil}
+		return get(fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, m.day(-1)))
 	}},
 	{"read sleep", 14, func(m *mix, u *person, _ int) request {
-		return request{"GET", fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", u.id, m.day(-7)), nil}
+		return get(fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", u.id, m.day(-7)))
 	}},
-	{"read user", 12, func(_ *mix, u *person, _ int) request { return request{"GET", "/v2/user/" + u.id, nil} }},
-	{"query week by day", 10, func(m *mix, u *person, _ int) request {
-		return request{"POST", "/aggregate/v1/user/" + u.id + "/query", m.question()}
+	{"read user", 12, func(_ *mix, u *person, _ int) request { return get("/v2/user/" + u.id) }},
+	{question, 10, func(m *mix, u *person, _ int) request {
+		return post("/aggregate/v1/user/"+u.id+"/query", m.question())
 	}},
-	{"read order", 8, func(_ *mix, u *person, _ int) request { return request{"GET", "/v3/order/" + u.order, nil} }},
+	{"read order", 8, func(_ *mix, u *person, _ int) request { return get("/v3/order/" + u.order) }},
 	{"ingest sleep", 4, func(m *mix, u *person, n int) request { return u.sleep(m.day(-n % 300)) }},
-	{"list orders", 2, func(_ *mix, u *person, _ int) request { return request{"GET", "/v3/orders?user_id=" + u.id, nil} }},
-	{"place order", 2, func(_ *mix, u *person, _ int) request { return u.placeOrder() }},
+	{"list orders", 2, func(_ *mix, u *person, _ int) request { return get("/v3/orders?user_id=" + u.id) }},
+	{placeOrder, 2, func(_ *mix, u *person, _ int) request { return u.placeOrder() }},
 }
 
 // mix sends requests at a rate.
 type mix struct {
 	config
-	server *server
+	target func() *server // where the next request goes
+	// do sends a request. The default sends it once.
+	do     func(ctx context.Context, d due) error
 	client *http.Client
 	start  time.Time
 	people []*person
@@ -65,10 +77,12 @@ type person struct {
 	at        time.Time // of the next sample
 }
 
-func newMix(s *server, c config) *mix {
+func newMix(c config, target func() *server) *mix {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost, t.DisableCompression = c.workers, true
-	return &mix{config: c, server: s, client: &http.Client{Transport: t, Timeout: time.Minute}, start: time.Now()}
+	m := &mix{config: c, target: target, client: &http.Client{Transport: t, Timeout: time.Minute}, start: time.Now()}
+	m.do = func(ctx context.Context, d due) error { return m.call(ctx, d.request, nil) }
+	return m
 }
 
 // day returns a local day, counted from today.
@@ -81,7 +95,7 @@ func (u *person) heartRate(minutes, n int) request {
 		data[i] = map[string]any{"timestamp": u.at.Format(time.RFC3339), "unit": "bpm", "value": 60 + (i*7+n)%40}
 		u.at = u.at.Add(time.Minute)
 	}
-	return request{"POST", "/v2/timeseries/" + u.id + "/heartrate", map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": data}}
+	return post("/v2/timeseries/"+u.id+"/heartrate", map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": data})
 }
 
 // sleep uploads the night of a day.
@@ -92,18 +106,18 @@ func (u *person) sleep(day string) request {
 		"bedtime_start": end.Add(-8 * time.Hour).Format(time.RFC3339), "bedtime_stop": end.Format(time.RFC3339),
 		"duration": 28800, "total": 27000, "awake": 1800, "light": 14400, "rem": 6300, "deep": 6300, "type": "long_sleep", "calendar_date": day,
 	}
-	return request{"POST", "/v2/summary/sleep/" + u.id, map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": []any{night}}}
+	return post("/v2/summary/sleep/"+u.id, map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": []any{night}})
 }
 
 // placeOrder orders a test kit.
 func (u *person) placeOrder() request {
-	return request{"POST", "/v3/order", map[string]any{
+	return post("/v3/order", map[string]any{
 		"user_id": u.id, "order_set": map[string]any{"lab_test_ids": []string{labTest}},
 		"patient_details": map[string]any{"first_name": "Kim", "last_name": "Load", "dob": "1984-05-09", "gender": "female", "phone_number": "+12175550100", "email": "load@example.org"},
 		"patient_address": map[string]any{
 			"receiver_name": "Kim Load", "first_line": "1 Example Street", "city": "Springfield", "state": "IL", "zip": "62701", "country": "US", "phone_number": "+12175550100",
 		},
-	}}
+	})
 }
 
 // question asks for the heart rate of a week by day.
@@ -119,7 +133,7 @@ func (m *mix) question() map[string]any {
 	}
 }
 
-// seed makes the users, each with a week of heart rates, a night and an order.
+// seed makes the users, each with some days of heart rates, a night and an order.
 func (m *mix) seed(ctx context.Context) error {
 	m.people = make([]*person, m.users)
 	jobs := make(chan int)
@@ -162,15 +176,15 @@ func (m *mix) seedOne(ctx context.Context, i int) error {
 	var user struct {
 		ID string `json:"user_id"`
 	}
-	if err := m.call(ctx, request{"POST", "/v2/user/", map[string]any{"client_user_id": u.name, "fallback_time_zone": "America/Chicago"}}, &user); err != nil {
+	if err := m.call(ctx, post("/v2/user/", map[string]any{"client_user_id": u.name, "fallback_time_zone": "America/Chicago"}), &user); err != nil {
 		return err
 	}
 	u.id = user.ID
-	if err := m.call(ctx, request{"POST", "/v2/link/provider/manual/manual", map[string]any{"user_id": u.id}}, nil); err != nil {
+	if err := m.call(ctx, post("/v2/link/provider/manual/manual", map[string]any{"user_id": u.id}), nil); err != nil {
 		return err
 	}
-	const week = 7 * 24 * 60
-	if err := m.call(ctx, u.heartRate(week, i), nil); err != nil {
+	const day = 24 * 60
+	if err := m.call(ctx, u.heartRate(m.days*day, i), nil); err != nil {
 		return err
 	}
 	if err := m.call(ctx, u.sleep(m.day(-1)), nil); err != nil {
@@ -188,8 +202,9 @@ func (m *mix) seedOne(ctx context.Context, i int) error {
 
 // due is a request with the instant at which it must be sent.
 type due struct {
-	op int
-	at time.Time
+	op   int
+	user *person
+	at   time.Time
 	request
 }
 
@@ -201,16 +216,20 @@ type sample struct {
 	failed  bool
 }
 
-// send sends the mix for as long as is given, and returns what it measured.
+// send sends the mix for as long as is given, and returns what it measured. Requests of one user go
+// into one queue.
 func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
-	queue := make(chan due, int(m.rate*long.Seconds())+1)
+	queues := make([]chan due, m.queues)
+	for i := range queues {
+		queues[i] = make(chan due, int(m.rate*long.Seconds())/m.queues*2+1)
+	}
 	found := make([][]sample, m.workers)
 	began := time.Now()
 	var group sync.WaitGroup
 	for w := range m.workers {
 		group.Go(func() {
-			for d := range queue {
-				err := m.call(ctx, d.request, nil)
+			for d := range queues[w%len(queues)] {
+				err := m.do(ctx, d)
 				found[w] = append(found[w], sample{op: d.op, at: d.at.Sub(began), latency: time.Since(d.at), failed: err != nil})
 			}
 		})
@@ -218,12 +237,14 @@ func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	step := time.Duration(float64(time.Second) / m.rate)
 	for at := began; at.Sub(began) < long && ctx.Err() == nil; at = at.Add(step) {
 		time.Sleep(time.Until(at))
-		u := m.people[rand.N(len(m.people))]
+		i := rand.N(len(m.people))
 		op := pick()
 		m.n++
-		queue <- due{op, at, operations[op].make(m, u, m.n)}
+		queues[i%len(queues)] <- due{op, m.people[i], at, operations[op].make(m, m.people[i], m.n)}
 	}
-	close(queue)
+	for _, q := range queues {
+		close(q)
+	}
 	group.Wait()
 	var all []sample
 	for _, some := range found {
@@ -254,11 +275,15 @@ func (m *mix) call(ctx context.Context, r request, out any) error {
 		}
 		body = bytes.NewReader(b)
 	}
-	in, err := http.NewRequestWithContext(ctx, r.method, m.server.url+r.path, body)
+	to := m.target()
+	in, err := http.NewRequestWithContext(ctx, r.method, to.url+r.path, body)
 	if err != nil {
 		return err
 	}
-	in.Header.Set("x-service-api-key", m.server.key)
+	in.Header.Set("x-service-api-key", to.key)
+	if r.key != "" {
+		in.Header.Set("x-idempotency-key", r.key)
+	}
 	if r.body != nil {
 		in.Header.Set("content-type", "application/json")
 	}
@@ -272,10 +297,18 @@ func (m *mix) call(ctx context.Context, r request, out any) error {
 		return err
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s %s: %s: %s", r.method, r.path, answer.Status, strings.TrimSpace(string(b)))
+		return &statusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %s", r.method, r.path, answer.Status, strings.TrimSpace(string(b)))}
 	}
 	if out == nil {
 		return nil
 	}
 	return json.Unmarshal(b, out)
 }
+
+// statusError is an answer that is no success.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }

@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -81,15 +82,20 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 
 // print writes the summary as text.
 func (r *result) print(out io.Writer) {
+	r.table(out)
+	for _, line := range r.facts() {
+		fmt.Fprintln(out, line)
+	}
+}
+
+// table writes the latencies by operation as text.
+func (r *result) table(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tcount\tfailed\tp50\tp90\tp99\tmax\t")
 	for _, o := range r.rows() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%v\t%v\t\n", o.Name, o.Count, o.Failed, o.P50, o.P90, o.P99, o.Max)
 	}
 	_ = w.Flush()
-	for _, line := range r.facts() {
-		fmt.Fprintln(out, line)
-	}
 }
 
 // facts are the sentences of the report.
@@ -110,8 +116,21 @@ func (r *result) facts() []string {
 //go:embed report.html
 var page string
 
+// reportPage is what the page of a report shows.
+type reportPage struct {
+	Title  string
+	Facts  []string
+	Checks []check
+	Rows   []row
+	Plots  []plot
+}
+
 // write writes the report as a page with plots.
 func (r *result) write(file string) error {
+	return writePage(file, reportPage{Title: "Load report", Facts: r.facts(), Rows: r.rows(), Plots: []plot{r.throughput(), r.overTime(), r.distribution()}})
+}
+
+func writePage(file string, p reportPage) error {
 	t, err := template.New("report").Parse(page)
 	if err != nil {
 		return err
@@ -120,13 +139,7 @@ func (r *result) write(file string) error {
 	if err != nil {
 		return err
 	}
-	err = t.Execute(f, map[string]any{
-		"Facts": r.facts(), "Rows": r.rows(), "Plots": []plot{r.throughput(), r.overTime(), r.distribution()},
-	})
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(t.Execute(f, p), f.Close())
 }
 
 // plot is a chart of lines. The page draws it as SVG.
@@ -134,6 +147,7 @@ type plot struct {
 	Title, XLabel, YLabel string
 	Lines                 []line
 	XTicks, YTicks        []tick
+	Marks                 []float64 // instants, as x
 }
 
 type line struct {

@@ -21,43 +21,44 @@ import (
 type server struct {
 	url, key string
 	process  *exec.Cmd
-	dir      string
 }
 
-// startServer starts the server with a private PostgreSQL in a new folder.
-func startServer(ctx context.Context, binary, hook string) (*server, error) {
+// folder makes a temporary folder that the user of PostgreSQL can pass through.
+func folder() (string, error) {
 	dir, err := os.MkdirTemp("", "load")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+// build builds the server in dir, unless binary names one that is built.
+func build(ctx context.Context, binary, dir string) (string, error) {
+	if binary != "" {
+		return binary, nil
+	}
+	binary = filepath.Join(dir, "server")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/healthlab-dev/healthlab/examples/server").CombinedOutput() //nolint:gosec // the folder is ours
+	if err != nil {
+		return "", fmt.Errorf("build the server: %w: %s", err, out)
+	}
+	return binary, nil
+}
+
+// startServer starts a server on a free port with further flags, and waits until it listens. Its
+// log goes to log.
+func startServer(binary string, log io.Writer, flags ...string) (*server, error) {
+	s := &server{process: exec.Command(binary, append([]string{"-addr", "127.0.0.1:0", "-sandbox-users", "1000000"}, flags...)...)} //nolint:gosec,noctx // its stop is orderly
+	s.process.Stderr = log
+	out, err := s.process.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir}
-	if err := s.start(ctx, binary, hook); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
-}
-
-func (s *server) start(ctx context.Context, binary, hook string) error {
-	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // the user of PostgreSQL passes through it
-		return err
-	}
-	if binary == "" {
-		binary = filepath.Join(s.dir, "server")
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/healthlab-dev/healthlab/examples/server").CombinedOutput() //nolint:gosec // the folder is ours
-		if err != nil {
-			return fmt.Errorf("build the server: %w: %s", err, out)
-		}
-	}
-	s.process = exec.Command(binary, "-addr", "127.0.0.1:0", "-database-url", "embedded:"+filepath.Join(s.dir, "db"), //nolint:gosec,noctx // its stop is orderly
-		"-sandbox-users", "1000000", "-webhook-url", hook)
-	s.process.Stderr = os.Stderr
-	out, err := s.process.StdoutPipe()
-	if err != nil {
-		return err
-	}
 	if err := s.process.Start(); err != nil {
-		s.process = nil
-		return err
+		return nil, err
 	}
 	lines := bufio.NewScanner(out)
 	for (s.url == "" || s.key == "") && lines.Scan() {
@@ -68,20 +69,23 @@ func (s *server) start(ctx context.Context, binary, hook string) error {
 			s.key = key
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
 	if s.key == "" {
-		return errors.New("the server has ended")
+		return nil, errors.Join(errors.New("the server has ended"), s.process.Wait())
 	}
-	return nil
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return s, nil
 }
 
-// stop ends the server, and removes its folder.
+// stop ends the server in an orderly way.
 func (s *server) stop() error {
-	var err error
-	if s.process != nil {
-		err = errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
-	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
+}
+
+// kill ends the server at once.
+func (s *server) kill() error {
+	err := s.process.Process.Kill()
+	_ = s.process.Wait() // says that it was killed
+	return err
 }
 
 // drained waits until every event is delivered, and returns how long that took.
@@ -183,17 +187,25 @@ type receiver struct {
 	at     []time.Time
 }
 
-func newReceiver() (*receiver, error) {
+// newReceiver starts a receiver. Each event goes to take before it is answered; nil takes none.
+func newReceiver(take func(id string, body []byte)) (*receiver, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with close
 	if err != nil {
 		return nil, err
 	}
 	r := &receiver{url: "http://" + listener.Addr().String()}
 	r.server = &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		_, _ = io.Copy(io.Discard, in.Body)
+		body, err := io.ReadAll(in.Body)
+		if err != nil { // the sender has ended
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 		r.mu.Lock()
 		r.at = append(r.at, time.Now())
 		r.mu.Unlock()
+		if take != nil {
+			take(in.Header.Get("webhook-id"), body)
+		}
 		w.WriteHeader(http.StatusNoContent)
 	})}
 	go func() { _ = r.server.Serve(listener) }()

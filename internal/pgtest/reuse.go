@@ -144,8 +144,8 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }) error {
 	spread := ""
-	if run.cluster != nil { // their rows are on other machines
-		spread = `for t in select logicalrelid::text from pg_catalog.pg_dist_partition where partmethod = 'h' loop execute 'delete from ' || t; end loop;`
+	if run.cluster != nil { // their rows are in shards, also those of the coordinator
+		spread = `for t in select logicalrelid::text from pg_catalog.pg_dist_partition loop execute 'delete from ' || t; end loop;`
 	}
 	_, err := db.Exec(ctx, `do $$ declare t text; begin `+spread+`
 		for t in select format('%I.%I', n.nspname, c.relname) from`+ourTables+`and pg_relation_size(c.oid) > 0 loop
