@@ -4,13 +4,13 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world deps lint verify test prove fuzz bench load audit sbom help
+.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom help
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
 BENCH    ?= .
-RATE     ?= 500
-DURATION ?= 1m
+RATE     ?=
+DURATION ?=
 COUNT    ?= 1
 CITUS    ?=
 
@@ -95,7 +95,10 @@ bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
 		go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi
 
 load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATION=1m; report in load.html
-	go run ./examples/load -rate $(RATE) -duration $(DURATION) -report load.html
+	go run ./examples/load -rate $(or $(RATE),500) -duration $(or $(DURATION),1m) -report load.html
+
+soak: ## the mix against two servers while one of them and PostgreSQL are killed: RATE=100, DURATION=30m; report in soak.html
+	go run ./examples/load soak -rate $(or $(RATE),100) -duration $(or $(DURATION),30m) -report soak.html
 
 world: ## a population that lives for a year with the service on a fake clock: HEALTHLAB_SEED=1
 	HEALTHLAB_PROVE=1 go test -run '^TestWorld$$' -v -timeout 60m ./adapters/service

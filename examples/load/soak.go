@@ -1,0 +1,316 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+)
+
+// soak is a run of the mix against two servers on one PostgreSQL, of which one server and PostgreSQL
+// are killed at intervals.
+type soak struct {
+	config
+	killEvery time.Duration
+	dir       string
+	binary    string
+	database  *embedded.Server
+	hook      *receiver
+	truth     truth
+	inbox     inbox
+	began     atomic.Pointer[time.Time] // when the measured load began; nil before
+
+	aside sync.WaitGroup // orders whose keys are held
+
+	mu       sync.Mutex
+	servers  [2]*server // nil while it is killed; the first one is never killed
+	logs     [2]*os.File
+	kills    []time.Duration // from the start of the load
+	failures map[string]int  // of single tries, by what the answer was
+	wrong    []string        // answers that no outage explains
+}
+
+const (
+	// patience is how long a request is tried.
+	patience = 2 * time.Minute
+	// pause is between two tries, and between the kill of a server and its start.
+	pause = 250 * time.Millisecond
+	// slowEvery and slowFor say when the receiver is slow, and slowBy by how much.
+	slowEvery, slowFor, slowBy = time.Minute, 15 * time.Second, time.Second
+	// walLimit is max_wal_size.
+	walLimit = 256 << 20
+	// uploadsPerUser keeps the times of samples in the past.
+	uploadsPerUser = 2000
+)
+
+func runSoak(ctx context.Context, args []string, out io.Writer) error {
+	s := &soak{config: config{days: 1}, failures: map[string]int{}}
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.StringVar(&s.server, "server", "", "`file` of the built server (default: it is built)")
+	f.Float64Var(&s.rate, "rate", 100, "requests a second")
+	f.DurationVar(&s.duration, "duration", 30*time.Minute, "how long to send")
+	f.DurationVar(&s.killEvery, "kill-every", time.Minute, "`time` from one kill to the next; a server and PostgreSQL take turns")
+	f.IntVar(&s.users, "users", 100, "`number` of users, each with a day of data")
+	f.IntVar(&s.workers, "workers", 32, "the most requests in flight")
+	f.StringVar(&s.report, "report", "soak.html", "`file` of the report")
+	f.StringVar(&s.note, "note", "", "`text` for the report, such as what else the machine did")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	s.queues = s.workers // one queue a worker: a user's writes keep their order
+	if s.rate <= 0 || s.duration < time.Second || s.killEvery < time.Second || s.users < 1 || s.workers < 1 {
+		return errors.New("-rate must be above 0, -duration and -kill-every 1s or more, -users and -workers 1 or more")
+	}
+	if share := float64(operations[0].weight) / 100; s.rate*s.duration.Seconds()*share/float64(s.users) > uploadsPerUser {
+		return fmt.Errorf("-users must be larger: a user has room for %d uploads", uploadsPerUser)
+	}
+	found, err := s.run(ctx, out)
+	if err != nil {
+		return err
+	}
+	if err := found.write(s.report); err != nil {
+		return err
+	}
+	found.print(out)
+	fmt.Fprintln(out, "report:", s.report)
+	if n := found.violations(); n > 0 {
+		return fmt.Errorf("%d checks failed", n)
+	}
+	return nil
+}
+
+// run starts everything, sends the load, and checks what is there afterwards.
+func (s *soak) run(ctx context.Context, out io.Writer) (found *soakResult, err error) {
+	if s.hook, err = newReceiver(s.receive); err != nil {
+		return nil, err
+	}
+	defer s.hook.close()
+	if s.dir, err = folder(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	m := newMix(s.config, s.any)
+	m.do = func(ctx context.Context, d due) error { return s.do(ctx, m, d) }
+	fmt.Fprintf(out, "%d users with a day of data …\n", s.users)
+	if err := m.seed(ctx); err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	s.truth.seeded(m.people, s.days)
+	fmt.Fprintf(out, "%.0f requests a second for %v, a kill every %v …\n", s.rate, s.duration, s.killEvery)
+	began := time.Now()
+	s.began.Store(&began)
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	var working sync.WaitGroup
+	var killed error
+	var readings []reading
+	working.Go(func() { killed = s.disturb(background) })
+	working.Go(func() { readings = s.watch(background) })
+	samples, err := m.send(ctx, s.duration)
+	took := time.Since(began)
+	stop()
+	working.Wait()
+	s.aside.Wait()
+	if err = errors.Join(err, killed); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(out, "checking …")
+	checks, drained, err := s.check(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	checks = append(checks, growth(readings, s.duration)...)
+	return &soakResult{
+		result: result{config: s.config, samples: samples, took: took, drained: drained, arrivals: s.hook.since(began), events: s.hook.count()},
+		soak:   s, readings: readings, checks: checks,
+	}, nil
+}
+
+// start starts PostgreSQL and both servers.
+func (s *soak) start(ctx context.Context) (err error) {
+	if s.binary, err = build(ctx, s.server, s.dir); err != nil {
+		return err
+	}
+	s.database, err = embedded.Start(ctx, filepath.Join(s.dir, "db"), &embedded.Options{Settings: map[string]string{
+		"max_wal_size": fmt.Sprint(walLimit>>20, "MB"),
+	}})
+	if err != nil {
+		return err
+	}
+	for i := range s.servers {
+		if s.logs[i], err = os.Create(filepath.Join(s.dir, fmt.Sprint("server-", i+1, ".log"))); err != nil {
+			return err
+		}
+		if err := s.startServer(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startServer starts one of the two servers.
+func (s *soak) startServer(i int) error {
+	made, err := startServer(s.binary, s.logs[i],
+		"-database-url", s.database.URL("postgres"), "-secret-file", filepath.Join(s.dir, "secret"), "-files", filepath.Join(s.dir, "files"),
+		"-webhook-url", s.hook.url, "-lease", "10s", "-sandbox-speed", "8640") // an order takes a step every ten seconds
+	if err != nil {
+		return fmt.Errorf("server %d: %w", i+1, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[i] = made
+	return nil
+}
+
+// close ends everything and removes the folder.
+func (s *soak) close() error {
+	var err error
+	for i, one := range s.servers {
+		if one != nil {
+			err = errors.Join(err, one.stop())
+		}
+		if s.logs[i] != nil {
+			err = errors.Join(err, s.logs[i].Close())
+		}
+	}
+	if s.database != nil {
+		s.database.Crash()
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// any returns a server that runs.
+func (s *soak) any() *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.servers[rand.N(len(s.servers))], s.servers[0])
+}
+
+// disturb kills the second server and PostgreSQL in turn, and starts them, until ctx ends.
+func (s *soak) disturb(ctx context.Context) error {
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(s.killEvery):
+		}
+		s.mu.Lock()
+		s.kills = append(s.kills, time.Since(*s.began.Load()))
+		second := s.servers[1]
+		if n%2 == 0 {
+			s.servers[1] = nil
+		}
+		s.mu.Unlock()
+		var err error
+		if n%2 == 0 {
+			err = second.kill()
+			time.Sleep(pause)
+			err = errors.Join(err, s.startServer(1))
+		} else {
+			s.database.Crash()
+			err = s.database.Up(context.WithoutCancel(ctx))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// do sends a request until it succeeds, as a device or a program of a customer does. An order whose
+// idempotency key a killed server holds is tried aside, because that takes up to a minute.
+func (s *soak) do(ctx context.Context, m *mix, d due) error {
+	if operations[d.op].name == placeOrder {
+		d.key = uuid.NewString()
+	}
+	until := time.Now().Add(patience)
+	err := s.try(ctx, m, d, until)
+	if errors.Is(err, errHeld) {
+		s.aside.Go(func() {
+			for errors.Is(err, errHeld) {
+				time.Sleep(pause)
+				err = s.try(ctx, m, d, until)
+			}
+		})
+		return nil
+	}
+	return err
+}
+
+// errHeld says that a server has the idempotency key of a request.
+var errHeld = errors.New("the idempotency key is held")
+
+// try sends a request until it succeeds, its key is held, or its time is over, and notes what was
+// acknowledged.
+func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
+	var placed struct {
+		Order struct {
+			ID string `json:"id"`
+		} `json:"order"`
+	}
+	var out any
+	if d.key != "" {
+		out = &placed
+	}
+	for {
+		err := m.call(ctx, d.request, out)
+		if err == nil {
+			s.truth.acknowledged(d, placed.Order.ID)
+			return nil
+		}
+		var answer *statusError
+		errors.As(err, &answer)
+		held := answer != nil && answer.status == http.StatusConflict && d.key != ""
+		s.mu.Lock()
+		switch {
+		case answer == nil:
+			s.failures["no answer"]++
+		default:
+			s.failures[http.StatusText(answer.status)]++
+			if answer.status != http.StatusServiceUnavailable && !held {
+				s.wrong = append(s.wrong, answer.text) // no outage explains it
+			}
+		}
+		over := time.Now().After(until) || ctx.Err() != nil
+		if over {
+			s.wrong = append(s.wrong, fmt.Sprintf("%s: no success within %v", operations[d.op].name, patience))
+		}
+		s.mu.Unlock()
+		switch {
+		case over:
+			return err
+		case held:
+			return errHeld
+		}
+		time.Sleep(pause)
+	}
+}
+
+// receive takes an event, and is slow at times.
+func (s *soak) receive(id string, body []byte) {
+	s.inbox.take(id, body)
+	if began := s.began.Load(); began != nil && time.Since(*began)%slowEvery > slowEvery-slowFor {
+		time.Sleep(slowBy)
+	}
+}
+
+// connect opens a connection to the database.
+func (s *soak) connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, s.database.URL("postgres"))
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reading is what was measured at one instant.
+type reading struct {
+	at      time.Duration // from the start of the load
+	writes  int           // acknowledged
+	memory  [2]int64      // resident bytes of each server; 0 while it is killed
+	handles [2]int        // open files of each server
+	tables  map[string]int64
+	log     int64 // write-ahead log
+	text    int64 // logs of the servers and of PostgreSQL
+}
+
+// readings is the number of readings that a long run has.
+const readings = 600
+
+// watch takes readings until ctx ends.
+func (s *soak) watch(ctx context.Context) (all []reading) {
+	tick := time.NewTicker(max(time.Second, s.duration/readings))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return all
+		case <-tick.C:
+		}
+		r := reading{at: time.Since(*s.began.Load()), writes: s.truth.count()}
+		s.mu.Lock()
+		for i, one := range s.servers {
+			if one != nil {
+				r.memory[i], r.handles[i] = resident(one.process.Process.Pid), handles(one.process.Process.Pid)
+			}
+		}
+		s.mu.Unlock()
+		var err error
+		if r.tables, r.log, err = s.sizes(ctx); err != nil {
+			continue // PostgreSQL is away: the next reading has it
+		}
+		for _, name := range []string{"server-1.log", "server-2.log", "db/log"} {
+			if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
+				r.text += info.Size()
+			}
+		}
+		all = append(all, r)
+	}
+}
+
+// sizes reads the bytes of each table with its indexes, partitions together, and of the write-ahead
+// log.
+func (s *soak) sizes(ctx context.Context) (tables map[string]int64, log int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := conn.QueryRow(ctx, `select sum(size)::bigint from pg_ls_waldir()`).Scan(&log); err != nil {
+		return nil, 0, err
+	}
+	rows, err := conn.Query(ctx, `select coalesce(pg_partition_root(c.oid)::regclass::text, c.oid::regclass::text), sum(pg_total_relation_size(c.oid))::bigint
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname like 'healthlab%' group by 1`)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	tables = map[string]int64{}
+	for rows.Next() {
+		var name string
+		var size int64
+		if err := rows.Scan(&name, &size); err != nil {
+			return nil, 0, err
+		}
+		_, name, _ = strings.Cut(name, ".")
+		tables[name] = size
+	}
+	return tables, log, rows.Err()
+}
+
+// resident returns the resident bytes of a process; 0 where there is no /proc.
+func resident(pid int) int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := bytes.Cut(text, []byte("VmRSS:"))
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(before(rest, "kB"))), 10, 64)
+	return n << 10
+}
+
+func before(text []byte, end string) []byte {
+	head, _, _ := bytes.Cut(text, []byte(end))
+	return head
+}
+
+// handles returns how many files and connections a process has open; 0 where there is no /proc.
+func handles(pid int) int {
+	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(files)
+}
+
+// queues are the tables whose rows go when the work is done. The others grow with what is stored.
+var queues = []string{"webhook_pending", "webhook_delivery", "segment", "pull_task", "bulk_item", "continuous_task", "order_hold"}
+
+// judged is how long a run must be for its growth to be judged.
+const judged = 2 * time.Minute
+
+// growth compares the last third of a run with the third before it; the first third warms up.
+//
+// What must not grow may be a fifth larger: the median of the memory and of the open files of the
+// server that was never killed, and the largest size of each queue. What grows with the data may grow
+// half as fast again: other tables for each acknowledged write, logs for each minute. A slack allows
+// for what comes in steps, such as collections of garbage, extents of files and runs of vacuum.
+func growth(all []reading, long time.Duration) []check {
+	if long < judged {
+		return nil
+	}
+	var earlier, later []reading
+	for _, r := range all {
+		switch {
+		case r.at >= long*2/3:
+			later = append(later, r)
+		case r.at >= long/3:
+			earlier = append(earlier, r)
+		}
+	}
+	if len(earlier) < 2 || len(later) < 2 {
+		return []check{{Name: "There are readings of the middle and of the end", Wrong: []string{"PostgreSQL was away for too long"}}}
+	}
+	const mega = 1 << 20
+	memory := compare("Memory of the server that was never killed, MB",
+		median(earlier, func(r reading) float64 { return float64(r.memory[0]) / mega }),
+		median(later, func(r reading) float64 { return float64(r.memory[0]) / mega }), level, 16)
+	files := compare("Open files and connections of that server",
+		median(earlier, func(r reading) float64 { return float64(r.handles[0]) }),
+		median(later, func(r reading) float64 { return float64(r.handles[0]) }), level, 10)
+	text := compare("Logs of the servers and of PostgreSQL, kB a minute",
+		rate(earlier, func(r reading) float64 { return float64(r.text) / 1024 }, minutes),
+		rate(later, func(r reading) float64 { return float64(r.text) / 1024 }, minutes), speed, 20)
+	wal := check{Name: "Write-ahead log, MB, at most a quarter above max_wal_size"}
+	top := largest(later, func(r reading) float64 { return float64(r.log) })
+	wal.Found = fmt.Sprintf("%.0f of %d", top/mega, walLimit/mega)
+	if top > 1.25*walLimit {
+		wal.Wrong = append(wal.Wrong, "it is larger")
+	}
+	queued, kept := check{Name: "Queues, MB at most"}, check{Name: "Other tables, bytes for each acknowledged write"}
+	var sums [4]float64
+	for name := range later[0].tables {
+		size := func(r reading) float64 { return float64(r.tables[name]) }
+		var one check
+		if slices.Contains(queues, name) {
+			a, b := largest(earlier, size)/mega, largest(later, size)/mega
+			sums[0], sums[1] = sums[0]+a, sums[1]+b
+			one = compare(name, a, b, level, 4)
+			queued.Wrong = append(queued.Wrong, one.Wrong...)
+			continue
+		}
+		a, b := rate(earlier, size, writes), rate(later, size, writes)
+		sums[2], sums[3] = sums[2]+a, sums[3]+b
+		one = compare(name, a, b, speed, 4*mega/max(1, float64(later[len(later)-1].writes-later[0].writes)))
+		kept.Wrong = append(kept.Wrong, one.Wrong...)
+	}
+	queued.Found = fmt.Sprintf("%.1f in the middle, %.1f at the end", sums[0], sums[1])
+	kept.Found = fmt.Sprintf("%.0f in the middle, %.0f at the end", sums[2], sums[3])
+	return []check{memory, files, queued, kept, wal, text}
+}
+
+// The factors by which a level and a speed may be larger at the end than in the middle.
+const level, speed = 1.2, 1.5
+
+// compare refuses a value at the end that is larger than in the middle by more than a factor and a
+// slack.
+func compare(name string, earlier, later, factor, slack float64) check {
+	c := check{Name: name, Found: fmt.Sprintf("%.1f in the middle, %.1f at the end", earlier, later)}
+	if later > factor*earlier+slack {
+		c.Wrong = []string{name + ": " + c.Found}
+	}
+	return c
+}
+
+func median(some []reading, of func(reading) float64) float64 {
+	values := make([]float64, len(some))
+	for i, r := range some {
+		values[i] = of(r)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func largest(some []reading, of func(reading) float64) (top float64) {
+	for _, r := range some {
+		top = max(top, of(r))
+	}
+	return top
+}
+
+// rate is how much a value grows from the first to the last reading, for each unit.
+func rate(some []reading, of, unit func(reading) float64) float64 {
+	first, last := some[0], some[len(some)-1]
+	return (of(last) - of(first)) / max(1e-9, unit(last)-unit(first))
+}
+
+func minutes(r reading) float64 { return r.at.Minutes() }
+func writes(r reading) float64  { return float64(r.writes) }
