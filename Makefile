@@ -13,6 +13,7 @@ RATE     ?=
 DURATION ?=
 COUNT    ?= 1
 CITUS    ?=
+RUN      ?=
 
 # The linter is pinned: what passes today passes tomorrow. It is kept apart from the
 # modules of the library, so that no host inherits its dependencies.
@@ -72,11 +73,11 @@ verify: ## generated files and go.mod are what they would be made again
 	go mod verify
 	go mod tidy -diff
 
-test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR: on a cluster, of the build in DIR
+test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR: on a cluster, of the build in DIR, without the detector
 	@if [ -n "$(CITUS)" ]; then \
 		if [ ! -x "$(CITUS)/install" ]; then echo "no Citus in $(CITUS): skipped"; exit; fi; \
-		"$(CITUS)/install"; export TEST_CITUS=1; \
-	fi; race=$(race); set -x; go test $$race -timeout $(if $(CITUS),60m,15m) $(PKG)
+		"$(CITUS)/install"; export TEST_CITUS=1; race=; \
+	else race=$(race); fi; set -x; go test $$race -timeout $(if $(CITUS),60m,15m) $(if $(RUN),-run '$(RUN)') $(PKG)
 
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)

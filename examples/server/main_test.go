@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
 // program is the server running inside the test.
@@ -113,6 +115,16 @@ func TestTour(t *testing.T) {
 	p.get("/v2/user/", &users)
 	require.Equal(t, 1, users.Total)
 	require.Equal(t, []string{"stopping", "stopped: nothing is held"}, p.quit())
+}
+
+// The tour on a cluster whose users are spread over two workers.
+func TestTourOnCluster(t *testing.T) {
+	if !pgtest.Spread() {
+		t.Skip("no cluster: " + pgtest.EnvCitus + " starts one")
+	}
+	p := start(t, "-tour", "-database-url", pgtest.Empty(t), "-distribute", "8", "-secret-file", secretFile(t), "-files", t.TempDir())
+	p.until("tour: ok")
+	p.quit()
 }
 
 // realData returns the path of a recording of a real device, or skips.
