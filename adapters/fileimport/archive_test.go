@@ -3,6 +3,7 @@ package fileimport_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"io"
 	"os"
@@ -108,6 +109,52 @@ func TestArchiveFaults(t *testing.T) {
 	}
 	_, err := fileimport.Import(t.Context(), plain{bytes.NewReader(bomb)}, nowhere{}, &fileimport.Options{MaxArchiveBytes: 100})
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// packed is data that is packed with gzip.
+func packed(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// A recording that is packed with gzip is read as the recording is. Other files are not.
+func TestGzip(t *testing.T) {
+	for format, data := range map[fileimport.Format][]byte{fileimport.FIT: triathlon(t), fileimport.GPX: []byte(smallGPX), fileimport.TCX: []byte(smallTCX)} {
+		want, _, err := importBytes(t, data, nil)
+		require.NoError(t, err)
+		got, rep, err := importBytes(t, packed(t, data), nil)
+		require.NoError(t, err)
+		require.Equal(t, format, rep.Format)
+		require.Equal(t, want, got)
+	}
+	good := packed(t, []byte(smallGPX))
+	bad := bytes.Clone(good)
+	bad[len(bad)/2] ^= 0xff
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"cut":     {good[:len(good)-12], "it cannot be unpacked"},
+		"damaged": {bad, "it cannot be unpacked"},
+		"header":  {good[:5], "it cannot be unpacked"},
+		"bomb":    {packed(t, make([]byte, 4<<20)), "larger than a recording may be"},
+		"text":    {packed(t, []byte("hello")), "a gzip file without a recording"},
+		"twice":   {packed(t, good), "a gzip file without a recording"},
+		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a gzip file without a recording"},
+		"export":  {packed(t, []byte(smallExport)), "a gzip file without a recording"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := importBytes(t, c.data, &fileimport.Options{MaxRecordingBytes: 1 << 20})
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, c.want)
+			require.Zero(t, s.calls)
+		})
+	}
 }
 
 func FuzzArchive(f *testing.F) {

@@ -5,8 +5,8 @@ import "bytes"
 // detectBytes is how far into a file its format must show.
 const detectBytes = 64 << 10
 
-// detect tells the format from the first bytes: the signature of FIT, of a ZIP archive or of a
-// SQLite database, or the name of the root element of XML.
+// detect tells the format from the first bytes: the signature of FIT, of a ZIP archive, of a gzip
+// file or of a SQLite database, or the name of the root element of XML.
 func detect(head []byte) (Format, error) {
 	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
 		return FIT, nil
@@ -16,6 +16,9 @@ func detect(head []byte) (Format, error) {
 	}
 	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
 		return SQLite, nil
+	}
+	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
+		return GZIP, nil
 	}
 	switch localName(rootName(head)) {
 	case "gpx":

@@ -53,6 +53,8 @@
 // the sums of its laps. Heart rate, cadence, speed and power are read, also from the extension of
 // activities. Courses are passed over.
 //
+// A recording that is packed with gzip is read as the recording is.
+//
 // # Archives
 //
 // Each file of a ZIP archive is imported, also the export of a phone's health store. An archive

@@ -2,6 +2,8 @@ package fileimport
 
 import (
 	"bytes"
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +58,7 @@ type Options struct {
 	ScaleUser *int
 	// BatchSize is the most items of one call of a sink. Default 5,000.
 	BatchSize int
-	// MaxRecordingBytes bounds a FIT, GPX or TCX file, which is held in memory. Default
+	// MaxRecordingBytes bounds a FIT, GPX or TCX file, which is held in memory, unpacked. Default
 	// 64 MiB. An export has no bound: it is streamed.
 	MaxRecordingBytes int64
 	// MaxPoints bounds the measurements of a FIT, GPX or TCX file. Default 500,000, which
@@ -115,6 +117,9 @@ const (
 	TCX Format = "tcx"
 	// ZIP is an archive of such files.
 	ZIP Format = "zip"
+	// GZIP is a recording that is packed with gzip and cannot be unpacked. One that can be has the
+	// format of the recording.
+	GZIP Format = "gzip"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -317,19 +322,47 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 		err = importExport(out, r, head, beside)
 		return rep, err
 	}
-	data, err := readWhole(io.MultiReader(bytes.NewReader(head), r), o.MaxRecordingBytes, format)
+	data, err := readRecording(io.MultiReader(bytes.NewReader(head), r), format, o)
 	if err != nil {
 		return rep, err
 	}
+	if format == GZIP {
+		if format, err = detect(data[:min(len(data), detectBytes)]); err != nil || !isRecording(format) {
+			return rep, fmt.Errorf("%w: a gzip file without a recording", ErrFormat)
+		}
+		rep.Format = format
+	}
+	err = importRecording(out, data, format)
+	return rep, err
+}
+
+func isRecording(f Format) bool { return f == FIT || f == GPX || f == TCX }
+
+// importRecording imports the bytes of a recording.
+func importRecording(out *output, data []byte, format Format) error {
 	switch format {
 	case FIT:
-		err = importFIT(out, data)
+		return importFIT(out, data)
 	case TCX:
-		err = importTCX(out, data)
-	default:
-		err = importGPX(out, data)
+		return importTCX(out, data)
 	}
-	return rep, err
+	return importGPX(out, data)
+}
+
+// readRecording reads a recording, and unpacks it if it is packed with gzip.
+func readRecording(r io.Reader, format Format, o *Options) ([]byte, error) {
+	if format != GZIP {
+		return readWhole(r, o.MaxRecordingBytes, format)
+	}
+	unpacked, err := gzip.NewReader(r)
+	var data []byte
+	if err == nil {
+		data, err = readWhole(unpacked, o.MaxRecordingBytes, GZIP)
+	}
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError)) {
+		return nil, &FileError{Format: GZIP, Msg: "it cannot be unpacked"}
+	}
+	return data, err
 }
 
 // importDatabase imports a SQLite database with the reader that the options name.
