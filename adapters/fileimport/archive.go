@@ -100,7 +100,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 }
 
 // importEntry imports one file of an archive. An archive in an archive is not read.
-func importEntry(ctx context.Context, open func(string) (io.ReadCloser, error), name string, sink Sink, o *Options) (Report, error) {
+func importEntry(ctx context.Context, open opener, name string, sink Sink, o *Options) (Report, error) {
 	f, err := open(name)
 	if err != nil {
 		return Report{}, err
@@ -108,7 +108,7 @@ func importEntry(ctx context.Context, open func(string) (io.ReadCloser, error), 
 	defer func() { _ = f.Close() }()
 	inner := *o
 	inner.inArchive = true
-	return importFrom(ctx, f, func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, &inner)
+	return importFrom(ctx, f, path.Base(name), func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, &inner)
 }
 
 // entryReader reads a file of an archive, which may not be longer than it says.

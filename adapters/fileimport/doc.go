@@ -1,18 +1,20 @@
 // Package fileimport reads files that devices and phones leave behind, and hands what
-// they hold to a [Sink]: recordings of activities, and the whole export of a phone's
-// health store.
+// they hold to a [Sink]: recordings of activities, the whole export of a phone's health
+// store, and the export of an account at a provider.
 //
 // The names to know:
 //
 //   - [Import], [ImportFile] and [ImportDir]: one reader, one file, a folder of them.
 //   - [Sink]: takes summaries, samples and workout streams, in pieces.
+//   - [Options]: under which provider, and within which bounds.
 //   - [Report]: what was found, and what was left out, for a person to read.
 //   - [FileError]: what is wrong with a file, and where.
 //
 // The format is found by looking into the file, never by its name. A malformed file
 // gives one error that says what and where, and nothing of it is handed over: a
 // recording is read wholly before the first call of the sink, and an export is read
-// twice. Of a damaged FIT file, what can be read is handed over.
+// twice. Of a damaged FIT file, what can be read is handed over, and of a CSV file all
+// rows that can be read.
 //
 // # FIT
 //
@@ -60,6 +62,14 @@
 // Each file of a ZIP archive is imported, also the export of a phone's health store. An archive
 // is refused if it has more than 20,000 files or unpacks to more than [Options.MaxArchiveBytes];
 // an archive in an archive is not read.
+//
+// # Exports of accounts
+//
+// CSV files of the export of a WHOOP account, alone, in a folder or in their archive.
+// docs/account-exports.md lists columns, units and what is left out. Rows are read one by one; a
+// cell that cannot be read has a note with its line, its column and what was expected. A file with
+// the name of one of them and other columns, as of an account in another language, is refused with
+// the columns that are expected.
 //
 // # Databases
 //

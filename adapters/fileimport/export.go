@@ -16,7 +16,7 @@ import (
 
 // importExport reads an export twice: once to check all of it, and once to hand it
 // over. Head is what has been read of r already.
-func importExport(out *output, r io.Reader, head []byte, beside func(string) (io.ReadCloser, error)) error {
+func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 	src, done, err := rewindable(r, head, out.opts.TempDir)
 	if err != nil {
 		return fmt.Errorf("read file: %w", err)
@@ -90,7 +90,7 @@ func (v *seekFrom) Seek(offset int64, whence int) (int64, error) {
 type export struct {
 	out    *output
 	sc     *scanner
-	beside func(string) (io.ReadCloser, error)
+	beside opener
 	check  bool // this pass hands nothing over
 
 	origins origins
@@ -127,7 +127,7 @@ const (
 	mostBodyHeld  = 500_000
 )
 
-func newExport(out *output, r io.Reader, beside func(string) (io.ReadCloser, error), check bool) *export {
+func newExport(out *output, r io.Reader, beside opener, check bool) *export {
 	return &export{
 		out: out, sc: newScanner(r, HealthExport), beside: beside, check: check,
 		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},

@@ -21,7 +21,7 @@ import (
 // Sink takes what a file holds, in pieces of at most [Options.BatchSize].
 //
 // Calls come one after another, from the goroutine that called Import, and only after
-// the whole file has been checked. What is handed over is the sink's, to keep and to
+// the whole file has been checked; of a CSV file, while it is read. What is handed over is the sink's, to keep and to
 // change. A source says the provider, the type, and where they are known the app and
 // the sport; nothing carries an id, a user or a service time. An error stops the import
 // and reaches the caller wrapped, so that errors.Is works; what was handed over before
@@ -43,7 +43,8 @@ type Sink interface {
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
-	// recordings, healthdata.SlugAppleHealthKit for the export of a phone's store.
+	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the export of a
+	// phone's store.
 	Provider string
 	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
 	// weighings, watch for a day's monitoring, unknown for workouts. An export says
@@ -120,6 +121,8 @@ const (
 	// GZIP is a recording that is packed with gzip and cannot be unpacked. One that can be has the
 	// format of the recording.
 	GZIP Format = "gzip"
+	// WHOOPExport is a CSV file of the export of a WHOOP account.
+	WHOOPExport Format = "whoop_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -129,7 +132,7 @@ const (
 // ErrFormat says that a file is of no format that is read. It is what [Import]
 // returns, wrapped, and what [ImportDir] passes over. It unwraps to
 // healthlab.Invalid.
-var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, or an archive of such files", healthlab.Invalid)
+var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, a CSV file of an account export, or an archive of such files", healthlab.Invalid)
 
 // FileError says what is wrong with a file, and where. It unwraps to
 // healthlab.Invalid. It holds nothing of the file's content.
@@ -138,7 +141,7 @@ type FileError struct {
 	Format Format
 	// Offset is the byte at which the trouble was noticed, from 0.
 	Offset int64
-	// Line is the line of a text file, from 1; 0 for FIT.
+	// Line is the line of a text file, from 1; 0 if it is not known.
 	Line int
 	// Msg says what is wrong there.
 	Msg string
@@ -174,7 +177,7 @@ func (e *sinkError) Unwrap() error { return e.err }
 // reads must not change meanwhile.
 func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
-	return importFrom(ctx, r, nil, sink, &o)
+	return importFrom(ctx, r, "", nil, sink, &o)
 }
 
 // ImportFile is [Import] for a file on disk. Routes that an export keeps in files
@@ -191,7 +194,7 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	rep, err := importFrom(ctx, f, besideOf(root, filepath.Base(name)), sink, &o)
+	rep, err := importFrom(ctx, f, filepath.Base(name), besideOf(root, filepath.Base(name)), sink, &o)
 	rep.Name = filepath.Base(name)
 	return rep, err
 }
@@ -275,22 +278,26 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 		return rep, fmt.Errorf("import file: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	rep, err = importFrom(ctx, f, besideOf(root, name), sink, o)
+	rep, err = importFrom(ctx, f, path.Base(name), besideOf(root, name), sink, o)
 	rep.Name = path.Base(name)
 	return rep, err
 }
 
 // besideOf opens files by a path relative to where the named file is; none outside
 // root.
-func besideOf(root *os.Root, name string) func(string) (io.ReadCloser, error) {
+func besideOf(root *os.Root, name string) opener {
 	dir := path.Dir(filepath.ToSlash(name))
 	return func(rel string) (io.ReadCloser, error) {
 		return root.Open(filepath.FromSlash(path.Join(dir, rel)))
 	}
 }
 
-// importFrom imports r. beside opens files that r refers to; nil if there are none.
-func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCloser, error), sink Sink, o *Options) (Report, error) {
+// opener opens a file by its path from the folder of another one.
+type opener func(name string) (io.ReadCloser, error)
+
+// importFrom imports r, whose name is empty if it has none. beside opens files that r refers to;
+// nil if there are none.
+func importFrom(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	if err := ctx.Err(); err != nil {
 		return rep, err
@@ -305,6 +312,10 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 	format, err := detect(head)
 	rep.Format = format
 	if err != nil {
+		if f := csvFileNamed(name); f != nil {
+			rep.Format = f.format
+			return rep, f.otherHeader()
+		}
 		return rep, err
 	}
 	if format == ZIP {
@@ -320,6 +331,10 @@ func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCl
 	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 	if format == HealthExport {
 		err = importExport(out, r, head, beside)
+		return rep, err
+	}
+	if f := csvFileOf(head); f != nil && f.format == format {
+		err = importCSV(out, f, r, head, beside)
 		return rep, err
 	}
 	data, err := readRecording(io.MultiReader(bytes.NewReader(head), r), format, o)

@@ -145,7 +145,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
 	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
 	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
-	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them) or a phone's export.xml to read at the start")
+	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml or the export of an account to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"context"
@@ -173,6 +174,39 @@ func TestImport(t *testing.T) {
 	}
 	p.get("/v2/timeseries/"+user.ID+"/heartrate/grouped?start_date=2000-01-01", &page)
 	require.NotEmpty(t, page.Groups["manual"][0].Data)
+	p.quit()
+}
+
+// The archive of an account export is imported as a recording is.
+func TestImportOfAnAccount(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "my_whoop_data.zip")
+	f, err := os.Create(file)
+	require.NoError(t, err)
+	w := zip.NewWriter(f)
+	require.NoError(t, w.AddFS(os.DirFS("../../adapters/fileimport/testdata/whoop")))
+	require.NoError(t, w.Close())
+	require.NoError(t, f.Close())
+	p := start(t, "-import", file, "-import-user", "sleeper")
+	p.until("import: ")
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	p.get("/v2/user/resolve/sleeper", &user)
+	var sleep struct {
+		Sleep []struct {
+			CalendarDate string `json:"calendar_date"`
+			Type         string `json:"type"`
+			Duration     int    `json:"duration"`
+		} `json:"sleep"`
+	}
+	p.get("/v2/summary/sleep/"+user.ID+"?start_date=2026-03-09&end_date=2026-03-09", &sleep)
+	require.Len(t, sleep.Sleep, 2, "the night and the nap")
+	durations := map[string]int{}
+	for _, s := range sleep.Sleep {
+		require.Equal(t, "2026-03-09", s.CalendarDate)
+		durations[s.Type] = s.Duration
+	}
+	require.Equal(t, map[string]int{"long_sleep": 6*3600 + 31*60 + 52, "acknowledged_nap": 42 * 60}, durations)
 	p.quit()
 }
 

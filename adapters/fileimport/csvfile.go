@@ -1,0 +1,334 @@
+package fileimport
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// csvFile is a CSV file of an account export.
+type csvFile struct {
+	format Format
+	// name is what the export calls it.
+	name string
+	// keys are the columns that the file is known by. All of them are required.
+	keys []string
+	// twice are columns that the export has twice, of which the last is read.
+	twice []string
+	read  func(*rows) error
+}
+
+// csvFiles returns the files of account exports that are read.
+func csvFiles() []*csvFile {
+	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts}
+}
+
+const (
+	// mostRows and mostRowBytes bound a CSV file.
+	mostRows     = 1_000_000
+	mostRowBytes = 1 << 20
+	// mostRemarks is how many cells and rows that cannot be read have a note of their own.
+	mostRemarks = 100
+	// Times lie between these years.
+	firstYear, lastYear = 1990, 2100
+)
+
+// csvFileOf returns the file that begins with head; nil if it is none that is read.
+func csvFileOf(head []byte) *csvFile {
+	if head = bytes.TrimPrefix(head, utf8BOM); len(head) == 0 || head[0] < ' ' {
+		return nil
+	}
+	header, err := csv.NewReader(bytes.NewReader(head)).Read()
+	if err != nil {
+		return nil
+	}
+	columns, seen := columnsOf(header)
+	for _, f := range csvFiles() {
+		if f.has(columns, seen) {
+			return f
+		}
+	}
+	return nil
+}
+
+// csvFileNamed returns the file of that name; nil if there is none that is read.
+func csvFileNamed(name string) *csvFile {
+	for _, f := range csvFiles() {
+		if strings.EqualFold(f.name, name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// columnsOf returns the last position of each column, and how often each is there. Names are in
+// lower case.
+func columnsOf(header []string) (at, seen map[string]int) {
+	at, seen = map[string]int{}, map[string]int{}
+	for i, name := range header {
+		name = strings.ToLower(strings.TrimSpace(name))
+		at[name] = i
+		seen[name]++
+	}
+	return at, seen
+}
+
+func (f *csvFile) has(at, seen map[string]int) bool {
+	for _, name := range f.keys {
+		if _, ok := at[strings.ToLower(name)]; !ok {
+			return false
+		}
+	}
+	for _, name := range f.twice {
+		if seen[strings.ToLower(name)] != 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// otherHeader is the error of a file that has the name of f and other columns.
+func (f *csvFile) otherHeader() error {
+	msg := "the header must have the columns " + strings.Join(f.keys, ", ")
+	if len(f.twice) > 0 {
+		msg += ", and " + strings.Join(f.twice, ", ") + " twice"
+	}
+	return &FileError{Format: f.format, Line: 1, Msg: msg + ", separated by commas: export the account in English"}
+}
+
+// rows reads the rows of a CSV file. A cell or a row that cannot be read is remarked and left out.
+type rows struct {
+	out     *output
+	beside  opener
+	csv     *csv.Reader
+	limit   *rowLimit
+	format  Format
+	columns map[string]int
+	width   int
+	count   int
+	remarks int
+	cells   []string
+}
+
+func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error) {
+	limit := &rowLimit{r: r, left: mostRowBytes}
+	text := bufio.NewReader(limit)
+	if mark, _ := text.Peek(len(utf8BOM)); bytes.Equal(mark, utf8BOM) {
+		_, _ = text.Discard(len(utf8BOM))
+	}
+	v := &rows{out: out, beside: beside, csv: csv.NewReader(text), limit: limit, format: f.format}
+	v.csv.FieldsPerRecord, v.csv.ReuseRecord = -1, true
+	header, err := v.csv.Read()
+	if err != nil {
+		return nil, v.fault(err)
+	}
+	v.width = len(header)
+	v.columns, _ = columnsOf(header)
+	return v, nil
+}
+
+// importCSV hands over what the rows of a file say.
+func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
+	v, err := newRows(out, f, io.MultiReader(bytes.NewReader(head), r), beside)
+	if err != nil {
+		return err
+	}
+	return f.read(v)
+}
+
+// next reads the next row that has a cell for each column. False at the end.
+func (r *rows) next() (bool, error) {
+	for {
+		if err := r.out.ctx.Err(); err != nil {
+			return false, err
+		}
+		r.limit.left = mostRowBytes
+		cells, err := r.csv.Read()
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case errors.As(err, &bad):
+			r.remark(bad.Line, "row", "quotes around a cell with quotes, commas or line breaks")
+		case err != nil:
+			return false, r.fault(err)
+		case len(cells) != r.width:
+			line, _ := r.csv.FieldPos(0)
+			r.remark(line, "row", "as many cells as the header has")
+		default:
+			r.cells = cells
+		}
+		if r.count++; r.count > mostRows {
+			return false, &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "it has more rows than an export may have"}
+		}
+		if err == nil && len(cells) == r.width {
+			return true, nil
+		}
+	}
+}
+
+var errLongRow = errors.New("long row")
+
+// rowLimit reads at most the bytes of a row, so that quotes that are not closed do not read the
+// whole file into memory.
+type rowLimit struct {
+	r    io.Reader
+	left int
+}
+
+// Read reads up to the limit, and is an error behind it.
+func (l *rowLimit) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLongRow
+	}
+	n, err := l.r.Read(b[:min(len(b), l.left)])
+	l.left -= n
+	return n, err
+}
+
+// fault returns what an error of the reader means.
+func (r *rows) fault(err error) error {
+	var ofFile *FileError
+	switch {
+	case errors.As(err, &ofFile), r.out.ctx.Err() != nil:
+		return err
+	case errors.Is(err, errLongRow):
+		return &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "a row is longer than a row may be"}
+	}
+	return fmt.Errorf("read file: %w", err)
+}
+
+// text returns a cell; empty if the file does not have the column.
+func (r *rows) text(column string) string {
+	if i, ok := r.columns[strings.ToLower(column)]; ok {
+		return strings.TrimSpace(r.cells[i])
+	}
+	return ""
+}
+
+// refuse remarks that a cell is not as expected.
+func (r *rows) refuse(column, expected string) {
+	line, _ := r.csv.FieldPos(max(0, r.columns[strings.ToLower(column)]))
+	r.remark(line, column, expected)
+}
+
+func (r *rows) remark(line int, what, expected string) {
+	r.out.skip(what + " (not read)")
+	switch r.remarks++; {
+	case r.remarks <= mostRemarks:
+		r.out.note(fmt.Sprintf("line %d, %s: left out, expected %s", line, what, expected))
+	case r.remarks == mostRemarks+1:
+		r.out.note("further cells are left out; they are counted")
+	}
+}
+
+// leave counts a row that is left out for a reason that is no mistake of the file.
+func (r *rows) leave(why string) { r.out.skip(why) }
+
+// value is a column with a number.
+type value[T any] struct {
+	column string
+	// least and most are the range of what is taken for a measurement.
+	least, most float64
+	set         func(into *T, number float64)
+}
+
+// readValues reads the cells of the columns that are not empty.
+func readValues[T any](r *rows, columns []value[T], into *T) {
+	for i := range columns {
+		c := &columns[i]
+		text := r.text(c.column)
+		if text == "" {
+			continue
+		}
+		n, ok := decimalOf(text)
+		if !ok || n < c.least || n > c.most {
+			r.refuse(c.column, "a number from "+shortNumber(c.least)+" to "+shortNumber(c.most)+", with a decimal point")
+			continue
+		}
+		c.set(into, n)
+	}
+}
+
+// decimalOf reads a number in decimal notation.
+func decimalOf(text string) (float64, bool) {
+	if strings.Trim(text, "0123456789.-+eE") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && !math.IsInf(n, 0)
+}
+
+func shortNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// whole rounds a number.
+func whole(n float64) *int64 { return rounded(&n) }
+
+// wordsOf writes a word for a sport as the slugs of the catalogue are: in lower case, with
+// underscores.
+func wordsOf(sport string) string {
+	words := strings.FieldsFunc(strings.ToLower(sport), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	return strings.Join(words, "_")
+}
+
+// batch keeps samples and summaries of one source until there are enough for a call of the sink.
+type batch struct {
+	out       *output
+	source    healthdata.Source
+	summaries map[string][]healthdata.Summary
+	samples   map[string][]healthdata.Sample
+}
+
+func newBatch(out *output, source healthdata.Source) *batch {
+	return &batch{out: out, source: source, summaries: map[string][]healthdata.Summary{}, samples: map[string][]healthdata.Sample{}}
+}
+
+func (b *batch) summary(resource string, s healthdata.Summary) error {
+	healthdata.HeadOf(s).Source = b.source
+	b.summaries[resource] = append(b.summaries[resource], s)
+	if len(b.summaries[resource]) < b.out.opts.BatchSize {
+		return nil
+	}
+	return b.flush()
+}
+
+func (b *batch) sample(resource string, s healthdata.Sample) error {
+	r := healthdata.ResourceBySlug(resource)
+	if s.Unit = r.Unit; r.Kind != healthdata.Discrete && s.Start == nil {
+		s.Start, s.End = &s.Timestamp, &s.Timestamp
+	}
+	b.samples[resource] = append(b.samples[resource], s)
+	if len(b.samples[resource]) < b.out.opts.BatchSize {
+		return nil
+	}
+	return b.flush()
+}
+
+// flush hands over what is kept, in the order of the resources' names.
+func (b *batch) flush() error {
+	for _, resource := range slices.Sorted(maps.Keys(b.summaries)) {
+		items := b.summaries[resource]
+		delete(b.summaries, resource)
+		if err := b.out.summaries(resource, items...); err != nil {
+			return err
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(b.samples)) {
+		items := b.samples[resource]
+		delete(b.samples, resource)
+		if err := b.out.samples(resource, b.source, items); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package fileimport_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// testdata returns a file of an account export that was made up.
+func testdata(t testing.TB, parts ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, parts...)...))
+	require.NoError(t, err)
+	return string(b)
+}
+
+// whoopArchive is the export of an account, with its journal.
+func whoopArchive(t testing.TB) []byte {
+	var files []string
+	for _, name := range []string{"physiological_cycles.csv", "sleeps.csv", "workouts.csv", "journal_entries.csv"} {
+		files = append(files, "my_whoop_data_2026_03_10/"+name, testdata(t, "whoop", name))
+	}
+	return archive(t, files...)
+}
+
+func utc(text string) healthlab.Time {
+	at, err := time.Parse(time.DateTime, text)
+	if err != nil {
+		panic(err)
+	}
+	return healthlab.At(at)
+}
+
+func TestWHOOPExport(t *testing.T) {
+	s, rep, err := importBytes(t, whoopArchive(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"activity": 4, "sleep": 5, "workouts": 2}, rep.Summaries)
+	require.Equal(t, map[string]int{"hrv": 4, "blood_oxygen": 3, "body_temperature": 3}, rep.Samples)
+	require.Equal(t, map[string]int{"night of physiological_cycles.csv": 4, "cycle of a day with a longer cycle": 1}, rep.Skipped)
+	for _, one := range rep.Files {
+		if strings.HasSuffix(one.Name, "journal_entries.csv") {
+			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
+			continue
+		}
+		require.NoError(t, one.Err)
+		require.Equal(t, fileimport.WHOOPExport, one.Format)
+		require.Empty(t, one.Notes)
+	}
+	watch := healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceWatch}
+
+	nights := map[string]*healthdata.Sleep{}
+	for _, v := range summariesOf[*healthdata.Sleep](t, s, "sleep") {
+		nights[v.BedtimeStart.Format(time.RFC3339)] = v
+	}
+	require.Equal(t, &healthdata.Sleep{
+		Head: healthdata.Head{Source: watch}, BedtimeStart: utc("2026-03-09 04:10:03"), BedtimeStop: utc("2026-03-09 10:41:55"), TimezoneOffset: at(-4 * 3600),
+		Total: 361 * 60, Light: 190 * 60, Deep: 74 * 60, REM: 97 * 60, Awake: 30 * 60, Score: at(int64(71)), RecoveryReadinessScore: at(int64(44)),
+		HRResting: at(int64(57)), Efficiency: at(92.0), SkinTemperature: at(33.95), AverageHRV: at(39.0), RespiratoryRate: at(15.2),
+	}, nights["2026-03-09T04:10:03Z"])
+	require.Equal(t, &healthdata.Sleep{
+		Head: healthdata.Head{Source: watch}, BedtimeStart: utc("2026-03-09 18:05:30"), BedtimeStop: utc("2026-03-09 18:47:30"), TimezoneOffset: at(-4 * 3600),
+		Type: healthdata.SleepNap, Total: 38 * 60, Light: 30 * 60, REM: 8 * 60, Awake: 4 * 60, Efficiency: at(90.0), RespiratoryRate: at(15.8),
+	}, nights["2026-03-09T18:05:30Z"])
+	// The clock was put forward in this night: its row has one offset.
+	require.Equal(t, utc("2026-03-08 12:50:00"), nights["2026-03-08T04:35:20Z"].BedtimeStop)
+	require.Nil(t, nights["2026-03-07T04:02:11Z"].SkinTemperature, "an empty cell")
+
+	days := summariesOf[*healthdata.Activity](t, s, "activity")
+	require.Equal(t, &healthdata.Activity{
+		Head: healthdata.Head{Source: watch}, CalendarDate: healthlab.Date{Year: 2026, Month: 3, Day: 7}, TimezoneOffset: at(-5 * 3600),
+		CaloriesTotal: at(2530.0), HeartRate: &healthdata.ActivityHeartRate{MaxBPM: at(165.0), AvgBPM: at(72.0)},
+	}, days[0])
+	require.Equal(t, 2411.0, *days[1].CaloriesTotal, "not the 48 of a fragment")
+	require.Equal(t, 1240.0, *days[3].CaloriesTotal, "a cycle that has not ended")
+
+	require.Equal(t, kept{healthdata.Sample{
+		Timestamp: utc("2026-03-10 11:05:12"), TimezoneOffset: at(-4 * 3600), Unit: "rmssd", Value: healthdata.Number(68),
+	}, watch}, s.samples["hrv"][0])
+	skin := s.samples["body_temperature"][0]
+	require.Equal(t, 33.42, skin.Value.Number)
+	require.Equal(t, "wrist", *skin.SensorLocation)
+	require.Equal(t, skin.Timestamp, *skin.End)
+
+	workouts := summariesOf[*healthdata.Workout](t, s, "workouts")
+	require.Equal(t, &healthdata.Workout{
+		Head: healthdata.Head{Source: watch}, TimeStart: utc("2026-03-09 21:30:12"), TimeEnd: utc("2026-03-09 22:18:40"), TimezoneOffset: at(-4 * 3600),
+		Sport: healthdata.SportOf("running"), Calories: at(512.0), MaxHR: at(int64(172)), AverageHR: at(int64(149)),
+	}, workouts[0])
+	require.Equal(t, "functional_fitness", workouts[1].Sport.Slug)
+}
+
+// A file of sleeps that stands alone has the nights.
+func TestWHOOPSleepsAlone(t *testing.T) {
+	s, rep, err := importBytes(t, []byte(testdata(t, "whoop", "sleeps.csv")), &fileimport.Options{Provider: "whoop"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"sleep": 5}, rep.Summaries)
+	require.Equal(t, "whoop", s.summaries["sleep"][0].(*healthdata.Sleep).Source.Provider)
+}
+
+// A cell that cannot be read is remarked without its text, and the rest of its row is kept. A row
+// without a readable time is left out, and the other rows are kept.
+func TestCSVRemarks(t *testing.T) {
+	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm)\r\n"
+	const good = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,400,150\r\n"
+	for name, c := range map[string]struct {
+		row      string
+		workouts int
+		note     string
+	}{
+		"decimal comma":    {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,"412,5",150`, 2, "line 3, Energy burned (cal): left out, expected a number from 0 to 50000, with a decimal point"},
+		"out of range":     {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,1500", 2, "line 3, Max HR (bpm): left out, expected a number from 20 to 300, with a decimal point"},
+		"not a number":     {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,secret,150", 2, "line 3, Energy burned (cal): left out, expected"},
+		"NaN":              {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,NaN,150", 2, "line 3, Energy burned (cal): left out, expected"},
+		"hexadecimal":      {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,0x10,150", 2, "line 3, Energy burned (cal): left out, expected"},
+		"empty":            {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,,", 2, ""},
+		"quoted newline":   {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,\"Row\r\ning, indoors\",400,9", 2, "line 4, Max HR (bpm): left out"},
+		"no zone":          {",2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,150", 1, "line 3, Cycle timezone: left out, expected an offset such as UTC-04:00"},
+		"named zone":       {"Mars/Base,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,150", 1, "line 3, Cycle timezone: left out"},
+		"wide zone":        {"UTC+19:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,150", 1, "line 3, Cycle timezone: left out"},
+		"other time":       {"UTC+02:00,02.05.2026 10:00,2026-05-02 11:00:00,Rowing,400,150", 1, "line 3, Workout start time: left out, expected a time such as 2026-03-01 22:50:05"},
+		"far time":         {"UTC+02:00,0026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,150", 1, "line 3, Workout start time: left out"},
+		"no end":           {"UTC+02:00,2026-05-02 10:00:00,,Rowing,400,150", 1, "line 3, Workout end time: left out, expected a time"},
+		"end before start": {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 09:00:00,Rowing,400,150", 1, "line 3, Workout end time: left out, expected a time that is not before the Workout start time"},
+		"few cells":        {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing", 1, "line 3, row: left out, expected as many cells as the header has"},
+		"many cells":       {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing, indoors,400,150", 1, "line 3, row: left out"},
+		"quotes":           {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Row"ing,400,150`, 1, "line 3, row: left out, expected quotes around a cell"},
+		"twice":            {strings.TrimSpace(good), 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := strings.ReplaceAll(good, "05-01", "05-03")
+			s, rep, err := importBytes(t, []byte("\xef\xbb\xbf"+header+good+c.row+"\r\n"+last), nil)
+			require.NoError(t, err)
+			require.Len(t, s.summaries["workouts"], c.workouts+1)
+			text := rep.String()
+			require.NotContains(t, text, "secret")
+			if c.note == "" {
+				require.Empty(t, rep.Notes)
+				return
+			}
+			require.Len(t, rep.Notes, 1)
+			require.True(t, strings.HasPrefix(rep.Notes[0], c.note), rep.Notes[0])
+		})
+	}
+}
+
+// Of a file with many mistakes, the report has some notes and all counts.
+func TestCSVManyRemarks(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("Cycle timezone,Workout start time,Workout end time,Activity name\n")
+	for range 5000 {
+		b.WriteString("UTC,nonsense,2026-05-02 11:00:00,Rowing\n")
+	}
+	_, rep, err := importBytes(t, []byte(b.String()), nil)
+	require.NoError(t, err)
+	require.Len(t, rep.Notes, 101)
+	require.Equal(t, map[string]int{"Workout start time (not read)": 5000}, rep.Skipped)
+}
+
+// A file whose columns are in another language, or another order of separators, is refused with
+// the columns that are expected.
+func TestCSVOtherHeader(t *testing.T) {
+	for name, header := range map[string]string{
+		"language":   "Zona horaria del ciclo,Hora de inicio del entrenamiento,Hora de finalización del entrenamiento,Nombre de la actividad\n",
+		"semicolons": "Cycle timezone;Workout start time;Workout end time;Activity name\n",
+		"no zone":    "Workout start time,Workout end time,Activity name\n",
+		"UTF-16":     "\xff\xfeC\x00y\x00",
+		"empty":      "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "workouts.csv")
+			require.NoError(t, os.WriteFile(file, []byte(header), 0o600))
+			var s recordingSink
+			_, err := fileimport.ImportFile(t.Context(), file, &s, nil)
+			var fault *fileimport.FileError
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, 1, fault.Line)
+			require.ErrorContains(t, err, "the header must have the columns Cycle timezone, Workout start time, Workout end time, Activity name, separated by commas")
+			require.Zero(t, s.calls)
+		})
+	}
+}
+
+// Files that would take memory without end are refused.
+func TestCSVBounds(t *testing.T) {
+	const header = "Cycle timezone,Workout start time,Workout end time,Activity name\n"
+	for name, c := range map[string]struct{ data, want string }{
+		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row is longer than a row may be"},
+		"long row":                   {header + strings.Repeat("a", 2<<20), "a row is longer than a row may be"},
+		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "it has more rows than an export may have"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := allocated()
+			_, _, err := importBytes(t, []byte(c.data), nil)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, c.want)
+			require.Less(t, allocated()-before, uint64(512<<20))
+		})
+	}
+}
+
+// A table that was made at random comes out as it was made, whatever the pieces.
+func TestCSVRoundTrip(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		names := []string{"Cycle timezone", "Workout start time", "Workout end time", "Activity name", "Energy burned (cal)", "Max HR (bpm)", "Average HR (bpm)", "Notes"}
+		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		var want []*healthdata.Workout
+		var b strings.Builder
+		ending := []string{"\n", "\r\n"}[rng.IntN(2)]
+		b.WriteString([]string{"", "\xef\xbb\xbf"}[rng.IntN(2)] + strings.Join(names, ",") + ending)
+		start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+		for range rng.IntN(40) {
+			start = start.Add(time.Duration(1+rng.IntN(200_000)) * time.Second)
+			end := start.Add(time.Duration(rng.IntN(20_000)) * time.Second)
+			offset := (rng.IntN(105) - 48) * 900
+			zone := time.FixedZone("", offset)
+			w := &healthdata.Workout{TimeStart: healthlab.At(start), TimeEnd: healthlab.At(end), TimezoneOffset: at(offset), Sport: healthdata.SportOf("hot_yoga")}
+			w.Source = healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceWatch}
+			cells := map[string]string{
+				"Cycle timezone": "UTC" + start.In(zone).Format("-07:00"), "Activity name": "\"Hot, yoga\"",
+				"Workout start time": start.In(zone).Format(time.DateTime), "Workout end time": end.In(zone).Format(time.DateTime),
+				"Notes": "\"a \"\"b\"\"" + ending + "c\"",
+			}
+			if rng.IntN(4) > 0 {
+				w.Calories = at(float64(rng.IntN(100_000)) / 100)
+				cells["Energy burned (cal)"] = decimal(*w.Calories)
+			}
+			if rng.IntN(4) > 0 {
+				w.MaxHR = at(int64(20 + rng.IntN(281)))
+				cells["Max HR (bpm)"] = fmt.Sprint(*w.MaxHR)
+			}
+			for i, name := range names {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				b.WriteString(cells[name])
+			}
+			b.WriteString(ending)
+			want = append(want, w)
+		}
+		s, rep, err := importBytes(t, []byte(b.String()), &fileimport.Options{BatchSize: 1 + rng.IntN(9)})
+		require.NoError(t, err)
+		require.Empty(t, rep.Notes, "seed %d", seed)
+		require.Equal(t, want, summariesOf[*healthdata.Workout](t, s, "workouts"), "seed %d", seed)
+	}
+}
+
+// A year of a person is imported through a service, and importing it again changes nothing.
+func TestServiceTakesAccountExports(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
+	takesTwice(t, dir)
+}
+
+func FuzzCSV(f *testing.F) {
+	for _, name := range []string{"physiological_cycles.csv", "sleeps.csv", "workouts.csv"} {
+		f.Add([]byte(testdata(f, "whoop", name)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s recordingSink
+		_, err := fileimport.Import(t.Context(), strings.NewReader(string(data)), &s, &fileimport.Options{MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+	})
+}

@@ -1,0 +1,340 @@
+package fileimport
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// The files of the export of a WHOOP account. Times are local, in the zone of the row.
+var (
+	whoopCycles = csvFile{
+		format: WHOOPExport, name: "physiological_cycles.csv", read: readWHOOPCycles,
+		keys: []string{cycleStart, cycleEnd, cycleZone, sleepOnset, wakeOnset, "Recovery score %"},
+	}
+	whoopSleeps = csvFile{
+		format: WHOOPExport, name: "sleeps.csv", read: readWHOOPSleeps,
+		keys: []string{cycleZone, sleepOnset, wakeOnset, "Nap"},
+	}
+	whoopWorkouts = csvFile{
+		format: WHOOPExport, name: "workouts.csv", read: readWHOOPWorkouts,
+		keys: []string{cycleZone, workoutStart, workoutEnd, "Activity name"},
+	}
+)
+
+// Columns with times.
+const (
+	cycleStart   = "Cycle start time"
+	cycleEnd     = "Cycle end time"
+	cycleZone    = "Cycle timezone"
+	sleepOnset   = "Sleep onset"
+	wakeOnset    = "Wake onset"
+	workoutStart = "Workout start time"
+	workoutEnd   = "Workout end time"
+)
+
+// whoopCycle is a row of physiological_cycles.csv: a day from sleep to sleep, with the recovery of
+// its night.
+type whoopCycle struct {
+	activity healthdata.Activity
+	heart    healthdata.ActivityHeartRate
+	sleep    healthdata.Sleep
+	oxygen   *float64 // percent
+}
+
+var whoopCycleColumns = []value[whoopCycle]{
+	{"Recovery score %", 0, 100, func(c *whoopCycle, n float64) { c.sleep.RecoveryReadinessScore = whole(n) }},
+	{"Resting heart rate (bpm)", 20, 250, func(c *whoopCycle, n float64) { c.sleep.HRResting = whole(n) }},
+	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = &n }},
+	{"Skin temp (celsius)", 10, 50, func(c *whoopCycle, n float64) { c.sleep.SkinTemperature = &n }},
+	{"Blood oxygen %", 1, 100, func(c *whoopCycle, n float64) { c.oxygen = &n }},
+	{"Energy burned (cal)", 0, 50_000, func(c *whoopCycle, n float64) { c.activity.CaloriesTotal = &n }}, // kcal
+	{"Max HR (bpm)", 20, 300, func(c *whoopCycle, n float64) { c.heart.MaxBPM = &n }},
+	{"Average HR (bpm)", 20, 300, func(c *whoopCycle, n float64) { c.heart.AvgBPM = &n }},
+}
+
+// whoopSleepColumns are the columns that both files with sleep have.
+var whoopSleepColumns = []value[healthdata.Sleep]{
+	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = whole(n) }},
+	{"Respiratory rate (rpm)", 1, 100, func(s *healthdata.Sleep, n float64) { s.RespiratoryRate = &n }},
+	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = *whole(60 * n) }},
+	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = *whole(60 * n) }},
+	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = *whole(60 * n) }},
+	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = *whole(60 * n) }},
+	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = *whole(60 * n) }},
+	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
+}
+
+var whoopWorkoutColumns = []value[healthdata.Workout]{
+	{"Energy burned (cal)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.Calories = &n }}, // kcal
+	{"Max HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.MaxHR = whole(n) }},
+	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = whole(n) }},
+	{"Distance (meters)", 0, 2_000_000, func(w *healthdata.Workout, n float64) { w.Distance = &n }},
+	{"Altitude gain (meters)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
+}
+
+// whoopZone reads the zone of a row: UTC-04:00.
+func whoopZone(r *rows) (*time.Location, bool) {
+	text := strings.TrimPrefix(r.text(cycleZone), "UTC")
+	if text == "" || text == "Z" {
+		text = "+00:00"
+	}
+	t, err := time.Parse("-07:00", text)
+	_, offset := t.Zone()
+	if err != nil || offset < -18*3600 || offset > 18*3600 || r.text(cycleZone) == "" {
+		r.refuse(cycleZone, "an offset such as UTC-04:00")
+		return nil, false
+	}
+	return time.FixedZone("", offset), true
+}
+
+// whoopTime reads a local time. False if the cell is empty or cannot be read.
+func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
+	text := r.text(column)
+	if text == "" {
+		return time.Time{}, false
+	}
+	t, err := time.ParseInLocation(time.DateTime, text, zone)
+	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
+		r.refuse(column, "a time such as 2026-03-01 22:50:05")
+		return time.Time{}, false
+	}
+	return t, true
+}
+
+// whoopSpan reads the start and the end of a session. False, with a remark if the row has either,
+// if it does not have both in this order.
+func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.Time, ok bool) {
+	if r.text(from) == "" && r.text(to) == "" {
+		return start, end, false
+	}
+	start, ok1 := whoopTime(r, from, zone)
+	end, ok2 := whoopTime(r, to, zone)
+	if ok1 && ok2 && end.Before(start) {
+		r.refuse(to, "a time that is not before the "+from)
+		return start, end, false
+	}
+	if !ok1 && r.text(from) == "" {
+		r.refuse(from, "a time")
+	}
+	if !ok2 && r.text(to) == "" {
+		r.refuse(to, "a time")
+	}
+	return start, end, ok1 && ok2
+}
+
+func offsetOf(t time.Time) *int {
+	_, offset := t.Zone()
+	return &offset
+}
+
+// longestOfDay is the activity of a day with the length of its cycle.
+type longestOfDay struct {
+	length   time.Duration
+	activity *healthdata.Activity
+}
+
+// readWHOOPCycles hands over nights with their recovery, and days. The day of a cycle is the local
+// one of its start and twelve hours.
+func readWHOOPCycles(r *rows) error {
+	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
+	days, nights := map[healthlab.Date]longestOfDay{}, map[int64]bool{}
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		zone, ok := whoopZone(r)
+		if !ok {
+			continue
+		}
+		var c whoopCycle
+		readValues(r, whoopCycleColumns, &c)
+		addWHOOPDay(r, days, &c, zone)
+		from, to, ok := whoopSpan(r, zone, sleepOnset, wakeOnset)
+		if !ok {
+			continue
+		}
+		if err := handOverNight(r, b, nights, &c.sleep, from, to); err != nil {
+			return err
+		}
+		if err := handOverRecovery(b, &c, to); err != nil {
+			return err
+		}
+	}
+	for _, day := range slices.SortedFunc(maps.Keys(days), healthlab.Date.Compare) {
+		if err := b.summary("activity", days[day].activity); err != nil {
+			return err
+		}
+	}
+	return b.flush()
+}
+
+// addWHOOPDay adds the activity of a cycle to its day. The longest cycle of a day has it.
+func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, zone *time.Location) {
+	start, ok := whoopTime(r, cycleStart, zone)
+	if !ok || c.activity.CaloriesTotal == nil && c.heart == (healthdata.ActivityHeartRate{}) {
+		return
+	}
+	day := longestOfDay{activity: &c.activity}
+	if end, ok := whoopTime(r, cycleEnd, zone); ok { // the last cycle has not ended
+		day.length = end.Sub(start)
+	}
+	c.activity.CalendarDate, c.activity.TimezoneOffset = healthlab.DateOf(start.Add(12*time.Hour)), offsetOf(start)
+	if c.heart != (healthdata.ActivityHeartRate{}) {
+		c.activity.HeartRate = &c.heart
+	}
+	before, taken := days[c.activity.CalendarDate]
+	if taken {
+		r.leave("cycle of a day with a longer cycle")
+	}
+	if !taken || day.length > before.length {
+		days[c.activity.CalendarDate] = day
+	}
+}
+
+// handOverNight hands over a sleep, unless one with its start was handed over.
+func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, from, to time.Time) error {
+	if seen[from.Unix()] {
+		r.leave("sleep with the start of another")
+		return nil
+	}
+	seen[from.Unix()] = true
+	readValues(r, whoopSleepColumns, s)
+	s.BedtimeStart, s.BedtimeStop, s.TimezoneOffset = healthlab.At(from), healthlab.At(to), offsetOf(to)
+	return b.summary("sleep", s)
+}
+
+// handOverRecovery hands over the samples of a recovery, at the end of its night.
+func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
+	wrist := "wrist"
+	for _, m := range []struct {
+		resource string
+		value    *float64
+		place    *string
+	}{
+		{"hrv", c.sleep.AverageHRV, nil},
+		{"blood_oxygen", c.oxygen, nil},
+		{"body_temperature", c.sleep.SkinTemperature, &wrist},
+	} {
+		if m.value == nil {
+			continue
+		}
+		s := healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: healthdata.Number(*m.value), SensorLocation: m.place}
+		if err := b.sample(m.resource, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readWHOOPSleeps hands over naps, and the nights that physiological_cycles.csv does not have.
+func readWHOOPSleeps(r *rows) error {
+	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
+	others := nightsBeside(r)
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return b.flush()
+		}
+		zone, ok := whoopZone(r)
+		if !ok {
+			continue
+		}
+		from, to, ok := whoopSpan(r, zone, sleepOnset, wakeOnset)
+		if !ok {
+			continue
+		}
+		var s healthdata.Sleep
+		switch nap := r.text("Nap"); {
+		case strings.EqualFold(nap, "true"):
+			s.Type = healthdata.SleepNap
+		case nap != "" && !strings.EqualFold(nap, "false"):
+			r.refuse("Nap", "true or false")
+			continue
+		case others[from.Unix()]:
+			r.leave("night of physiological_cycles.csv")
+			continue
+		}
+		if err := handOverNight(r, b, seen, &s, from, to); err != nil {
+			return err
+		}
+	}
+}
+
+// nightsBeside returns the starts of the nights that physiological_cycles.csv has, if the file
+// stands beside. Its mistakes are remarked where it is imported.
+func nightsBeside(r *rows) map[int64]bool {
+	if r.beside == nil {
+		return nil
+	}
+	f, err := r.beside(whoopCycles.name)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	unheard := *r.out
+	unheard.rep = &Report{}
+	cycles, err := newRows(&unheard, &whoopCycles, f, nil)
+	if err != nil || !whoopCycles.has(cycles.columns, nil) {
+		return nil
+	}
+	starts := map[int64]bool{}
+	for {
+		more, err := cycles.next()
+		if err != nil || !more {
+			return starts
+		}
+		zone, ok := whoopZone(cycles)
+		if !ok {
+			continue
+		}
+		if from, _, ok := whoopSpan(cycles, zone, sleepOnset, wakeOnset); ok {
+			starts[from.Unix()] = true
+		}
+	}
+}
+
+// readWHOOPWorkouts hands over workouts.
+func readWHOOPWorkouts(r *rows) error {
+	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return b.flush()
+		}
+		zone, ok := whoopZone(r)
+		if !ok {
+			continue
+		}
+		from, to, ok := whoopSpan(r, zone, workoutStart, workoutEnd)
+		if !ok {
+			continue
+		}
+		if seen[from.Unix()] {
+			r.leave("workout with the start of another")
+			continue
+		}
+		seen[from.Unix()] = true
+		w := &healthdata.Workout{
+			TimeStart: healthlab.At(from), TimeEnd: healthlab.At(to), TimezoneOffset: offsetOf(from), Sport: healthdata.SportOf(wordsOf(r.text("Activity name"))),
+		}
+		readValues(r, whoopWorkoutColumns, w)
+		if err := b.summary("workouts", w); err != nil {
+			return err
+		}
+	}
+}
