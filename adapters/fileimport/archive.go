@@ -70,8 +70,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	var faults []error
 	good := 0
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		dir := path.Dir(name)
-		if _, route := entries[path.Join(path.Dir(dir), "export.xml")]; route && path.Base(dir) == routesFolder {
+		if owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil }) {
 			continue
 		}
 		one, err := importEntry(ctx, open, name, sink, o)

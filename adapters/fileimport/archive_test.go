@@ -143,10 +143,10 @@ func TestGzip(t *testing.T) {
 		"damaged": {bad, "it cannot be unpacked"},
 		"header":  {good[:5], "it cannot be unpacked"},
 		"bomb":    {packed(t, make([]byte, 4<<20)), "larger than a recording may be"},
-		"text":    {packed(t, []byte("hello")), "a gzip file without a recording"},
-		"twice":   {packed(t, good), "a gzip file without a recording"},
-		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a gzip file without a recording"},
-		"export":  {packed(t, []byte(smallExport)), "a gzip file without a recording"},
+		"text":    {packed(t, []byte("hello")), "a file that is no recording"},
+		"twice":   {packed(t, good), "a file that is no recording"},
+		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a file that is no recording"},
+		"export":  {packed(t, []byte(smallExport)), "a file that is no recording"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, err := importBytes(t, c.data, &fileimport.Options{MaxRecordingBytes: 1 << 20})

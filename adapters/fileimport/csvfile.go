@@ -30,7 +30,7 @@ type csvFile struct {
 
 // csvFiles returns the files of account exports that are read.
 func csvFiles() []*csvFile {
-	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts}
+	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities}
 }
 
 const (

@@ -99,6 +99,114 @@ func TestWHOOPExport(t *testing.T) {
 	require.Equal(t, "functional_fitness", workouts[1].Sport.Slug)
 }
 
+// stravaArchive is the export of an account with its recordings.
+func stravaArchive(t testing.TB) []byte {
+	return archive(t, "export_1/activities.csv", testdata(t, "strava", "activities.csv"),
+		"export_1/activities/7001.fit.gz", string(packed(t, triathlon(t))), "export_1/activities/7002.gpx", smallGPX,
+		"export_1/activities/7004.tcx.gz", string(packed(t, []byte("          "+smallTCX))), "export_1/activities/7008.fit.gz", "hello",
+		"export_1/profile.csv", "Athlete ID,Sex\n1,F\n", "export_1/media/a.jpg", "\xff\xd8\xff")
+}
+
+func TestStravaExport(t *testing.T) {
+	s, rep, err := importBytes(t, stravaArchive(t), &fileimport.Options{Provider: "strava"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"workouts": 8}, rep.Summaries)
+	require.Empty(t, rep.Samples)
+	require.Equal(t, 3, rep.Streams)
+	require.Len(t, rep.Files, 3, "recordings are read through the list")
+	require.Equal(t, fileimport.StravaExport, rep.Files[0].Format)
+	require.Equal(t, []string{
+		"line 7, Filename: left out, expected a file of the export",
+		"line 8, Filename: left out, expected a recording of the time of the activity",
+		"line 9, Filename: left out, expected a file in the folder activities",
+		"line 10, Max Heart Rate: left out, expected a number from 20 to 300, with a decimal point",
+		"line 10, Average Heart Rate: left out, expected a number from 20 to 300, with a decimal point",
+		"line 10, Filename: left out, expected a FIT, GPX or TCX file that can be read",
+		"line 12, Activity Date: left out, expected a time such as Mar 9, 2026, 5:30:12 PM",
+		"line 13, Elapsed Time: left out, expected seconds",
+	}, rep.Files[0].Notes)
+	require.Equal(t, 1, rep.Skipped["activity with the id of another"])
+
+	workouts := summariesOf[*healthdata.Workout](t, s, "workouts")
+	require.Equal(t, &healthdata.Workout{
+		Head:      healthdata.Head{ExternalID: "9001", Source: healthdata.Source{Provider: "strava", Type: healthdata.SourceWatch}},
+		TimeStart: healthlab.At(race.Add(20 * time.Second)), TimeEnd: healthlab.At(race.Add(30 * time.Second)), TimezoneOffset: at(7200),
+		Title: at("Race, last leg"), Sport: healthdata.SportOf("running"), MovingTime: at(int64(10)), Distance: at(32.5), MaxSpeed: at(3.4), AverageSpeed: at(3.25),
+		TotalElevationGain: at(0.0), ElevLow: at(399.8), ElevHigh: at(401.2), MaxHR: at(int64(149)), AverageHR: at(int64(145)), Calories: at(3.0), Map: workouts[0].Map,
+	}, workouts[0])
+	require.NotNil(t, workouts[0].Map)
+	require.Same(t, workouts[0], s.streamsOf[0])
+	require.EqualValues(t, []int64{20, 21, 22, 23, 24, 25, 26, 27, 28, 29}, relative(s.streams[0].Time), "the leg that the activity is")
+	require.Equal(t, 250.0, *workouts[1].WeightedAverageWatts)
+	require.Len(t, s.streams[1].Heartrate, len(s.streams[1].Time))
+	for i, want := range []struct {
+		sport string
+		from  healthdata.SourceType
+	}{
+		{"running", healthdata.SourceWatch},
+		{"trail_running", healthdata.SourceWatch},
+		{"yoga", healthdata.SourceApp},
+		{"indoor_cycling", healthdata.SourceWatch},
+		{"hiking", healthdata.SourceWatch},
+		{"running", healthdata.SourceWatch},
+		{"e_biking", healthdata.SourceWatch},
+		{"strength_training", healthdata.SourceWatch},
+	} {
+		require.Equal(t, want.sport, workouts[i].Sport.Slug)
+		require.Equal(t, want.from, workouts[i].Source.Type, i)
+	}
+	require.Equal(t, utc("2026-04-24 18:00:00"), workouts[2].TimeStart)
+}
+
+// A list without its recordings gives the workouts, and a folder is read as an archive is.
+func TestStravaFolder(t *testing.T) {
+	s, rep, err := importBytes(t, []byte(testdata(t, "strava", "activities.csv")), nil)
+	require.NoError(t, err)
+	require.Equal(t, 7, rep.Skipped["recording beside the file"])
+	require.Zero(t, rep.Streams)
+	require.Len(t, s.summaries["workouts"], 8)
+
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "activities"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "activities.csv"), []byte(testdata(t, "strava", "activities.csv")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "activities", "7002.gpx"), []byte(smallGPX), 0o600))
+	var all recordingSink
+	reports, err := fileimport.ImportDir(t.Context(), dir, &all, nil)
+	require.NoError(t, err)
+	require.Len(t, reports, 1)
+	require.Len(t, all.streams, 1)
+
+	// In another language nothing of the account is stored under other identities.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "activities.csv"), []byte("Aktivitäts-ID,Aktivitätsdatum\n1,2\n"), 0o600))
+	var none recordingSink
+	_, err = fileimport.ImportDir(t.Context(), dir, &none, nil)
+	require.ErrorContains(t, err, "and Elapsed Time, Distance twice")
+	require.Zero(t, none.calls)
+}
+
+// Archives that are made to hurt give remarks or errors.
+func TestStravaHostileRecordings(t *testing.T) {
+	list := testdata(t, "strava", "activities.csv")
+	for name, recording := range map[string][]byte{
+		"bomb":    packed(t, make([]byte, 8<<20)),
+		"archive": archive(t, "a.gpx", smallGPX),
+		"list":    []byte(list),
+		"cut":     packed(t, triathlon(t))[:40],
+		"twice":   packed(t, packed(t, triathlon(t))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := archive(t, "activities.csv", list, "activities/7001.fit.gz", string(recording))
+			s, rep, err := importBytes(t, data, &fileimport.Options{MaxRecordingBytes: 1 << 20})
+			require.NoError(t, err)
+			require.Len(t, s.summaries["workouts"], 8)
+			require.Zero(t, rep.Streams)
+			require.Contains(t, rep.Files[0].Notes[0], "line 3, Filename: left out, expected a FIT, GPX or TCX file that can be read")
+		})
+	}
+	_, _, err := importBytes(t, stravaArchive(t)[:2000], nil)
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
 // A file of sleeps that stands alone has the nights.
 func TestWHOOPSleepsAlone(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "whoop", "sleeps.csv")), &fileimport.Options{Provider: "whoop"})
@@ -259,6 +367,7 @@ func TestCSVRoundTrip(t *testing.T) {
 func TestServiceTakesAccountExports(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
 	takesTwice(t, dir)
 }
 
@@ -266,6 +375,7 @@ func FuzzCSV(f *testing.F) {
 	for _, name := range []string{"physiological_cycles.csv", "sleeps.csv", "workouts.csv"} {
 		f.Add([]byte(testdata(f, "whoop", name)))
 	}
+	f.Add([]byte(testdata(f, "strava", "activities.csv")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s recordingSink
 		_, err := fileimport.Import(t.Context(), strings.NewReader(string(data)), &s, &fileimport.Options{MaxPoints: 2000, MaxArchiveBytes: 1 << 20})

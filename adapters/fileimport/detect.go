@@ -6,7 +6,7 @@ import "bytes"
 const detectBytes = 64 << 10
 
 // detect tells the format from the first bytes: the signature of FIT, of a ZIP archive, of a gzip
-// file or of a SQLite database, the name of the root element of XML, or the columns of a CSV file.
+// file or of a SQLite database, or the name of the root element of XML.
 func detect(head []byte) (Format, error) {
 	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
 		return FIT, nil
@@ -27,9 +27,6 @@ func detect(head []byte) (Format, error) {
 		return TCX, nil
 	case "HealthData":
 		return HealthExport, nil
-	}
-	if f := csvFileOf(head); f != nil {
-		return f.format, nil
 	}
 	return "", ErrFormat
 }

@@ -123,6 +123,8 @@ const (
 	GZIP Format = "gzip"
 	// WHOOPExport is a CSV file of the export of a WHOOP account.
 	WHOOPExport Format = "whoop_export"
+	// StravaExport is the list of activities of the export of a Strava account.
+	StravaExport Format = "strava_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -251,17 +253,28 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 // workouts of export.xml and are not workouts of their own.
 const routesFolder = "workout-routes"
 
-// filesOf lists the regular files of a tree by name, without the routes of an export.
+// owners are the files that read the recordings of a folder beside them, by its name.
+var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
+
+// owned reports whether the files of a folder are read through a file beside it.
+func owned(dir string, exists func(name string) bool) bool {
+	owner := owners[path.Base(dir)]
+	return owner != "" && exists(path.Join(path.Dir(dir), owner))
+}
+
+// filesOf lists the regular files of a tree by name, without those that another file reads.
 func filesOf(fsys fs.FS) ([]string, error) {
 	var names []string
+	exists := func(name string) bool {
+		_, err := fs.Stat(fsys, name)
+		return err == nil
+	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && path.Base(name) == routesFolder {
-			if _, err := fs.Stat(fsys, path.Join(path.Dir(name), "export.xml")); err == nil {
-				return fs.SkipDir
-			}
+		if d.IsDir() && owned(name, exists) {
+			return fs.SkipDir
 		}
 		if d.Type().IsRegular() {
 			names = append(names, name)
@@ -310,14 +323,17 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	}
 	head = head[:n]
 	format, err := detect(head)
-	rep.Format = format
+	var table *csvFile
 	if err != nil {
-		if f := csvFileNamed(name); f != nil {
-			rep.Format = f.format
-			return rep, f.otherHeader()
+		if table = csvFileOf(head); table == nil {
+			if table = csvFileNamed(name); table == nil {
+				return rep, err
+			}
+			return Report{Format: table.format}, table.otherHeader()
 		}
-		return rep, err
+		format = table.format
 	}
+	rep.Format = format
 	if format == ZIP {
 		if o.inArchive {
 			return rep, fmt.Errorf("%w: an archive in an archive is not read", ErrFormat)
@@ -333,35 +349,34 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 		err = importExport(out, r, head, beside)
 		return rep, err
 	}
-	if f := csvFileOf(head); f != nil && f.format == format {
-		err = importCSV(out, f, r, head, beside)
+	if table != nil {
+		err = importCSV(out, table, r, head, beside)
 		return rep, err
 	}
-	data, err := readRecording(io.MultiReader(bytes.NewReader(head), r), format, o)
-	if err != nil {
-		return rep, err
-	}
-	if format == GZIP {
-		if format, err = detect(data[:min(len(data), detectBytes)]); err != nil || !isRecording(format) {
-			return rep, fmt.Errorf("%w: a gzip file without a recording", ErrFormat)
-		}
-		rep.Format = format
-	}
-	err = importRecording(out, data, format)
+	err = importRecording(out, io.MultiReader(bytes.NewReader(head), r), format)
 	return rep, err
 }
 
-func isRecording(f Format) bool { return f == FIT || f == GPX || f == TCX }
-
-// importRecording imports the bytes of a recording.
-func importRecording(out *output, data []byte, format Format) error {
+// importRecording imports a recording, which may be packed with gzip.
+func importRecording(out *output, r io.Reader, format Format) error {
+	data, err := readRecording(r, format, out.opts)
+	if err != nil {
+		return err
+	}
+	if format == GZIP {
+		if format, err = detect(data[:min(len(data), detectBytes)]); err == nil {
+			out.rep.Format = format
+		}
+	}
 	switch format {
 	case FIT:
 		return importFIT(out, data)
 	case TCX:
-		return importTCX(out, data)
+		return importTCX(out, bytes.TrimLeft(data, " \t")) // some have blanks before the declaration
+	case GPX:
+		return importGPX(out, data)
 	}
-	return importGPX(out, data)
+	return fmt.Errorf("%w: a file that is no recording", ErrFormat)
 }
 
 // readRecording reads a recording, and unpacks it if it is packed with gzip.

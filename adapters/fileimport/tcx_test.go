@@ -85,6 +85,15 @@ func TestTCXFaults(t *testing.T) {
 	require.ErrorContains(t, err, "more points than a recording may have")
 }
 
+// Some programs write blanks before the declaration.
+func TestTCXBlanks(t *testing.T) {
+	want, _, err := importBytes(t, []byte(smallTCX), nil)
+	require.NoError(t, err)
+	got, _, err := importBytes(t, []byte("          "+smallTCX), nil)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func FuzzTCX(f *testing.F) {
 	f.Add(smallTCX)
 	f.Add(smallTCX[:len(smallTCX)/2])

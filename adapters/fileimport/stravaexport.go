@@ -1,0 +1,225 @@
+package fileimport
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// stravaActivities is the list of activities of the export of a Strava account, whose recordings
+// lie in files beside it.
+var stravaActivities = csvFile{
+	format: StravaExport, name: stravaList, read: readStravaActivities,
+	keys:  []string{"Activity ID", "Activity Date", "Activity Name", "Activity Type", "Filename", "Moving Time"},
+	twice: []string{"Elapsed Time", "Distance"}, // as they are shown, and in seconds and metres
+}
+
+// stravaFolder is where the recordings are, and stravaList the file that names them.
+const stravaFolder, stravaList = "activities", "activities.csv"
+
+var stravaColumns = []value[healthdata.Workout]{
+	{"Moving Time", 0, longestWorkout, func(w *healthdata.Workout, n float64) { w.MovingTime = whole(n) }},
+	{"Distance", 0, 20_000_000, func(w *healthdata.Workout, n float64) { w.Distance = &n }},
+	{"Max Speed", 0, 400, func(w *healthdata.Workout, n float64) { w.MaxSpeed = &n }},
+	{"Average Speed", 0, 400, func(w *healthdata.Workout, n float64) { w.AverageSpeed = &n }},
+	{"Elevation Gain", 0, 100_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
+	{"Elevation Low", -12_000, 100_000, func(w *healthdata.Workout, n float64) { w.ElevLow = &n }},
+	{"Elevation High", -12_000, 100_000, func(w *healthdata.Workout, n float64) { w.ElevHigh = &n }},
+	{"Max Heart Rate", 20, 300, func(w *healthdata.Workout, n float64) { w.MaxHR = whole(n) }},
+	{"Average Heart Rate", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = whole(n) }},
+	{"Max Watts", 0, 10_000, func(w *healthdata.Workout, n float64) { w.MaxWatts = &n }},
+	{"Average Watts", 0, 10_000, func(w *healthdata.Workout, n float64) { w.AverageWatts = &n }},
+	{"Weighted Average Power", 0, 10_000, func(w *healthdata.Workout, n float64) { w.WeightedAverageWatts = &n }},
+	{"Calories", 1, 100_000, func(w *healthdata.Workout, n float64) { w.Calories = &n }},
+}
+
+var stravaElapsed = []value[float64]{{"Elapsed Time", 0, longestWorkout, func(v *float64, n float64) { *v = n }}}
+
+// longestWorkout is the most seconds of a workout.
+const longestWorkout = 90 * 86400
+
+// stravaSports are the types whose slug is not their own name, without blanks and hyphens.
+var stravaSports = map[string]string{
+	"run": "running", "virtualrun": "running", "trailrun": "trail_running", "ride": "cycling", "virtualride": "indoor_cycling",
+	"mountainbikeride": "mountain_biking", "gravelride": "gravel_cycling", "ebikeride": "e_biking", "swim": "swimming", "walk": "walking",
+	"hike": "hiking", "weighttraining": "strength_training",
+}
+
+// stravaTimes are how the start is written in English, in UTC.
+var stravaTimes = []string{"Jan 2, 2006, 3:04:05 PM", "2 Jan 2006, 15:04:05"}
+
+func stravaStart(r *rows) (time.Time, bool) {
+	text := strings.NewReplacer("\u202f", " ", "\u00a0", " ").Replace(r.text("Activity Date"))
+	for _, layout := range stravaTimes {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear && t.Year() <= lastYear {
+			return t, true
+		}
+	}
+	r.refuse("Activity Date", "a time such as Mar 9, 2026, 5:30:12 PM")
+	return time.Time{}, false
+}
+
+// stravaWorkout reads the workout of a row. False if its id, start or length cannot be read.
+func stravaWorkout(r *rows) (*healthdata.Workout, bool) {
+	id := r.text("Activity ID")
+	if id == "" || len(id) > 20 || strings.Trim(id, "0123456789") != "" {
+		r.refuse("Activity ID", "a number")
+		return nil, false
+	}
+	start, ok := stravaStart(r)
+	if !ok {
+		return nil, false
+	}
+	elapsed := nan
+	readValues(r, stravaElapsed, &elapsed)
+	if elapsed != elapsed {
+		if r.text("Elapsed Time") == "" {
+			r.refuse("Elapsed Time", "seconds")
+		}
+		return nil, false
+	}
+	kind := r.text("Activity Type")
+	sport := stravaSports[strings.NewReplacer(" ", "", "-", "").Replace(strings.ToLower(kind))]
+	if sport == "" {
+		sport = wordsOf(kind)
+	}
+	w := &healthdata.Workout{
+		TimeStart: healthlab.At(start), TimeEnd: healthlab.At(start.Add(time.Duration(elapsed * float64(time.Second)))), Sport: healthdata.SportOf(sport),
+	}
+	w.ExternalID = id
+	if title := printable(r.text("Activity Name")); title != "" {
+		w.Title = &title
+	}
+	readValues(r, stravaColumns, w)
+	return w, true
+}
+
+// readStravaActivities hands over activities with the streams of their recordings.
+func readStravaActivities(r *rows) error {
+	seen := map[string]bool{}
+	for {
+		more, err := r.next()
+		if err != nil || !more {
+			return err
+		}
+		w, ok := stravaWorkout(r)
+		if !ok {
+			continue
+		}
+		if seen[w.ExternalID] {
+			r.leave("activity with the id of another")
+			continue
+		}
+		seen[w.ExternalID] = true
+		// An activity without a file was typed in.
+		w.Source = r.out.recordedBy(healthdata.SourceApp)
+		var stream *healthdata.WorkoutStream
+		if file := r.text("Filename"); file != "" {
+			w.Source = r.out.recordedBy(healthdata.SourceWatch)
+			if stream, err = stravaRecording(r, file, w); err != nil {
+				return err
+			}
+		}
+		if err := r.out.summaries("workouts", w); err != nil {
+			return err
+		}
+		if stream == nil {
+			continue
+		}
+		if err := r.out.stream(w, *stream); err != nil {
+			return err
+		}
+	}
+}
+
+// stravaRecording reads the recording of an activity: its stream, and the route and the offset of
+// its workout. A file that is not there or cannot be read is remarked, and the stream is nil.
+func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.WorkoutStream, error) {
+	if r.beside == nil {
+		r.leave("recording beside the file")
+		return nil, nil
+	}
+	if name = path.Clean(name); path.Dir(name) != stravaFolder {
+		r.refuse("Filename", "a file in the folder "+stravaFolder)
+		return nil, nil
+	}
+	f, err := r.beside(name)
+	if err != nil {
+		r.refuse("Filename", "a file of the export")
+		return nil, nil
+	}
+	defer func() { _ = f.Close() }()
+	all, err := readRecorded(r.out, f)
+	switch {
+	case r.out.ctx.Err() != nil:
+		return nil, r.out.ctx.Err()
+	case errors.Is(err, healthlab.Invalid):
+		r.refuse("Filename", "a FIT, GPX or TCX file that can be read")
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	const slack = 10 * time.Minute
+	all = slices.DeleteFunc(all, func(v recorded) bool {
+		return v.workout.TimeStart.Before(w.TimeStart.Add(-slack)) || v.workout.TimeStart.After(w.TimeEnd.Add(slack))
+	})
+	if len(all) == 0 {
+		r.refuse("Filename", "a recording of the time of the activity")
+		return nil, nil
+	}
+	nearest := slices.MinFunc(all, func(a, b recorded) int {
+		return cmp.Compare(a.workout.TimeStart.Sub(w.TimeStart.Time).Abs(), b.workout.TimeStart.Sub(w.TimeStart.Time).Abs())
+	})
+	w.Map, w.TimezoneOffset = nearest.workout.Map, nearest.workout.TimezoneOffset
+	return &nearest.stream, nil
+}
+
+// recorded is a workout of a recording with its stream.
+type recorded struct {
+	workout *healthdata.Workout
+	stream  healthdata.WorkoutStream
+}
+
+// recordings is a sink that keeps the workouts of a recording that have streams.
+type recordings []recorded
+
+// Summaries takes workouts, which come with their streams. See [Sink].
+func (*recordings) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
+	return nil
+}
+
+// Samples takes samples, which are in the streams.
+func (*recordings) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
+	return nil
+}
+
+// Stream takes a recording.
+func (s *recordings) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
+	*s = append(*s, recorded{w, stream})
+	return nil
+}
+
+// readRecorded reads the workouts of a recording.
+func readRecorded(out *output, r io.Reader) ([]recorded, error) {
+	text := bufio.NewReaderSize(&ctxReader{out.ctx, r}, detectBytes)
+	head, err := text.Peek(detectBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	format, err := detect(head)
+	if err != nil {
+		return nil, err
+	}
+	var kept recordings
+	err = importRecording(&output{ctx: out.ctx, sink: &kept, rep: &Report{}, opts: out.opts}, text, format)
+	return kept, err
+}
