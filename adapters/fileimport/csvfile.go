@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // csvFile is a CSV file of an account export.
 type csvFile struct {
 	format Format
-	// name is what the export calls it.
+	// name is a pattern of what the export calls it.
 	name string
 	// keys are the columns that the file is known by. All of them are required.
 	keys []string
@@ -30,7 +31,7 @@ type csvFile struct {
 
 // csvFiles returns the files of account exports that are read.
 func csvFiles() []*csvFile {
-	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities}
+	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents}
 }
 
 const (
@@ -64,7 +65,7 @@ func csvFileOf(head []byte) *csvFile {
 // csvFileNamed returns the file of that name; nil if there is none that is read.
 func csvFileNamed(name string) *csvFile {
 	for _, f := range csvFiles() {
-		if strings.EqualFold(f.name, name) {
+		if ok, _ := path.Match(strings.ToLower(f.name), strings.ToLower(name)); ok {
 			return f
 		}
 	}

@@ -2,6 +2,7 @@ package fileimport_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -207,6 +208,94 @@ func TestStravaHostileRecordings(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+const clarityFile = "Clarity_Export_Exempel_Robin_2026-03-30.csv"
+
+func berlin(t testing.TB) *time.Location {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	return zone
+}
+
+func TestClarityExport(t *testing.T) {
+	s, rep, err := importBytes(t, []byte(testdata(t, "clarity", clarityFile)), &fileimport.Options{Zone: berlin(t)})
+	require.NoError(t, err)
+	require.Equal(t, fileimport.ClarityExport, rep.Format)
+	require.Equal(t, map[string]int{"glucose": 6, "carbohydrates": 1, "insulin_injection": 2, "workout_duration": 1}, rep.Samples)
+	require.Equal(t, 6, rep.Skipped["event of another type"])
+	require.Equal(t, 2, rep.Skipped["glucose outside of the range of the sensor"])
+	require.Equal(t, 1, rep.Skipped["event in the hour in which the clock changed"])
+	require.Equal(t, []string{
+		"line 21, Event Subtype: left out, expected Fast-Acting or Long-Acting",
+		"line 23, Timestamp (YYYY-MM-DDThh:mm:ss): left out, expected a time such as 2026-03-01T22:50:05",
+	}, rep.Notes)
+	require.NotContains(t, rep.String(), "Robin")
+
+	type reading struct {
+		at     string
+		offset int
+		mmol   float64
+		source healthdata.SourceType
+	}
+	var got []reading
+	for _, v := range s.samples["glucose"] {
+		require.Equal(t, "mmol/L", v.Unit)
+		got = append(got, reading{v.Timestamp.Format(time.DateTime), *v.TimezoneOffset, math.Round(v.Value.Number*100) / 100, v.source.Type})
+	}
+	require.Equal(t, []reading{
+		{"2026-03-28 21:04:17", 3600, 5.99, healthdata.SourceAutomatic},
+		{"2026-03-28 21:09:17", 3600, 6.22, healthdata.SourceAutomatic},
+		{"2026-03-29 00:59:17", 3600, 6.72, healthdata.SourceAutomatic},
+		{"2026-03-29 01:04:17", 7200, 6.83, healthdata.SourceAutomatic},
+		{"2026-03-29 07:05:01", 7200, 6.99, healthdata.SourceAutomatic},
+		{"2026-03-29 05:40:00", 7200, 7.27, healthdata.SourceFingerprick},
+	}, got)
+	insulin := s.samples["insulin_injection"]
+	require.Equal(t, []any{"long_acting", "basal", 14.0}, []any{*insulin[0].Type, *insulin[0].DeliveryMode, insulin[0].Value.Number})
+	require.Equal(t, []any{"rapid_acting", "bolus", 4.5}, []any{*insulin[1].Type, *insulin[1].DeliveryMode, insulin[1].Value.Number})
+	require.Equal(t, 45.0, s.samples["carbohydrates"][0].Value.Number)
+	exercise := s.samples["workout_duration"][0]
+	require.Equal(t, []any{45.0, "high", utc("2026-03-29 16:45:00")}, []any{exercise.Value.Number, *exercise.Intensity, *exercise.End})
+}
+
+// In mmol/L the values are those of the cells, and the hour that comes twice is left out.
+func TestClarityMillimoles(t *testing.T) {
+	const header = "Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Event Subtype,Source Device ID,Glucose Value (mmol/L),Insulin Value (u),Carb Value (grams),Duration (hh:mm:ss)\n"
+	data := header + "2026-10-25T01:59:59,EGV,,,6.2,,,\n2026-10-25T02:00:00,EGV,,,6.3,,,\n2026-10-25T02:59:59,EGV,,,6.4,,,\n2026-10-25T03:00:00,EGV,,,6.5,,,\n2026-10-25T03:05:00,EGV,,,112,,,\n"
+	s, rep, err := importBytes(t, []byte(data), &fileimport.Options{Zone: berlin(t)})
+	require.NoError(t, err)
+	require.Equal(t, 2, rep.Skipped["event in the hour in which the clock changed"])
+	require.Equal(t, []string{"line 6, Glucose Value (mmol/L): left out, expected a number from 0.5 to 56, with a decimal point"}, rep.Notes)
+	got := s.samples["glucose"]
+	require.Len(t, got, 2)
+	require.Equal(t, []any{utc("2026-10-24 23:59:59"), 6.2, utc("2026-10-25 02:00:00"), 6.5}, []any{got[0].Timestamp, got[0].Value.Number, got[1].Timestamp, got[1].Value.Number})
+}
+
+// Without a zone and without one unit, nothing is read.
+func TestClarityRefusals(t *testing.T) {
+	file := testdata(t, "clarity", clarityFile)
+	zone := &fileimport.Options{Zone: berlin(t)}
+	for name, c := range map[string]struct {
+		data string
+		opts *fileimport.Options
+		want string
+	}{
+		"zone":      {file, nil, "its times are local: Options.Zone must say where the person was"},
+		"no unit":   {strings.Replace(file, "(mg/dL)", "(g/L)", 1), zone, "the header must have one of the columns"},
+		"two units": {strings.Replace(file, "Transmitter ID", "Glucose Value (mmol/L)", 1), zone, "the header must have one of the columns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := importBytes(t, []byte(c.data), c.opts)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, c.want)
+			require.Zero(t, s.calls)
+		})
+	}
+	other := filepath.Join(t.TempDir(), clarityFile)
+	require.NoError(t, os.WriteFile(other, []byte("Index;Zeitstempel (JJJJ-MM-TTThh:mm:ss);Ereignistyp\n"), 0o600))
+	_, err := fileimport.ImportFile(t.Context(), other, nowhere{}, zone)
+	require.ErrorContains(t, err, "the header must have the columns Timestamp (YYYY-MM-DDThh:mm:ss), Event Type")
+}
+
 // A file of sleeps that stands alone has the nights.
 func TestWHOOPSleepsAlone(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "whoop", "sleeps.csv")), &fileimport.Options{Provider: "whoop"})
@@ -368,7 +457,8 @@ func TestServiceTakesAccountExports(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
-	takesTwice(t, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, clarityFile), []byte(testdata(t, "clarity", clarityFile)), 0o600))
+	takesTwice(t, dir, &fileimport.Options{Zone: berlin(t)})
 }
 
 func FuzzCSV(f *testing.F) {
@@ -376,9 +466,10 @@ func FuzzCSV(f *testing.F) {
 		f.Add([]byte(testdata(f, "whoop", name)))
 	}
 	f.Add([]byte(testdata(f, "strava", "activities.csv")))
+	f.Add([]byte(testdata(f, "clarity", clarityFile)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s recordingSink
-		_, err := fileimport.Import(t.Context(), strings.NewReader(string(data)), &s, &fileimport.Options{MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
+		_, err := fileimport.Import(t.Context(), strings.NewReader(string(data)), &s, &fileimport.Options{Zone: berlin(t), MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}

@@ -51,7 +51,8 @@ type Options struct {
 	// itself what recorded each of its records.
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
-	// satellite or a phone, so that only its local digits are known. Default UTC.
+	// satellite or a phone, so that only its local digits are known; default UTC. An export of
+	// Dexcom Clarity has local times and needs it.
 	Zone *time.Location
 	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
 	// index that the file gives them. Default nil: all of them; the report says so
@@ -78,8 +79,8 @@ type Options struct {
 	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
-	// inArchive says that the file is part of an archive.
-	inArchive bool
+	inArchive bool // the file is part of an archive
+	zoned     bool // Zone was given
 }
 
 func (o *Options) orDefaults() Options {
@@ -87,7 +88,7 @@ func (o *Options) orDefaults() Options {
 	if o != nil {
 		v = *o
 	}
-	if v.Zone == nil {
+	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
 	}
 	if v.BatchSize <= 0 {
@@ -125,6 +126,8 @@ const (
 	WHOOPExport Format = "whoop_export"
 	// StravaExport is the list of activities of the export of a Strava account.
 	StravaExport Format = "strava_export"
+	// ClarityExport is the export of Dexcom Clarity.
+	ClarityExport Format = "clarity_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.

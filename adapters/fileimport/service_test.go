@@ -78,19 +78,19 @@ func TestServiceTakesEverything(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.gpx"), []byte(smallGPX), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.xml"), []byte(smallExport), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "c.fit"), triathlon(t), 0o600))
-	takesTwice(t, dir)
+	takesTwice(t, dir, nil)
 }
 
 func TestServiceTakesRealFiles(t *testing.T) {
 	for _, folder := range []string{"fit", "gpx", "health_export"} {
-		takesTwice(t, realData(t, folder))
+		takesTwice(t, realData(t, folder), nil)
 	}
 }
 
-func takesTwice(t *testing.T, dir string) {
+func takesTwice(t *testing.T, dir string, opts *fileimport.Options) {
 	t.Helper()
 	s := newIngestion(t)
-	reports, err := fileimport.ImportDir(t.Context(), dir, s, nil)
+	reports, err := fileimport.ImportDir(t.Context(), dir, s, opts)
 	require.NoError(t, err)
 	for _, r := range reports {
 		if r.Format != "" && filepath.Base(r.Name)[0] != 'b' {
@@ -101,7 +101,7 @@ func takesTwice(t *testing.T, dir string) {
 	require.Zero(t, s.counts.Changed)
 	first := s.counts.New + s.counts.Same
 	s.counts = healthdata.Counts{}
-	_, err = fileimport.ImportDir(t.Context(), dir, s, nil)
+	_, err = fileimport.ImportDir(t.Context(), dir, s, opts)
 	require.NoError(t, err)
 	require.Zero(t, s.counts.New)
 	require.Zero(t, s.counts.Changed)

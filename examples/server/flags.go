@@ -62,6 +62,7 @@ type config struct {
 	hl7                  hl7Lab
 	importPath           string
 	importUser           string
+	importZone           string
 	filesPath            string
 	lake                 string
 	lakeKey              string
@@ -146,6 +147,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
 	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml or the export of an account to read at the start")
+	f.StringVar(&c.importZone, "import-zone", "", "IANA `zone` that the person of the import was in, such as Europe/Berlin, for files with local times (default: none, and such files are refused or read as UTC)")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
@@ -20,7 +22,13 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}}
-	reports, err := readFiles(ctx, s.importPath, sink)
+	opts := &fileimport.Options{Database: healthconnect.Read}
+	if s.importZone != "" {
+		if opts.Zone, err = time.LoadLocation(s.importZone); err != nil {
+			return errors.New("-import-zone: must be an IANA zone such as Europe/Berlin")
+		}
+	}
+	reports, err := readFiles(ctx, s.importPath, sink, opts)
 	for _, r := range reports {
 		fmt.Fprintf(stdout, "imported %v\n", r)
 	}
@@ -31,12 +39,11 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-func readFiles(ctx context.Context, path string, sink fileimport.Sink) ([]fileimport.Report, error) {
+func readFiles(ctx context.Context, path string, sink fileimport.Sink, opts *fileimport.Options) ([]fileimport.Report, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	opts := &fileimport.Options{Database: healthconnect.Read}
 	if info.IsDir() {
 		return fileimport.ImportDir(ctx, path, sink, opts)
 	}

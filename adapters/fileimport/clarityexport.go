@@ -1,0 +1,174 @@
+package fileimport
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// clarityEvents is the export of Dexcom Clarity: readings of a sensor and what a person typed in.
+// Times are those of a clock on the wall.
+var clarityEvents = csvFile{
+	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents,
+	keys: []string{clarityTime, clarityType, claritySubtype, "Source Device ID", "Insulin Value (u)", "Carb Value (grams)", clarityDuration},
+}
+
+const (
+	clarityTime     = "Timestamp (YYYY-MM-DDThh:mm:ss)"
+	clarityType     = "Event Type"
+	claritySubtype  = "Event Subtype"
+	clarityDuration = "Duration (hh:mm:ss)"
+	clarityMgdL     = "Glucose Value (mg/dL)"
+	clarityMmolL    = "Glucose Value (mmol/L)"
+)
+
+// clarityEvent is what becomes of a type of event: its resource, who measured it, and the columns of
+// its value.
+type clarityEvent struct {
+	resource string
+	source   healthdata.SourceType
+	columns  []value[float64]
+}
+
+// glucoseColumns read the column that the file has into mmol/L.
+var glucoseColumns = []value[float64]{
+	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = unitScales["mmol/L"]["mg/dL"].of(n) }},
+	{clarityMmolL, 0.5, 56, func(v *float64, n float64) { *v = n }},
+}
+
+var clarityKinds = map[string]clarityEvent{
+	"EGV":         {"glucose", healthdata.SourceAutomatic, glucoseColumns},
+	"Calibration": {"glucose", healthdata.SourceFingerprick, glucoseColumns},
+	"Carbs":       {"carbohydrates", healthdata.SourceApp, []value[float64]{{"Carb Value (grams)", 0, 5000, func(v *float64, n float64) { *v = n }}}},
+	"Insulin":     {"insulin_injection", healthdata.SourceApp, []value[float64]{{"Insulin Value (u)", 0, 1000, func(v *float64, n float64) { *v = n }}}},
+	"Exercise":    {"workout_duration", healthdata.SourceApp, nil}, // its duration
+}
+
+// clarityInsulins are the sub types of insulin, as types of the catalogue and how they are given.
+var clarityInsulins = map[string]struct{ kind, mode string }{"Fast-Acting": {"rapid_acting", "bolus"}, "Long-Acting": {"long_acting", "basal"}}
+
+// clarityIntensities are the sub types of exercise.
+var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "Heavy": "high"}
+
+// clockTimes returns the instants at which a clock in a zone shows a time: two in the hour that
+// comes twice in autumn, none in the hour that is left out in spring.
+func clockTimes(clock time.Time, zone *time.Location) []time.Time {
+	var out []time.Time
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := clock.Add(near).In(zone).Zone()
+		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+func clarityInstant(r *rows) (time.Time, bool) {
+	text := strings.Replace(r.text(clarityTime), "T", " ", 1)
+	clock, err := time.Parse(time.DateTime, text)
+	if err != nil || clock.Year() < firstYear || clock.Year() > lastYear {
+		r.refuse(clarityTime, "a time such as 2026-03-01T22:50:05")
+		return time.Time{}, false
+	}
+	at := clockTimes(clock, r.out.opts.Zone)
+	if len(at) != 1 {
+		r.leave("event in the hour in which the clock changed")
+		return time.Time{}, false
+	}
+	return at[0], true
+}
+
+// readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
+func readClarityEvents(r *rows) error {
+	_, mgdl := r.columns[strings.ToLower(clarityMgdL)]
+	_, mmoll := r.columns[strings.ToLower(clarityMmolL)]
+	switch {
+	case mgdl == mmoll:
+		return &FileError{Format: ClarityExport, Line: 1, Msg: "the header must have one of the columns " + clarityMgdL + " and " + clarityMmolL}
+	case !r.out.opts.zoned:
+		return &FileError{Format: ClarityExport, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
+	}
+	batches := map[healthdata.SourceType]*batch{}
+	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
+		batches[t] = newBatch(r.out, r.out.recordedBy(t))
+	}
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		kind, known := clarityKinds[r.text(clarityType)]
+		if !known { // alerts, and rows about the person and the devices
+			r.leave("event of another type")
+			continue
+		}
+		s, ok := claritySample(r, &kind)
+		if !ok {
+			continue
+		}
+		if err := batches[kind.source].sample(kind.resource, s); err != nil {
+			return err
+		}
+	}
+	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
+		if err := batches[t].flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claritySample reads the sample of a row. False if it does not have a value or a time.
+func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
+	at, ok := clarityInstant(r)
+	if !ok {
+		return s, false
+	}
+	s = healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at)}
+	number := nan
+	switch kind.resource {
+	case "glucose":
+		if side := strings.ToLower(r.text(clarityMgdL) + r.text(clarityMmolL)); side == "low" || side == "high" {
+			r.leave("glucose outside of the range of the sensor")
+			return s, false
+		}
+	case "insulin_injection":
+		of, known := clarityInsulins[r.text(claritySubtype)]
+		if !known {
+			r.refuse(claritySubtype, "Fast-Acting or Long-Acting")
+			return s, false
+		}
+		form := "standard"
+		s.Type, s.DeliveryMode, s.DeliveryForm = &of.kind, &of.mode, &form
+	case "workout_duration":
+		length, known := clarityLength(r)
+		if !known {
+			return s, false
+		}
+		end := healthlab.At(at.Add(length))
+		number, s.Start, s.End = length.Minutes(), &s.Timestamp, &end
+		if intensity, known := clarityIntensities[r.text(claritySubtype)]; known {
+			s.Intensity = &intensity
+		}
+	}
+	readValues(r, kind.columns, &number)
+	s.Value = healthdata.Number(number)
+	return s, number == number
+}
+
+// clarityLength reads how long an exercise was.
+func clarityLength(r *rows) (time.Duration, bool) {
+	t, err := time.Parse(time.TimeOnly, r.text(clarityDuration))
+	if err != nil {
+		r.refuse(clarityDuration, "a length such as 00:45:00")
+		return 0, false
+	}
+	return t.Sub(t.Truncate(24 * time.Hour)), true
+}
