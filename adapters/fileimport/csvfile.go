@@ -261,6 +261,15 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 	}
 }
 
+// expect notes the columns that the file does not have. Their values are not there.
+func expect[T any](r *rows, columns []value[T]) {
+	for i := range columns {
+		if _, ok := r.columns[strings.ToLower(columns[i].column)]; !ok {
+			r.out.note("the file has no column " + columns[i].column)
+		}
+	}
+}
+
 // decimalOf reads a number in decimal notation.
 func decimalOf(text string) (float64, bool) {
 	if strings.Trim(text, "0123456789.-+eE") != "" {

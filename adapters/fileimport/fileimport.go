@@ -171,8 +171,8 @@ func (e *sinkError) Unwrap() error { return e.err }
 
 // Import reads one file and hands its content to sink. The format is found by looking
 // into it. A malformed file is a [*FileError], a file of another kind wraps
-// [ErrFormat], and neither hands anything over. Errors of the sink, of the reader and
-// of ctx are returned wrapped.
+// [ErrFormat], and neither hands anything over; of a CSV file, the rows before the
+// mistake were. Errors of the sink, of the reader and of ctx are returned wrapped.
 //
 // Of an archive, each file is imported as ImportDir imports those of a folder, and Report.Files
 // has a report for each. An archive that is not valid or unpacks to too much hands nothing over.
@@ -205,7 +205,8 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 }
 
 // ImportDir imports the files of a folder and of the folders in it, in the order of
-// their names. Links are not followed. It returns a report for every file. A file that is malformed, or whose
+// their names. Links are not followed, and a folder that a file beside it names is read through
+// that file: workout-routes by export.xml, activities by activities.csv. It returns a report for every file. A file that is malformed, or whose
 // content the sink refuses as healthlab.Invalid, has the reason in Report.Err and does
 // not stop the others; files of other formats are passed over, with an Err that wraps
 // [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.

@@ -106,6 +106,7 @@ func stravaWorkout(r *rows) (*healthdata.Workout, bool) {
 // readStravaActivities hands over activities with the streams of their recordings.
 func readStravaActivities(r *rows) error {
 	seen := map[string]bool{}
+	expect(r, stravaColumns)
 	for {
 		more, err := r.next()
 		if err != nil || !more {

@@ -73,6 +73,10 @@ var whoopWorkoutColumns = []value[healthdata.Workout]{
 	{"Energy burned (cal)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.Calories = &n }}, // kcal
 	{"Max HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.MaxHR = whole(n) }},
 	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = whole(n) }},
+}
+
+// whoopTrackColumns are columns that some files have.
+var whoopTrackColumns = []value[healthdata.Workout]{
 	{"Distance (meters)", 0, 2_000_000, func(w *healthdata.Workout, n float64) { w.Distance = &n }},
 	{"Altitude gain (meters)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
 }
@@ -106,23 +110,19 @@ func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	return t, true
 }
 
-// whoopSpan reads the start and the end of a session. False, with a remark if the row has either,
-// if it does not have both in this order.
+// whoopSpan reads the start and the end of a session. False, with a remark, if the row does not have
+// both in this order.
 func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.Time, ok bool) {
-	if r.text(from) == "" && r.text(to) == "" {
-		return start, end, false
-	}
 	start, ok1 := whoopTime(r, from, zone)
 	end, ok2 := whoopTime(r, to, zone)
+	for _, column := range []string{from, to} {
+		if r.text(column) == "" {
+			r.refuse(column, "a time")
+		}
+	}
 	if ok1 && ok2 && end.Before(start) {
 		r.refuse(to, "a time that is not before the "+from)
 		return start, end, false
-	}
-	if !ok1 && r.text(from) == "" {
-		r.refuse(from, "a time")
-	}
-	if !ok2 && r.text(to) == "" {
-		r.refuse(to, "a time")
 	}
 	return start, end, ok1 && ok2
 }
@@ -143,6 +143,8 @@ type longestOfDay struct {
 func readWHOOPCycles(r *rows) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	days, nights := map[healthlab.Date]longestOfDay{}, map[int64]bool{}
+	expect(r, whoopCycleColumns)
+	expect(r, whoopSleepColumns)
 	for {
 		more, err := r.next()
 		if err != nil {
@@ -158,6 +160,9 @@ func readWHOOPCycles(r *rows) error {
 		var c whoopCycle
 		readValues(r, whoopCycleColumns, &c)
 		addWHOOPDay(r, days, &c, zone)
+		if r.text(sleepOnset) == "" && r.text(wakeOnset) == "" {
+			continue // a cycle without a night
+		}
 		from, to, ok := whoopSpan(r, zone, sleepOnset, wakeOnset)
 		if !ok {
 			continue
@@ -238,6 +243,7 @@ func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 // readWHOOPSleeps hands over naps, and the nights that physiological_cycles.csv does not have.
 func readWHOOPSleeps(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
+	expect(r, whoopSleepColumns)
 	others := nightsBeside(r)
 	for {
 		more, err := r.next()
@@ -308,6 +314,7 @@ func nightsBeside(r *rows) map[int64]bool {
 // readWHOOPWorkouts hands over workouts.
 func readWHOOPWorkouts(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
+	expect(r, whoopWorkoutColumns)
 	for {
 		more, err := r.next()
 		if err != nil {
@@ -333,6 +340,7 @@ func readWHOOPWorkouts(r *rows) error {
 			TimeStart: healthlab.At(from), TimeEnd: healthlab.At(to), TimezoneOffset: offsetOf(from), Sport: healthdata.SportOf(wordsOf(r.text("Activity name"))),
 		}
 		readValues(r, whoopWorkoutColumns, w)
+		readValues(r, whoopTrackColumns, w)
 		if err := b.summary("workouts", w); err != nil {
 			return err
 		}
