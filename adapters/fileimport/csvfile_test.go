@@ -2,10 +2,12 @@ package fileimport_test
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 // testdata returns a file of an account export that was made up.
@@ -475,4 +478,41 @@ func FuzzCSV(f *testing.F) {
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
 	})
+}
+
+// readings is a file with a glucose reading every five minutes.
+type readings struct {
+	next, most int
+	rest       []byte
+}
+
+func (r *readings) Read(b []byte) (int, error) {
+	if len(r.rest) == 0 {
+		switch {
+		case r.next > r.most:
+			return 0, io.EOF
+		case r.next == 0:
+			r.rest = []byte("Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Event Subtype,Source Device ID,Glucose Value (mmol/L),Insulin Value (u),Carb Value (grams),Duration (hh:mm:ss)\n")
+		default:
+			at := time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.next) * 5 * time.Minute)
+			r.rest = fmt.Appendf(nil, "%s,EGV,,iOS G7,%d.%d,,,\n", at.Format("2006-01-02T15:04:05"), 4+r.next%9, r.next%10)
+		}
+		r.next++
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// A large file is imported whole, in memory that does not grow with it.
+func TestLargeCSV(t *testing.T) {
+	rows := prove.Count(20_000, 1_000_000)
+	debug.FreeOSMemory()
+	before := inUse()
+	w := &watching{samples: map[string]int{}}
+	_, err := fileimport.Import(t.Context(), &readings{most: rows}, w, &fileimport.Options{Zone: time.UTC})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"glucose": rows}, w.samples)
+	t.Logf("%d rows; at most %d MB in use, %d MB before", rows, w.most>>20, before>>20)
+	require.Less(t, w.most, before+64<<20)
 }
