@@ -29,7 +29,9 @@ func Running(s *Store) int {
 }
 
 // MigrateSome applies the first n files, as an older version of this library would.
-func MigrateSome(ctx context.Context, db DB, n int) error { return migrateFiles(ctx, db, n) }
+func MigrateSome(ctx context.Context, db DB, n int) error {
+	return migrateFiles(ctx, db, n, func(string, int, int) {})
+}
 
 // LockNumbered is the statement by which a fold locks.
 const LockNumbered = lockNumbered

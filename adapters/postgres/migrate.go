@@ -44,7 +44,15 @@ const noTransaction = "-- +goose NO TRANSACTION"
 //
 // [healthlab.Precondition] if a file was edited after it was applied, so that the
 // schema is unknown.
-func Migrate(ctx context.Context, db DB) error { return migrateFiles(ctx, db, math.MaxInt) }
+func Migrate(ctx context.Context, db DB) error {
+	return MigrateWith(ctx, db, func(string, int, int) {})
+}
+
+// MigrateWith is [Migrate] that shows how far it is: it calls applied after each file that it
+// applied, with the file's name, its place from 1, and how many files there are.
+func MigrateWith(ctx context.Context, db DB, applied func(name string, n, total int)) error {
+	return migrateFiles(ctx, db, math.MaxInt, applied)
+}
 
 // Ping checks that the database answers and that its schema has every file of [Migrate].
 // Precondition if a file is missing, Unavailable if the database does not answer.
@@ -63,19 +71,23 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// migrateFiles applies at most the first n files.
-func migrateFiles(ctx context.Context, db DB, n int) error {
+// migrateFiles applies at most the first most files.
+func migrateFiles(ctx context.Context, db DB, most int, applied func(name string, n, total int)) error {
 	files, err := fs.Glob(Migrations(), "*.sql")
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	for _, name := range files[:min(n, len(files))] {
+	for i, name := range files[:min(most, len(files))] {
 		text, err := fs.ReadFile(Migrations(), name)
 		if err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
-		if err := migrateFile(ctx, db, name, text); err != nil {
+		made, err := migrateFile(ctx, db, name, text)
+		if err != nil {
 			return fmt.Errorf("migrate %s: %w", name, classify(ctx, err))
+		}
+		if made {
+			applied(name, i+1, len(files))
 		}
 	}
 	return nil
@@ -99,43 +111,44 @@ const (
 	insertMigration = `insert into healthlab.migration (version, name, checksum) values ($1, $2, $3)`
 )
 
-func migrateFile(ctx context.Context, db DB, name string, text []byte) error {
+// migrateFile applies a file, and reports whether it was not applied before.
+func migrateFile(ctx context.Context, db DB, name string, text []byte) (made bool, err error) {
 	number, _, _ := strings.Cut(name, "_")
 	version, err := strconv.Atoi(number)
 	if err != nil {
-		return fmt.Errorf("a migration begins with its number: %w", err)
+		return false, fmt.Errorf("a migration begins with its number: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	tx, err := db.Begin(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := tx.Exec(ctx, createMigrationTable); err != nil {
-		return err
+		return false, err
 	}
-	var applied []byte
-	switch err := tx.QueryRow(ctx, selectMigration, version).Scan(&applied); {
-	case err == nil && bytes.Equal(applied, sum[:]):
-		return nil
+	var known []byte
+	switch err := tx.QueryRow(ctx, selectMigration, version).Scan(&known); {
+	case err == nil && bytes.Equal(known, sum[:]):
+		return false, nil
 	case err == nil:
-		return fmt.Errorf("%w: the file was applied with another content", healthlab.Precondition)
+		return false, fmt.Errorf("%w: the file was applied with another content", healthlab.Precondition)
 	case err != pgx.ErrNoRows: //nolint:errorlint // Scan returns it as it is
-		return err
+		return false, err
 	}
 	if bytes.HasPrefix(text, []byte(noTransaction)) {
 		// It holds one statement that can be repeated; another process may be at it, too.
 		if _, err := db.Exec(ctx, string(text)); err != nil {
-			return err
+			return false, err
 		}
 	} else if _, err := tx.Exec(ctx, string(text)); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := tx.Exec(ctx, insertMigration, version, name, sum[:]); err != nil {
-		return err
+		return false, err
 	}
-	return tx.Commit(ctx)
+	return true, tx.Commit(ctx)
 }

@@ -36,7 +36,13 @@ func TestMigrateContinues(t *testing.T) {
 			team := uuid.New()
 			_, err := pool.Exec(t.Context(), `insert into healthlab.team (team_id) values ($1)`, team)
 			require.NoError(t, err)
-			require.NoError(t, postgres.Migrate(t.Context(), pool))
+			var applied []string
+			require.NoError(t, postgres.MigrateWith(t.Context(), pool, func(name string, n, total int) {
+				require.Equal(t, migrationFiles(t)[n-1], name)
+				require.Len(t, migrationFiles(t), total)
+				applied = append(applied, name)
+			}))
+			require.ElementsMatch(t, migrationFiles(t)[n+1:], applied)
 			require.Equal(t, fresh, texts(t, pool, schemaText))
 			require.Equal(t, []string{team.String()}, texts(t, pool, `select team_id::text from healthlab.team`))
 			everyWrite(t, postgres.New(pool, nil))

@@ -21,7 +21,7 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}}
+	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}, out: stdout, shown: time.Now()}
 	opts := &fileimport.Options{Database: healthconnect.Read}
 	if s.importZone != "" {
 		if opts.Zone, err = time.LoadLocation(s.importZone); err != nil {
@@ -59,6 +59,20 @@ type intake struct {
 	*host
 	user      healthlab.UserID
 	connected map[string]bool
+
+	out    io.Writer
+	stored int       // items
+	shown  time.Time // when the number was last printed
+}
+
+// count prints how many items are stored, every few seconds.
+func (in *intake) count(n int) {
+	const every = 2 * time.Second
+	in.stored += n
+	if time.Since(in.shown) >= every {
+		in.shown = time.Now()
+		fmt.Fprintf(in.out, "importing: %d items stored\n", in.stored)
+	}
 }
 
 // upload connects a source on first sight, and says how its data was recorded.
@@ -79,6 +93,7 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 		return err
 	}
 	_, err = in.Health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
+	in.count(len(items))
 	return err
 }
 
@@ -89,6 +104,7 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 		return err
 	}
 	_, err = in.Health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
+	in.count(len(samples))
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -106,7 +107,10 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	if err != nil {
 		return nil, err
 	}
-	if err := postgres.Migrate(ctx, pool); err != nil {
+	err = postgres.MigrateWith(ctx, pool, func(name string, n, total int) {
+		slog.InfoContext(ctx, "migrated", "file", name, "n", n, "of", total)
+	})
+	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
