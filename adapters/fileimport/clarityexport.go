@@ -1,7 +1,6 @@
 package fileimport
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // clarityEvents is the export of Dexcom Clarity: readings of a sensor and what a person typed in.
 // Times are those of a clock on the wall.
 var clarityEvents = csvFile{
-	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents,
+	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents, local: true,
 	keys: []string{clarityTime, clarityType, claritySubtype, "Source Device ID", "Insulin Value (u)", "Carb Value (grams)", clarityDuration},
 }
 
@@ -53,44 +52,12 @@ var clarityInsulins = map[string]struct{ kind, mode string }{"Fast-Acting": {"ra
 // clarityIntensities are the sub types of exercise.
 var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "Heavy": "high"}
 
-// clockTimes returns the instants at which a clock in a zone shows a time: two in the hour that
-// comes twice in autumn, none in the hour that is left out in spring.
-func clockTimes(clock time.Time, zone *time.Location) []time.Time {
-	var out []time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := clock.Add(near).In(zone).Zone()
-		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
-			out = append(out, at)
-		}
-	}
-	return out
-}
-
-func clarityInstant(r *rows) (time.Time, bool) {
-	text := strings.Replace(r.text(clarityTime), "T", " ", 1)
-	clock, err := time.Parse(time.DateTime, text)
-	if err != nil || clock.Year() < firstYear || clock.Year() > lastYear {
-		r.refuse(clarityTime, "a time such as 2026-03-01T22:50:05")
-		return time.Time{}, false
-	}
-	at := clockTimes(clock, r.out.opts.Zone)
-	if len(at) != 1 {
-		r.leave("event in the hour in which the clock changed")
-		return time.Time{}, false
-	}
-	return at[0], true
-}
-
 // readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
 	_, mgdl := r.columns[strings.ToLower(clarityMgdL)]
 	_, mmoll := r.columns[strings.ToLower(clarityMmolL)]
-	switch {
-	case mgdl == mmoll:
+	if mgdl == mmoll {
 		return &FileError{Format: ClarityExport, Line: 1, Msg: "the header must have one of the columns " + clarityMgdL + " and " + clarityMmolL}
-	case !r.out.opts.zoned:
-		return &FileError{Format: ClarityExport, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
 	}
 	batches := map[healthdata.SourceType]*batch{}
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
@@ -127,7 +94,7 @@ func readClarityEvents(r *rows) error {
 
 // claritySample reads the sample of a row. False if it does not have a value or a time.
 func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
-	at, ok := clarityInstant(r)
+	at, ok := localInstant(r, clarityTime)
 	if !ok {
 		return s, false
 	}

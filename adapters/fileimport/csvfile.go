@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -26,12 +27,19 @@ type csvFile struct {
 	keys []string
 	// twice are columns that the export has twice, of which the last is read.
 	twice []string
+	// named says that other files have the columns, too: this one is told by its name.
+	named bool
+	// local says that its times have no zone, so that Options.Zone is required.
+	local bool
 	read  func(*rows) error
 }
 
 // csvFiles returns the files of account exports that are read.
 func csvFiles() []*csvFile {
-	return []*csvFile{&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents}
+	return []*csvFile{
+		&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents,
+		&withingsWeights, &withingsPressures, &withingsHeartRates, &withingsSteps, &withingsDistances,
+	}
 }
 
 const (
@@ -44,8 +52,8 @@ const (
 	firstYear, lastYear = 1990, 2100
 )
 
-// csvFileOf returns the file that begins with head; nil if it is none that is read.
-func csvFileOf(head []byte) *csvFile {
+// csvFileOf returns the file of a name that begins with head; nil if it is none that is read.
+func csvFileOf(head []byte, name string) *csvFile {
 	if head = bytes.TrimPrefix(head, utf8BOM); len(head) == 0 || head[0] < ' ' {
 		return nil
 	}
@@ -55,7 +63,7 @@ func csvFileOf(head []byte) *csvFile {
 	}
 	columns, seen := columnsOf(header)
 	for _, f := range csvFiles() {
-		if f.has(columns, seen) {
+		if f.has(columns, seen) && (!f.named || f.called(name)) {
 			return f
 		}
 	}
@@ -65,11 +73,16 @@ func csvFileOf(head []byte) *csvFile {
 // csvFileNamed returns the file of that name; nil if there is none that is read.
 func csvFileNamed(name string) *csvFile {
 	for _, f := range csvFiles() {
-		if ok, _ := path.Match(strings.ToLower(f.name), strings.ToLower(name)); ok {
+		if f.called(name) {
 			return f
 		}
 	}
 	return nil
+}
+
+func (f *csvFile) called(name string) bool {
+	ok, err := path.Match(strings.ToLower(f.name), strings.ToLower(name))
+	return ok && err == nil
 }
 
 // columnsOf returns the last position of each column, and how often each is there. Names are in
@@ -100,11 +113,11 @@ func (f *csvFile) has(at, seen map[string]int) bool {
 
 // otherHeader is the error of a file that has the name of f and other columns.
 func (f *csvFile) otherHeader() error {
-	msg := "the header must have the columns " + strings.Join(f.keys, ", ")
+	msg := "a file of this name of an account export has the columns " + strings.Join(f.keys, ", ")
 	if len(f.twice) > 0 {
 		msg += ", and " + strings.Join(f.twice, ", ") + " twice"
 	}
-	return &FileError{Format: f.format, Line: 1, Msg: msg + ", separated by commas: export the account in English"}
+	return &FileError{Format: f.format, Line: 1, Msg: msg + ", in English and separated by commas"}
 }
 
 // rows reads the rows of a CSV file. A cell or a row that cannot be read is remarked and left out.
@@ -140,6 +153,9 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 
 // importCSV hands over what the rows of a file say.
 func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
+	if f.local && !out.opts.zoned {
+		return &FileError{Format: f.format, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
+	}
 	v, err := newRows(out, f, io.MultiReader(bytes.NewReader(head), r), beside)
 	if err != nil {
 		return err
@@ -231,6 +247,36 @@ func (r *rows) remark(line int, what, expected string) {
 	case r.remarks == mostRemarks+1:
 		r.out.note("further cells are left out; they are counted")
 	}
+}
+
+// clockTimes returns the instants at which a clock in a zone shows a time: two in the hour that
+// comes twice in autumn, none in the hour that is left out in spring.
+func clockTimes(clock time.Time, zone *time.Location) []time.Time {
+	var out []time.Time
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := clock.Add(near).In(zone).Zone()
+		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// localInstant reads a time without a zone, which is that of Options.Zone.
+func localInstant(r *rows, column string) (time.Time, bool) {
+	text := strings.Replace(r.text(column), "T", " ", 1)
+	clock, err := time.Parse(time.DateTime, text)
+	if err != nil || clock.Year() < firstYear || clock.Year() > lastYear {
+		r.refuse(column, "a time such as 2026-03-01 22:50:05")
+		return time.Time{}, false
+	}
+	at := clockTimes(clock, r.out.opts.Zone)
+	if len(at) != 1 {
+		r.leave("row of the hour in which the clock changed")
+		return time.Time{}, false
+	}
+	return at[0], true
 }
 
 // leave counts a row that is left out for a reason that is no mistake of the file.

@@ -226,10 +226,10 @@ func TestClarityExport(t *testing.T) {
 	require.Equal(t, map[string]int{"glucose": 6, "carbohydrates": 1, "insulin_injection": 2, "workout_duration": 1}, rep.Samples)
 	require.Equal(t, 6, rep.Skipped["event of another type"])
 	require.Equal(t, 2, rep.Skipped["glucose outside of the range of the sensor"])
-	require.Equal(t, 1, rep.Skipped["event in the hour in which the clock changed"])
+	require.Equal(t, 1, rep.Skipped["row of the hour in which the clock changed"])
 	require.Equal(t, []string{
 		"line 21, Event Subtype: left out, expected Fast-Acting or Long-Acting",
-		"line 23, Timestamp (YYYY-MM-DDThh:mm:ss): left out, expected a time such as 2026-03-01T22:50:05",
+		"line 23, Timestamp (YYYY-MM-DDThh:mm:ss): left out, expected a time such as 2026-03-01 22:50:05",
 	}, rep.Notes)
 	require.NotContains(t, rep.String(), "Robin")
 
@@ -266,7 +266,7 @@ func TestClarityMillimoles(t *testing.T) {
 	data := header + "2026-10-25T01:59:59,EGV,,,6.2,,,\n2026-10-25T02:00:00,EGV,,,6.3,,,\n2026-10-25T02:59:59,EGV,,,6.4,,,\n2026-10-25T03:00:00,EGV,,,6.5,,,\n2026-10-25T03:05:00,EGV,,,112,,,\n"
 	s, rep, err := importBytes(t, []byte(data), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
-	require.Equal(t, 2, rep.Skipped["event in the hour in which the clock changed"])
+	require.Equal(t, 2, rep.Skipped["row of the hour in which the clock changed"])
 	require.Equal(t, []string{"line 6, Glucose Value (mmol/L): left out, expected a number from 0.5 to 56, with a decimal point"}, rep.Notes)
 	got := s.samples["glucose"]
 	require.Len(t, got, 2)
@@ -296,7 +296,82 @@ func TestClarityRefusals(t *testing.T) {
 	other := filepath.Join(t.TempDir(), clarityFile)
 	require.NoError(t, os.WriteFile(other, []byte("Index;Zeitstempel (JJJJ-MM-TTThh:mm:ss);Ereignistyp\n"), 0o600))
 	_, err := fileimport.ImportFile(t.Context(), other, nowhere{}, zone)
-	require.ErrorContains(t, err, "the header must have the columns Timestamp (YYYY-MM-DDThh:mm:ss), Event Type")
+	require.ErrorContains(t, err, "has the columns Timestamp (YYYY-MM-DDThh:mm:ss), Event Type")
+}
+
+// withingsArchive is the export of an account, with files that are not read.
+func withingsArchive(t testing.TB) []byte {
+	files := []string{"README.txt", "bp.csv: Blood Pressure Data"}
+	for _, name := range []string{"weight", "bp", "raw_hr_hr", "raw_tracker_steps", "raw_tracker_distance", "raw_tracker_elevation", "activities"} {
+		files = append(files, name+".csv", testdata(t, "withings", name+".csv"))
+	}
+	return archive(t, files...)
+}
+
+func TestWithingsExport(t *testing.T) {
+	s, rep, err := importBytes(t, withingsArchive(t), &fileimport.Options{Zone: berlin(t)})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"body": 2}, rep.Summaries)
+	require.Equal(t, map[string]int{"weight": 2, "fat": 1, "blood_pressure": 2, "heartrate": 6, "steps": 2, "distance": 1}, rep.Samples)
+	notes := map[string][]string{}
+	for _, one := range rep.Files {
+		notes[one.Name] = one.Notes
+		switch one.Name {
+		case "README.txt", "raw_tracker_elevation.csv":
+			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
+		case "activities.csv":
+			require.ErrorContains(t, one.Err, "a file of this name of an account export has the columns Activity ID")
+		default:
+			require.NoError(t, one.Err)
+			require.Equal(t, fileimport.WithingsExport, one.Format)
+		}
+	}
+	require.Equal(t, []string{"line 5, Weight (kg): left out, expected a number from 1 to 500, with a decimal point"}, notes["weight.csv"])
+	require.Equal(t, []string{
+		"line 4, value: left out, expected a list of numbers from 20 to 300, such as [60,60]",
+		"line 5, value: left out, expected as many numbers as the duration has",
+		"line 6, start: left out, expected a time such as 2026-03-01T22:50:05+01:00",
+		"line 7, duration: left out, expected a list of numbers from 0 to 86400, such as [60,60]",
+		"line 7, value: left out, expected a list of numbers from 20 to 300, such as [60,60]",
+		"line 8, value: left out, expected a list of numbers from 20 to 300, such as [60,60]",
+	}, notes["raw_hr_hr.csv"])
+	require.Equal(t, map[string]int{
+		"weighing without a weight": 2, "weighing at the time of another": 1, "row of the hour in which the clock changed": 1,
+		"Weight (kg) (not read)": 1, "value (not read)": 4, "start (not read)": 1, "duration (not read)": 1,
+	}, rep.Skipped)
+
+	bodies := summariesOf[*healthdata.Body](t, s, "body")
+	scale := healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceScale}
+	require.Equal(t, &healthdata.Body{
+		Head: healthdata.Head{Source: scale}, MeasuredAt: utc("2026-04-10 05:12:33"), CalendarDate: healthlab.Date{Year: 2026, Month: 4, Day: 10},
+		Weight: at(80.0), Fat: at(20.0), WaterPercentage: at(55.0), MuscleMassPercentage: at(75.0), BoneMassPercentage: at(4.0),
+	}, bodies[0])
+	require.Nil(t, bodies[1].Fat)
+	require.Equal(t, scale, s.samples["weight"][0].source)
+	require.Equal(t, 20.0, s.samples["fat"][0].Value.Number)
+	pressures := s.samples["blood_pressure"]
+	require.Equal(t, []any{121.0, 78.0, utc("2026-04-09 06:30:00"), healthdata.SourceCuff},
+		[]any{*pressures[0].Systolic, *pressures[0].Diastolic, pressures[0].Timestamp, pressures[0].source.Type})
+
+	var rates []string
+	for _, v := range s.samples["heartrate"] {
+		rates = append(rates, fmt.Sprint(v.Timestamp.Format(time.DateTime), " ", v.Value.Number, " ", v.source.Type))
+	}
+	require.Equal(t, []string{
+		"2026-04-09 06:30:00 61 cuff", "2026-04-12 06:00:00 64 cuff",
+		"2026-04-08 22:00:40 58 watch", "2026-04-08 22:10:24 60 watch", "2026-04-08 22:11:24 61 watch", "2026-04-08 22:12:24 59 watch",
+	}, rates)
+	steps := s.samples["steps"]
+	require.Equal(t, []any{90.0, utc("2026-04-09 07:00:00"), utc("2026-04-09 07:01:00"), 200.0, utc("2026-04-09 07:01:00"), utc("2026-04-09 07:03:00")},
+		[]any{steps[0].Value.Number, *steps[0].Start, *steps[0].End, steps[1].Value.Number, *steps[1].Start, *steps[1].End})
+	require.Equal(t, []any{64.5, 7200}, []any{s.samples["distance"][0].Value.Number, *s.samples["distance"][0].TimezoneOffset})
+
+	// Weighings have local times; a series has its offsets.
+	_, rep, err = importBytes(t, withingsArchive(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"heartrate": 4, "steps": 2, "distance": 1}, rep.Samples)
+	_, _, err = importBytes(t, []byte(testdata(t, "withings", "raw_hr_hr.csv")), nil)
+	require.ErrorIs(t, err, fileimport.ErrFormat, "without its name a series could be any")
 }
 
 // A file of sleeps that stands alone has the nights.
@@ -385,7 +460,7 @@ func TestCSVOtherHeader(t *testing.T) {
 			var fault *fileimport.FileError
 			require.ErrorAs(t, err, &fault)
 			require.Equal(t, 1, fault.Line)
-			require.ErrorContains(t, err, "the header must have the columns Cycle timezone, Workout start time, Workout end time, Activity name, separated by commas")
+			require.ErrorContains(t, err, "a file of this name of an account export has the columns Cycle timezone, Workout start time, Workout end time, Activity name, in English and separated by commas")
 			require.Zero(t, s.calls)
 		})
 	}
@@ -462,6 +537,7 @@ func TestServiceTakesAccountExports(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, clarityFile), []byte(testdata(t, "clarity", clarityFile)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "withings.zip"), withingsArchive(t), 0o600))
 	takesTwice(t, dir, &fileimport.Options{Zone: berlin(t)})
 }
 
@@ -471,9 +547,14 @@ func FuzzCSV(f *testing.F) {
 	}
 	f.Add([]byte(testdata(f, "strava", "activities.csv")))
 	f.Add([]byte(testdata(f, "clarity", clarityFile)))
+	f.Add([]byte(testdata(f, "withings", "weight.csv")))
+	f.Add([]byte(testdata(f, "withings", "raw_hr_hr.csv")))
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
+		name := filepath.Join(dir, "raw_hr_hr.csv")
+		require.NoError(t, os.WriteFile(name, data, 0o600))
 		var s recordingSink
-		_, err := fileimport.Import(t.Context(), strings.NewReader(string(data)), &s, &fileimport.Options{Zone: berlin(t), MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
+		_, err := fileimport.ImportFile(t.Context(), name, &s, &fileimport.Options{Zone: berlin(t), MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}

@@ -65,7 +65,7 @@
 //
 // # Exports of accounts
 //
-// CSV files of the exports of WHOOP, Strava and Dexcom Clarity, alone, in a folder or in their archive. The
+// CSV files of the exports of WHOOP, Strava, Dexcom Clarity and Withings, alone, in a folder or in their archive. The
 // recordings of Strava's archive are read through its list of activities.
 // docs/account-exports.md lists columns, units and what is left out. Rows are read one by one; a
 // cell that cannot be read has a note with its line, its column and what was expected. A file with

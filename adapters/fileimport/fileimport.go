@@ -51,8 +51,8 @@ type Options struct {
 	// itself what recorded each of its records.
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
-	// satellite or a phone, so that only its local digits are known; default UTC. An export of
-	// Dexcom Clarity has local times and needs it.
+	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
+	// accounts whose times have no zone need it: Dexcom, Withings.
 	Zone *time.Location
 	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
 	// index that the file gives them. Default nil: all of them; the report says so
@@ -126,6 +126,8 @@ const (
 	WHOOPExport Format = "whoop_export"
 	// StravaExport is the list of activities of the export of a Strava account.
 	StravaExport Format = "strava_export"
+	// WithingsExport is a CSV file of the export of a Withings account.
+	WithingsExport Format = "withings_export"
 	// ClarityExport is the export of Dexcom Clarity.
 	ClarityExport Format = "clarity_export"
 	// HealthExport is the export.xml of a phone's health store.
@@ -329,7 +331,7 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	format, err := detect(head)
 	var table *csvFile
 	if err != nil {
-		if table = csvFileOf(head); table == nil {
+		if table = csvFileOf(head, name); table == nil {
 			if table = csvFileNamed(name); table == nil {
 				return rep, err
 			}

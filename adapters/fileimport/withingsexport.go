@@ -1,0 +1,200 @@
+package fileimport
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// The files of the export of a Withings account. README.txt of the archive has the units. Times of
+// weighings and blood pressures are those of a clock on the wall.
+var (
+	withingsWeights = csvFile{
+		format: WithingsExport, name: "weight.csv", read: readWithingsWeights, local: true,
+		keys: []string{"Date", "Weight (kg)", "Fat mass (kg)", "Bone mass (kg)", "Muscle mass (kg)", "Hydration (kg)"},
+	}
+	withingsPressures = csvFile{
+		format: WithingsExport, name: "bp.csv", read: readWithingsPressures, local: true, named: true,
+		keys: []string{"Date", "Heart rate", "Systolic", "Diastolic"},
+	}
+	withingsHeartRates = withingsSeries("raw_hr_hr.csv", "heartrate", 20, 300)
+	withingsSteps      = withingsSeries("raw_tracker_steps.csv", "steps", 0, 100_000)
+	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
+)
+
+// withingsSeries is a file with lists of lengths and of values from an instant on. All of them have
+// the same columns, so its name tells what it measures.
+func withingsSeries(name, resource string, least, most float64) csvFile {
+	return csvFile{
+		format: WithingsExport, name: name, named: true, keys: []string{"start", "duration", "value"},
+		read: func(r *rows) error { return readWithingsSeries(r, resource, least, most) },
+	}
+}
+
+// weighed is a row of weight.csv, in kg. NaN is nothing.
+type weighed struct{ weight, fat, bone, muscle, water float64 }
+
+var withingsWeightColumns = []value[weighed]{
+	{"Weight (kg)", 1, 500, func(w *weighed, n float64) { w.weight = n }},
+	{"Fat mass (kg)", 0, 500, func(w *weighed, n float64) { w.fat = n }},
+	{"Bone mass (kg)", 0, 50, func(w *weighed, n float64) { w.bone = n }},
+	{"Muscle mass (kg)", 0, 500, func(w *weighed, n float64) { w.muscle = n }},
+	{"Hydration (kg)", 0, 500, func(w *weighed, n float64) { w.water = n }},
+}
+
+// readWithingsWeights hands over weighings. What a part of the body weighs becomes its percentage.
+func readWithingsWeights(r *rows) error {
+	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return b.flush()
+		}
+		at, ok := localInstant(r, "Date")
+		if !ok {
+			continue
+		}
+		w := weighed{nan, nan, nan, nan, nan}
+		readValues(r, withingsWeightColumns, &w)
+		if w.weight != w.weight {
+			r.leave("weighing without a weight")
+			continue
+		}
+		if seen[at.Unix()] {
+			r.leave("weighing at the time of another")
+			continue
+		}
+		seen[at.Unix()] = true
+		share := func(part float64) *float64 {
+			if part != part || part > w.weight {
+				return nil
+			}
+			percent := 100 * part / w.weight
+			return &percent
+		}
+		body := &healthdata.Body{
+			MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: &w.weight,
+			Fat: share(w.fat), WaterPercentage: share(w.water), MuscleMassPercentage: share(w.muscle), BoneMassPercentage: share(w.bone),
+		}
+		if err := b.summary("body", body); err != nil {
+			return err
+		}
+		for _, m := range []struct {
+			resource string
+			value    *float64
+		}{{"weight", body.Weight}, {"fat", body.Fat}} {
+			if m.value == nil {
+				continue
+			}
+			if err := b.sample(m.resource, sampleAt(at, healthdata.Number(*m.value))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pressure is a row of bp.csv. NaN is nothing.
+type pressure struct{ systolic, diastolic, pulse float64 }
+
+var withingsPressureColumns = []value[pressure]{
+	{"Systolic", 30, 350, func(p *pressure, n float64) { p.systolic = n }},
+	{"Diastolic", 10, 250, func(p *pressure, n float64) { p.diastolic = n }},
+	{"Heart rate", 20, 300, func(p *pressure, n float64) { p.pulse = n }},
+}
+
+// readWithingsPressures hands over blood pressures, and the heart rates that were measured with them.
+func readWithingsPressures(r *rows) error {
+	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceCuff))
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return b.flush()
+		}
+		at, ok := localInstant(r, "Date")
+		if !ok {
+			continue
+		}
+		p := pressure{nan, nan, nan}
+		readValues(r, withingsPressureColumns, &p)
+		if p.systolic == p.systolic && p.diastolic == p.diastolic {
+			s := sampleAt(at, nil)
+			s.Systolic, s.Diastolic = &p.systolic, &p.diastolic
+			if err := b.sample("blood_pressure", s); err != nil {
+				return err
+			}
+		}
+		if p.pulse == p.pulse {
+			if err := b.sample("heartrate", sampleAt(at, healthdata.Number(p.pulse))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sampleAt returns a sample of an instant, with the offset of its zone.
+func sampleAt(at time.Time, v *healthdata.Value) healthdata.Sample {
+	return healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: v}
+}
+
+// numbersOf reads a list of numbers: [60,60].
+func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
+	var list []*float64
+	err := json.Unmarshal([]byte(r.text(column)), &list)
+	ok := err == nil && len(list) > 0
+	for _, n := range list {
+		ok = ok && n != nil && *n >= least && *n <= most
+	}
+	if !ok {
+		r.refuse(column, "a list of numbers from "+shortNumber(least)+" to "+shortNumber(most)+", such as [60,60]")
+	}
+	return list, ok
+}
+
+// readWithingsSeries hands over a series: each value is of the length at its place in the list, and
+// begins where the one before ends.
+func readWithingsSeries(r *rows, resource string, least, most float64) error {
+	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
+	interval := healthdata.ResourceBySlug(resource).Kind != healthdata.Discrete
+	for {
+		more, err := r.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return b.flush()
+		}
+		at, err := time.Parse(time.RFC3339, r.text("start"))
+		if err != nil || at.Year() < firstYear || at.Year() > lastYear {
+			r.refuse("start", "a time such as 2026-03-01T22:50:05+01:00")
+			continue
+		}
+		lengths, ok1 := numbersOf(r, "duration", 0, 86_400)
+		values, ok2 := numbersOf(r, "value", least, most)
+		if !ok1 || !ok2 {
+			continue
+		}
+		if len(lengths) != len(values) {
+			r.refuse("value", "as many numbers as the duration has")
+			continue
+		}
+		for i, v := range values {
+			s := sampleAt(at, healthdata.Number(*v))
+			at = at.Add(time.Duration(*lengths[i] * float64(time.Second)))
+			if interval {
+				start, end := s.Timestamp, healthlab.At(at)
+				s.Start, s.End = &start, &end
+			}
+			if err := b.sample(resource, s); err != nil {
+				return err
+			}
+		}
+	}
+}
