@@ -130,7 +130,7 @@ type rows struct {
 	columns map[string]int
 	width   int
 	count   int
-	remarks int
+	remarks remarks
 	cells   []string
 }
 
@@ -140,7 +140,7 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 	if mark, _ := text.Peek(len(utf8BOM)); bytes.Equal(mark, utf8BOM) {
 		_, _ = text.Discard(len(utf8BOM))
 	}
-	v := &rows{out: out, beside: beside, csv: csv.NewReader(text), limit: limit, format: f.format}
+	v := &rows{out: out, beside: beside, csv: csv.NewReader(text), limit: limit, format: f.format, remarks: remarks{out: out}}
 	v.csv.FieldsPerRecord, v.csv.ReuseRecord = -1, true
 	header, err := v.csv.Read()
 	if err != nil {
@@ -240,11 +240,21 @@ func (r *rows) refuse(column, expected string) {
 }
 
 func (r *rows) remark(line int, what, expected string) {
+	r.remarks.add("line "+strconv.Itoa(line), what, expected)
+}
+
+// remarks counts what cannot be read, and notes the first of it.
+type remarks struct {
+	out *output
+	n   int
+}
+
+func (r *remarks) add(place, what, expected string) {
 	r.out.skip(what + " (not read)")
-	switch r.remarks++; {
-	case r.remarks <= mostRemarks:
-		r.out.note(fmt.Sprintf("line %d, %s: left out, expected %s", line, what, expected))
-	case r.remarks == mostRemarks+1:
+	switch r.n++; {
+	case r.n <= mostRemarks:
+		r.out.note(place + ", " + what + ": left out, expected " + expected)
+	case r.n == mostRemarks+1:
 		r.out.note("further cells are left out; they are counted")
 	}
 }

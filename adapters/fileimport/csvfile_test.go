@@ -1,15 +1,18 @@
 package fileimport_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -374,6 +377,72 @@ func TestWithingsExport(t *testing.T) {
 	require.ErrorIs(t, err, fileimport.ErrFormat, "without its name a series could be any")
 }
 
+const fitbitRates = `[{
+  "dateTime" : "04/09/26 00:00:05",
+  "value" : {
+    "bpm" : 58,
+    "confidence" : 3
+  }
+},{"dateTime":"04/09/26 00:00:20","value":{"bpm":59,"confidence":2}},
+{"dateTime":"04/09/26 00:00:35","value":{"bpm":600,"confidence":0}},
+{"dateTime":"2026-04-09T00:00:50","value":{"bpm":60,"confidence":1}},
+{"dateTime":"04/09/26 00:01:05","value":{"confidence":1}},
+{"dateTime":7,"value":{"bpm":60}},
+{"dateTime":"04/09/26 00:01:20","value":"60"},
+{"dateTime":"04/09/26 00:01:35","value":{"bpm":61}}]`
+
+const fitbitSteps = `[{"dateTime":"04/09/26 07:00:00","value":"0"},{"dateTime":"04/09/26 07:01:00","value":"104"},{"dateTime":"04/09/26 07:02:00","value":"many"}]`
+
+func TestFitbitExport(t *testing.T) {
+	folder := "Takeout/Fitbit/Global Export Data/"
+	data := archive(t, folder+"heart_rate-2026-04-09.json", fitbitRates, folder+"steps-2026-04-09.json", fitbitSteps,
+		folder+"altitude-2026-04-09.json", `[{"dateTime":"04/09/26 07:00:00","value":"10"}]`, folder+"heart_rate-2026-04-10.json", fitbitRates[:300])
+	s, rep, err := importBytes(t, data, nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"heartrate": 5, "steps": 2}, rep.Samples, "two of a file that is cut")
+	for _, one := range rep.Files {
+		switch path.Base(one.Name) {
+		case "heart_rate-2026-04-09.json":
+			require.Equal(t, []string{
+				"value 3, value: left out, expected a number from 20 to 300",
+				"value 4, dateTime: left out, expected a time such as 04/09/26 07:12:33",
+				"value 5, value: left out, expected a number from 20 to 300",
+				"value 6, dateTime: left out, expected a time such as 04/09/26 07:12:33",
+				"value 7, value: left out, expected a number from 20 to 300",
+			}, one.Notes)
+		case "heart_rate-2026-04-10.json":
+			require.ErrorContains(t, one.Err, "it is not a list of values in JSON")
+		case "altitude-2026-04-09.json":
+			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
+		default:
+			require.Equal(t, []string{"value 3, value: left out, expected a number from 0 to 1000"}, one.Notes)
+		}
+	}
+	watch := healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceWatch}
+	require.Equal(t, kept{healthdata.Sample{Timestamp: utc("2026-04-09 00:00:05"), Unit: "bpm", Value: healthdata.Number(58)}, watch}, s.samples["heartrate"][0])
+	steps := s.samples["steps"][1]
+	require.Equal(t, []any{104.0, utc("2026-04-09 07:01:00"), utc("2026-04-09 07:02:00")}, []any{steps.Value.Number, *steps.Start, *steps.End})
+}
+
+// An error of the reader is not the file's.
+func TestCSVReaderError(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	_, err := fileimport.Import(t.Context(), io.MultiReader(&readings{most: 5000}, iotest.ErrReader(broken)), nowhere{}, &fileimport.Options{Zone: time.UTC})
+	require.ErrorIs(t, err, broken)
+	require.NotErrorIs(t, err, healthlab.Invalid)
+}
+
+// A value without end does not take memory without end.
+func TestFitbitBounds(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "steps-2026-04-09.json")
+	require.NoError(t, os.WriteFile(name, []byte(`[{"dateTime":"`+strings.Repeat("0", 8<<20)), 0o600))
+	before := allocated()
+	_, err := fileimport.ImportFile(t.Context(), name, nowhere{}, nil)
+	var fault *fileimport.FileError
+	require.ErrorAs(t, err, &fault)
+	require.Less(t, allocated()-before, uint64(16<<20))
+}
+
 // A file of sleeps that stands alone has the nights.
 func TestWHOOPSleepsAlone(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "whoop", "sleeps.csv")), &fileimport.Options{Provider: "whoop"})
@@ -538,10 +607,11 @@ func TestServiceTakesAccountExports(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, clarityFile), []byte(testdata(t, "clarity", clarityFile)), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "withings.zip"), withingsArchive(t), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "heart_rate-2026-04-09.json"), []byte(fitbitRates), 0o600))
 	takesTwice(t, dir, &fileimport.Options{Zone: berlin(t)})
 }
 
-func FuzzCSV(f *testing.F) {
+func FuzzAccountExport(f *testing.F) {
 	for _, name := range []string{"physiological_cycles.csv", "sleeps.csv", "workouts.csv"} {
 		f.Add([]byte(testdata(f, "whoop", name)))
 	}
@@ -549,14 +619,17 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte(testdata(f, "clarity", clarityFile)))
 	f.Add([]byte(testdata(f, "withings", "weight.csv")))
 	f.Add([]byte(testdata(f, "withings", "raw_hr_hr.csv")))
+	f.Add([]byte(fitbitRates))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		name := filepath.Join(dir, "raw_hr_hr.csv")
-		require.NoError(t, os.WriteFile(name, data, 0o600))
-		var s recordingSink
-		_, err := fileimport.ImportFile(t.Context(), name, &s, &fileimport.Options{Zone: berlin(t), MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
-		if err != nil {
-			require.ErrorIs(t, err, healthlab.Invalid)
+		for _, name := range []string{"raw_hr_hr.csv", "heart_rate-2026-04-09.json"} {
+			file := filepath.Join(dir, name)
+			require.NoError(t, os.WriteFile(file, data, 0o600))
+			var s recordingSink
+			_, err := fileimport.ImportFile(t.Context(), file, &s, &fileimport.Options{Zone: berlin(t), MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
+			if err != nil {
+				require.ErrorIs(t, err, healthlab.Invalid)
+			}
 		}
 	})
 }

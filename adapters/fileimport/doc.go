@@ -10,11 +10,11 @@
 //   - [Report]: what was found, and what was left out, for a person to read.
 //   - [FileError]: what is wrong with a file, and where.
 //
-// The format is found by looking into the file, never by its name. A malformed file
-// gives one error that says what and where, and nothing of it is handed over: a
-// recording is read wholly before the first call of the sink, and an export is read
-// twice. Of a damaged FIT file, what can be read is handed over, and of a CSV file all
-// rows that can be read.
+// The format is found by looking into the file; files of account exports that share their
+// shape are told apart by name. A malformed file gives one error that says what and where,
+// and nothing of it is handed over: a recording is read wholly before the first call of the
+// sink, and an export of a phone is read twice. Of a damaged FIT file, what can be read is
+// handed over, and of a file of an account export all rows that can be read.
 //
 // # FIT
 //
@@ -65,9 +65,9 @@
 //
 // # Exports of accounts
 //
-// CSV files of the exports of WHOOP, Strava, Dexcom Clarity and Withings, alone, in a folder or in their archive. The
-// recordings of Strava's archive are read through its list of activities.
-// docs/account-exports.md lists columns, units and what is left out. Rows are read one by one; a
+// Files of the exports of WHOOP, Strava, Dexcom Clarity, Withings and Fitbit, alone, in a folder
+// or in their archive. The recordings of Strava's archive are read through its list of
+// activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one by one; a
 // cell that cannot be read has a note with its line, its column and what was expected. A file with
 // the name of one of them and other columns, as of an account in another language, is refused with
 // the columns that are expected.

@@ -126,6 +126,8 @@ const (
 	WHOOPExport Format = "whoop_export"
 	// StravaExport is the list of activities of the export of a Strava account.
 	StravaExport Format = "strava_export"
+	// FitbitExport is a JSON file of the export of a Fitbit account.
+	FitbitExport Format = "fitbit_export"
 	// WithingsExport is a CSV file of the export of a Withings account.
 	WithingsExport Format = "withings_export"
 	// ClarityExport is the export of Dexcom Clarity.
@@ -139,7 +141,7 @@ const (
 // ErrFormat says that a file is of no format that is read. It is what [Import]
 // returns, wrapped, and what [ImportDir] passes over. It unwraps to
 // healthlab.Invalid.
-var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, a CSV file of an account export, or an archive of such files", healthlab.Invalid)
+var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, a file of an account export, or an archive of such files", healthlab.Invalid)
 
 // FileError says what is wrong with a file, and where. It unwraps to
 // healthlab.Invalid. It holds nothing of the file's content.
@@ -330,6 +332,11 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	head = head[:n]
 	format, err := detect(head)
 	var table *csvFile
+	if f := fitbitFileOf(head, name); err != nil && f != nil {
+		rep.Format = FitbitExport
+		err = importFitbit(&output{ctx: ctx, sink: sink, rep: &rep, opts: o}, f, io.MultiReader(bytes.NewReader(head), r))
+		return rep, err
+	}
 	if err != nil {
 		if table = csvFileOf(head, name); table == nil {
 			if table = csvFileNamed(name); table == nil {
