@@ -21,11 +21,12 @@ import (
 // Sink takes what a file holds, in pieces of at most [Options.BatchSize].
 //
 // Calls come one after another, from the goroutine that called Import, and only after
-// the whole file has been checked; of a CSV file, while it is read. What is handed over is the sink's, to keep and to
-// change. A source says the provider, the type, and where they are known the app and
-// the sport; nothing carries an id, a user or a service time. An error stops the import
-// and reaches the caller wrapped, so that errors.Is works; what was handed over before
-// stays with the sink. Importing the same file again hands over the same pieces.
+// the whole file has been checked; of the file of an account export, while it is read. What
+// is handed over is the sink's, to keep and to change. A source says the provider, the type,
+// and where they are known the app and the sport; nothing carries an id, a user or a service
+// time. An error stops the import and reaches the caller wrapped, so that errors.Is works;
+// what was handed over before stays with the sink. Importing the same file again hands over
+// the same pieces.
 type Sink interface {
 	// Summaries takes objects of one resource, such as workouts or sleep, and of one
 	// source. A sleep cycle has the external id, the source and the start of its
@@ -175,8 +176,9 @@ func (e *sinkError) Unwrap() error { return e.err }
 
 // Import reads one file and hands its content to sink. The format is found by looking
 // into it. A malformed file is a [*FileError], a file of another kind wraps
-// [ErrFormat], and neither hands anything over; of a CSV file, the rows before the
-// mistake were. Errors of the sink, of the reader and of ctx are returned wrapped.
+// [ErrFormat], and neither hands anything over; of the file of an account export, what
+// stands before the mistake was handed over. Errors of the sink, of the reader and of ctx
+// are returned wrapped.
 //
 // Of an archive, each file is imported as ImportDir imports those of a folder, and Report.Files
 // has a report for each. An archive that is not valid or unpacks to too much hands nothing over.
@@ -209,11 +211,12 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 }
 
 // ImportDir imports the files of a folder and of the folders in it, in the order of
-// their names. Links are not followed, and a folder that a file beside it names is read through
-// that file: workout-routes by export.xml, activities by activities.csv. It returns a report for every file. A file that is malformed, or whose
-// content the sink refuses as healthlab.Invalid, has the reason in Report.Err and does
-// not stop the others; files of other formats are passed over, with an Err that wraps
-// [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.
+// their names. Links are not followed. The folders workout-routes beside an export.xml and
+// activities beside an activities.csv are read through these files. It returns a report for
+// every file. A file that is malformed, or whose content the sink refuses as
+// healthlab.Invalid, has the reason in Report.Err and does not stop the others; files of
+// other formats are passed over, with an Err that wraps [ErrFormat]. Any other error of the
+// sink, and the end of ctx, stop the import.
 //
 // If no file could be imported, the error joins the reasons, or is healthlab.Invalid
 // if there was nothing to import.
