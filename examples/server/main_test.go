@@ -210,6 +210,36 @@ func TestImportOfAnAccount(t *testing.T) {
 	p.quit()
 }
 
+// Local times of a file are those of -import-zone.
+func TestImportZone(t *testing.T) {
+	file := "../../adapters/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
+	p := start(t, "-import", file, "-import-user", "wearer", "-import-zone", "Europe/Berlin")
+	p.until("import: ")
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	p.get("/v2/user/resolve/wearer", &user)
+	var page struct {
+		Groups map[string][]struct {
+			Data []struct {
+				Timestamp string  `json:"timestamp"`
+				Value     float64 `json:"value"`
+			} `json:"data"`
+		} `json:"groups"`
+	}
+	p.get("/v2/timeseries/"+user.ID+"/carbohydrates/grouped?start_date=2026-03-29&end_date=2026-03-29", &page)
+	require.Len(t, page.Groups["manual"], 1)
+	require.Len(t, page.Groups["manual"][0].Data, 1)
+	require.Equal(t, 45.0, page.Groups["manual"][0].Data[0].Value)
+	require.Contains(t, page.Groups["manual"][0].Data[0].Timestamp, "2026-03-29T05:31:00")
+	p.quit()
+
+	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", file, "-import-zone", "Berlin"}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "-import-zone: must be an IANA zone such as Europe/Berlin")
+	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", file}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "its times are local")
+}
+
 // A file of no format that is read ends the program. One that is damaged is imported as far as it
 // can be read, see package fileimport.
 func TestImportOfABadFile(t *testing.T) {
