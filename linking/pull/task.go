@@ -221,9 +221,11 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	t.Until = t.To
 }
 
-// piece is the range of the next request.
+// piece is the range of the next request. Pieces meet at whole seconds, in which most providers are
+// asked, so that none begins or ends with a request for a fraction of one.
 func (t *Task) piece(o *Options) (from, to time.Time) {
-	return later(t.From, t.Until.Add(-o.Piece)), t.Until
+	start := t.Until.Add(-o.Piece + time.Second - time.Nanosecond).Truncate(time.Second)
+	return later(t.From, start), t.Until
 }
 
 // advance notes a page. It reports whether the run has come to its end.
