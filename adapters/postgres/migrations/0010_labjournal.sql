@@ -26,7 +26,6 @@ comment on table healthlab.lab_record is 'What the backend of a laboratory knows
 comment on constraint lab_record_pkey on healthlab.lab_record is 'Records of a person are found by the person.';
 comment on constraint lab_record_number on healthlab.lab_record is 'A number names one order at a laboratory.';
 comment on column healthlab.lab_record.doc is 'The document of the backend, encrypted with the key of the user.';
-create index lab_record_user on healthlab.lab_record (user_id);
 
 create table healthlab.lab_delivery (
 	team_id uuid        not null,
@@ -48,7 +47,6 @@ comment on column healthlab.lab_delivery.number is 'The order that it is kept fo
 comment on column healthlab.lab_delivery.place is 'Place among the messages of the laboratory, from 1.';
 comment on column healthlab.lab_delivery.review is 'The reason for review; empty if it is not under review.';
 comment on column healthlab.lab_delivery.raw is 'The message, encrypted with the key of the user or team; empty if it is kept for no order and under no review.';
-create index lab_delivery_user on healthlab.lab_delivery (user_id);
 create index lab_delivery_number on healthlab.lab_delivery (lab, number, place);
 create index lab_delivery_review on healthlab.lab_delivery (lab, place) where review <> '';
 
@@ -65,7 +63,6 @@ comment on table healthlab.lab_message is 'The feed of a laboratory to the order
 comment on constraint lab_message_pkey on healthlab.lab_message is 'Messages about a person are found by the person.';
 comment on constraint lab_message_place on healthlab.lab_message is 'Places are in the order of the commits.';
 comment on column healthlab.lab_message.doc is 'The message, encrypted with the key of the user, or of the team if the user is not known.';
-create index lab_message_user on healthlab.lab_message (user_id);
 create index lab_message_unknown on healthlab.lab_message (lab, place) where user_id = '00000000-0000-0000-0000-000000000000';
 
 -- +goose StatementBegin
