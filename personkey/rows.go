@@ -1,9 +1,8 @@
 package personkey
 
 import (
+	"fmt"
 	"strconv"
-
-	"github.com/google/uuid"
 )
 
 // The functions and constants of this file return what stores pass to [Keys.Seal] and [Keys.Open]
@@ -35,42 +34,42 @@ const (
 )
 
 // RowRecordDoc is for the JSON of a record.
-func RowRecordDoc(resource string, id uuid.UUID) string {
+func RowRecordDoc(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/doc"
 }
 
 // RowRecordRaw is for what was measured for a record.
-func RowRecordRaw(resource string, id uuid.UUID) string {
+func RowRecordRaw(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/raw"
 }
 
 // RowEvent is for the body of an event.
-func RowEvent(id uuid.UUID) string { return "webhook_event/" + id.String() }
+func RowEvent(id fmt.Stringer) string { return "webhook_event/" + id.String() }
 
 // RowResultTable is for the stored table of a continuous query.
-func RowResultTable(query uuid.UUID) string { return "continuous_result/" + query.String() }
+func RowResultTable(query fmt.Stringer) string { return "continuous_result/" + query.String() }
 
 // RowOrder is for an order.
-func RowOrder(id uuid.UUID) string { return "order/" + id.String() }
+func RowOrder(id fmt.Stringer) string { return "order/" + id.String() }
 
 // RowSortName is for the name by which an order is sorted.
-func RowSortName(order uuid.UUID) string { return "order_name/" + order.String() }
+func RowSortName(order fmt.Stringer) string { return "order_name/" + order.String() }
 
 // RowAnswer is for the answer of an idempotency key, in the form in which a store knows the key
 // within its team.
 func RowAnswer(key string) string { return "order_key/" + key }
 
 // RowResult is for a result under review.
-func RowResult(id uuid.UUID) string { return "raw_result/" + id.String() }
+func RowResult(id fmt.Stringer) string { return "raw_result/" + id.String() }
 
 // RowMatchTestRun is for a test run of matching.
-func RowMatchTestRun(id uuid.UUID) string { return "result_trial/" + id.String() }
+func RowMatchTestRun(id fmt.Stringer) string { return "result_trial/" + id.String() }
 
 // RowInsurance is for an insurance record.
-func RowInsurance(id uuid.UUID) string { return "insurance/" + id.String() }
+func RowInsurance(id fmt.Stringer) string { return "insurance/" + id.String() }
 
 // RowParsingJob is for a job that parses a lab report.
-func RowParsingJob(id uuid.UUID) string { return "parsing_job/" + id.String() }
+func RowParsingJob(id fmt.Stringer) string { return "parsing_job/" + id.String() }
 
 // RowLabRecord is for what a laboratory's backend knows of an order.
 func RowLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }

@@ -243,7 +243,7 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if k == nil || k.table == nil {
 		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
 	}
-	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id.UUID), k.table)
+	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), k.table)
 	return bytes.Clone(table), err
 }
 
@@ -478,7 +478,7 @@ func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask,
 	table := bytes.Clone(o.Table)
 	if table != nil {
 		var err error
-		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query.UUID), table); err != nil {
+		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
 			return err
 		}
 	}

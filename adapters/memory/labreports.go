@@ -82,7 +82,7 @@ func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events
 func (v jobStore) write(ctx context.Context, j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
 	j.Revision++
 	j.DueAt, j.StartedAt, j.CreatedAt, j.UpdatedAt = instant(j.DueAt), instant(j.StartedAt), instant(j.CreatedAt), instant(j.UpdatedAt)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID.UUID), j)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), j)
 	if err != nil {
 		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
 	}
@@ -98,7 +98,7 @@ var errNoJob = fmt.Errorf("%w: parsing job", healthlab.NotFound)
 
 func (t *reportTable) load(ctx context.Context, k *keptJob) (labreport.Job, error) {
 	var j labreport.Job
-	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, personkey.RowParsingJob(k.id.UUID), k.data, &j); err != nil {
+	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, personkey.RowParsingJob(k.id), k.data, &j); err != nil {
 		return labreport.Job{}, fmt.Errorf("read parsing job: %w", err)
 	}
 	return j, nil
@@ -158,7 +158,7 @@ func (t *reportTable) erase(ctx context.Context, team healthlab.TeamID, user hea
 		}
 		// The key of the person may be deleted: the job is not read.
 		j := labreport.Job{ID: id, Team: team, Revision: k.n + 1, Status: labreport.Failed, Files: k.files, CreatedAt: k.made, DueAt: k.made}
-		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, personkey.RowParsingJob(id.UUID), j)
+		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, personkey.RowParsingJob(id), j)
 		if err != nil {
 			return fmt.Errorf("erase parsing job: %w", err)
 		}

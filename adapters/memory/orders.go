@@ -413,7 +413,7 @@ func (t *orderTable) moved(ctx context.Context, kept *keptOrder, move func(*orde
 		return orders.Record{}, err
 	}
 	move(&r)
-	data, err := sealDocument(ctx, t.sealed, refOfOrder(&r), personkey.RowOrder(r.ID.UUID), r)
+	data, err := sealDocument(ctx, t.sealed, refOfOrder(&r), personkey.RowOrder(r.ID), r)
 	if err != nil {
 		return orders.Record{}, err
 	}
@@ -425,7 +425,7 @@ func refOfOrder(r *orders.Record) personkey.Ref { return personkey.Ref{Team: r.T
 
 // decode returns a copy of what is kept.
 func (t *orderTable) decode(ctx context.Context, kept *keptOrder) (r orders.Record, err error) {
-	if err := openDocument(ctx, t.sealed, refOfOrder(&kept.read), personkey.RowOrder(kept.read.ID.UUID), kept.data, &r); err != nil {
+	if err := openDocument(ctx, t.sealed, refOfOrder(&kept.read), personkey.RowOrder(kept.read.ID), kept.data, &r); err != nil {
 		return orders.Record{}, fmt.Errorf("decode order: %w", err)
 	}
 	return r, nil
@@ -553,7 +553,7 @@ func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, r
 	if kept.terms, err = t.sealed.Tokens(ctx, r.TeamID, orders.SearchTerms(&r.Order)); err != nil {
 		return nil, err
 	}
-	kept.data, err = t.sealed.Seal(ctx, refOfOrder(&r), personkey.RowOrder(r.ID.UUID), doc)
+	kept.data, err = t.sealed.Seal(ctx, refOfOrder(&r), personkey.RowOrder(r.ID), doc)
 	return kept, err
 }
 

@@ -81,7 +81,7 @@ func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult
 	if k.terms, err = t.sealed.Tokens(ctx, r.Team, r.SearchTerms()); err != nil {
 		return nil, err
 	}
-	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), personkey.RowResult(r.ID.UUID), doc)
+	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), personkey.RowResult(r.ID), doc)
 	return k, err
 }
 
@@ -90,7 +90,7 @@ func refOfResult(r *orders.RawResult) personkey.Ref {
 }
 
 func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
-	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), personkey.RowResult(k.read.ID.UUID), k.data, &r)
+	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), personkey.RowResult(k.read.ID), k.data, &r)
 }
 
 func noResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
@@ -318,7 +318,7 @@ type trials struct{ s *Store }
 // keep encodes a test run, under the team's own key: its persons are made up.
 func (v trials) keep(ctx context.Context, t matchtest.Record) (*matchTestRunRecord, error) {
 	t.Due = instant(t.Due)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID.UUID), t)
+	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (v trials) keep(ctx context.Context, t matchtest.Record) (*matchTestRunReco
 }
 
 func (v trials) load(ctx context.Context, k *matchTestRunRecord) (t matchtest.Record, err error) {
-	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, personkey.RowMatchTestRun(k.id.UUID), k.data, &t)
+	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, personkey.RowMatchTestRun(k.id), k.data, &t)
 }
 
 func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {

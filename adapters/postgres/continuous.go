@@ -243,7 +243,7 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return nil, err
 	}
-	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id.UUID), data)
+	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
 }
 
 func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {

@@ -250,7 +250,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 	table := o.Table
 	if table != nil {
 		var err error
-		if table, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query.UUID), table); err != nil {
+		if table, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
 			return err
 		}
 	}

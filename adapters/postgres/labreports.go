@@ -248,7 +248,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
-	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID.UUID), doc); err != nil {
+	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), doc); err != nil {
 		return nil, err
 	}
 	return []any{

@@ -220,7 +220,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 		return nil, err
 	}
 	for i := range all {
-		name, err := keys.Open(ctx, all[i].ref, personkey.RowSortName(all[i].id.UUID), all[i].box)
+		name, err := keys.Open(ctx, all[i].ref, personkey.RowSortName(all[i].id), all[i].box)
 		if err != nil {
 			return nil, answer{fmt.Errorf("decode the name of an order: %w", err)}
 		}

@@ -46,7 +46,7 @@ func (w *orderRow) scan(row pgx.Row) error {
 
 func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
-	if err := s.openDocument(ctx, w.ref, personkey.RowOrder(w.id.UUID), w.doc, &kept); err != nil {
+	if err := s.openDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	kept.LabTest.Fill()
@@ -134,7 +134,7 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	stored.VisitWork = orders.VisitWork{}
 	stored.Notifications.Due = time.Time{}
 	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
-	doc, err := s.sealDocument(ctx, ref, personkey.RowOrder(r.ID.UUID), stored)
+	doc, err := s.sealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	}
 	sortName := []byte(o.PatientDetails.SortName())
 	if len(sortName) > 0 {
-		if sortName, err = s.opts.Keys.Seal(ctx, ref, personkey.RowSortName(r.ID.UUID), sortName); err != nil {
+		if sortName, err = s.opts.Keys.Seal(ctx, ref, personkey.RowSortName(r.ID), sortName); err != nil {
 			return nil, err
 		}
 	}

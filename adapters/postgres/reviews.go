@@ -87,7 +87,7 @@ select team_id, trial_id, doc, due_at from moved order by was, trial_id`
 // resultRow returns the arguments of insertResult and updateResult.
 func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int64) ([]any, error) {
 	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
-	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID.UUID), r)
+	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (v reviews) scanResult(ctx context.Context, row pgx.Row, team healthlab.Tea
 	if user != nil {
 		ref.User.UUID = *user
 	}
-	if err := v.s.openDocument(ctx, ref, personkey.RowResult(id.UUID), doc, &kept); err != nil {
+	if err := v.s.openDocument(ctx, ref, personkey.RowResult(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	kept.Revision = revision
@@ -363,7 +363,7 @@ type trials struct{ s *Store }
 // trialDoc encodes a test run under the team's own key: its persons are made up.
 func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
-	return v.s.sealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID.UUID), t)
+	return v.s.sealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
 }
 
 func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
@@ -375,7 +375,7 @@ func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) erro
 	if err := row.Scan(&team.UUID, &id.UUID, &doc, &due); err != nil {
 		return err
 	}
-	if err := v.s.openDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id.UUID), doc, &kept); err != nil {
+	if err := v.s.openDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode test run: %w", err)
 	}
 	if due != nil {
