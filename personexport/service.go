@@ -191,7 +191,7 @@ func (s *Service) job(ctx context.Context, team healthlab.TeamID, user healthlab
 }
 
 // Forget deletes the files of a user's exports, before the user is erased and the store
-// forgets the jobs. It may be called again after any error.
+// forgets the jobs. After any error the call may be repeated.
 func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	jobs, err := s.store.OfUser(ctx, team, user)
 	if err != nil {

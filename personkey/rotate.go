@@ -16,8 +16,8 @@ type Progress struct {
 const rotatePage = 500
 
 // Rotate seals every key under the current key of the Sealer, which still has the older ones.
-// Readers and writers go on meanwhile. A rotation that was stopped goes on where it was when
-// it is called again: what is done is not done twice. progress is called after each page; nil
+// Readers and writers go on meanwhile. After a rotation that was stopped, the next call
+// goes on where it was: what is done is not done twice. progress is called after each page; nil
 // for no reports.
 func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	probe, err := k.sealer.Seal(ctx, nil, []byte(ofKey))

@@ -176,8 +176,8 @@ func (s *Store) sweep(at time.Time) {
 	s.queue.sweepLog(limit)
 }
 
-// dropOldest forgets the oldest event of a key. Its count stays: Seq never starts
-// again.
+// dropOldest forgets the oldest event of a key. Its count stays, so that Seq
+// goes on.
 func (o *outbox) dropOldest(k teamKey) {
 	if rest := o.byKey[k][1:]; len(rest) > 0 {
 		o.byKey[k] = rest

@@ -14,7 +14,7 @@ import (
 type queue struct {
 	endpoints map[webhook.EndpointID]*target
 	rows      map[webhook.DeliveryID]*row
-	open      map[delivered][]*row // the rows again, by what they deliver; mostly one
+	open      map[delivered][]*row // the same rows by what they deliver; mostly one
 	lastRow   webhook.DeliveryID
 	lastToken int64
 
@@ -160,7 +160,7 @@ func (q *queue) drop(r *row) {
 	}
 }
 
-// remove takes a row out of its lane. If it was the head, the next one is, due now
+// remove takes a row out of its lane. If it was the head, the next one is, due at once
 // but for the lane's quiet time.
 func (q *queue) remove(r *row, now time.Time) {
 	t, l := r.target, r.lane

@@ -34,7 +34,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 	}
 }
 
-// retry sends one message again, as the mode of its type allows.
+// retry resends one message, as the mode of its type allows.
 func (s *Store) retry(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	e := s.outbox.byID[r.Event]
 	switch {
@@ -66,7 +66,7 @@ func (s *Store) retry(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	return webhook.Replayed{Queued: s.rewind(t, again, mode, webhook.TriggerRetry, now)}, nil
 }
 
-// recover sends again what went wrong since a time, one page of messages at a go.
+// recover resends what went wrong since a time, one page of messages a call.
 func (s *Store) recover(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	after := int64(-1)
 	if r.After != "" {
@@ -144,7 +144,7 @@ func (s *Store) pending(e *stored) bool {
 }
 
 // rewind puts the events at the end of their lane, in order. Those of them that wait
-// there already leave their place; one that is being sent stays, and comes again.
+// there already leave their place; one that is being sent stays, and is sent twice.
 func (s *Store) rewind(t *target, events []*stored, mode healthlab.Mode, by webhook.Trigger, now time.Time) int {
 	q := &s.queue
 	var quiet time.Time

@@ -182,8 +182,8 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 			b = u.batch()
 			var tag pgconn.CommandTag
 			if len(users) > 0 {
-				// What a write that is open now does not schedule, since it did not see the
-				// query, these tasks are about. As in merges, series come before users; what
+				// These tasks are about what open writes do not schedule, since they did not see
+				// the query. As in merges, series come before users; what
 				// was added until a user was locked comes last.
 				recallAll.queue(b, users, resources)
 				b.Queue(lockForBackfill, users)

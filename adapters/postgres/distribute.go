@@ -22,9 +22,9 @@ const selectCitus = `select to_regclass('pg_catalog.pg_dist_partition') is not n
 // Distribute spreads what people measure over the machines of a Citus cluster, by user, in as
 // many pieces as shards says; the rest stays on the coordinator, which db is connected to. The
 // schema must be there; see [Migrate]. Tables may hold rows, which are moved; writers wait
-// meanwhile. What is spread already is left alone, so that it can be called again.
+// meanwhile. What is spread already is left alone, so that the call can be repeated.
 //
-// A Store that was made before does not know of it: start the processes again.
+// A Store that was made before the call does not know of it: restart the processes.
 //
 // [healthlab.Invalid] if shards is below 1, [healthlab.Precondition] if the database has no
 // extension citus.

@@ -28,8 +28,8 @@ const (
 	foldBatch   = 16
 )
 
-// crowd counts the segments that this process begins, so that RunFolding need not wait until
-// it looks again. Safe for concurrent use.
+// crowd counts the segments that this process begins, so that RunFolding need not wait for
+// its next look. Safe for concurrent use.
 type crowd struct {
 	begun atomic.Uint64
 	wake  chan struct{}

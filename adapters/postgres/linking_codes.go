@@ -24,7 +24,7 @@ const (
 
 	updateTries = `update healthlab.link_try set wrong = $2, first = $3 where team_id = $1`
 
-	// An expired code may be drawn again.
+	// An expired code is free for another draw.
 	dropExpiredCode = `delete from healthlab.link_code where code_hash = $1 and expires_at <= $2`
 
 	insertCode = `

@@ -20,7 +20,7 @@ type PersonKeys struct{ pool *pgxpool.Pool }
 // NewPersonKeys returns a store of keys. The schema must be there; see [MigratePersonKeys].
 func NewPersonKeys(pool *pgxpool.Pool) *PersonKeys { return &PersonKeys{pool} }
 
-// createPersonKeys can be run again.
+// createPersonKeys can be repeated.
 const createPersonKeys = `
 create schema if not exists healthlab_keys;
 comment on schema healthlab_keys is 'The keys of persons, sealed by the key of the host. Not part of backups of the data.';

@@ -9,10 +9,10 @@
 //
 // # Transactions
 //
-// On a pool every call is a transaction of its own; it is run again, a few times at
+// On a pool every call is a transaction of its own; it is repeated, a few times at
 // most, when it lost against another one or its connection broke before the commit.
 // [New] takes a host's pgx.Tx as well: then every call is a savepoint in it, nothing is
-// run again, and the host's commit or rollback decides, about events too. Such a Store
+// repeated, and the host's commit or rollback decides, about events too. Such a Store
 // lives as long as the transaction, and is used by one goroutine at a time.
 //
 // A program on database/sql opens its pool with pgx's stdlib. sql.Conn.Raw gives the

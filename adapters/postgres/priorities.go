@@ -24,7 +24,7 @@ const (
 
 	updatePriorities = `update healthlab.source_priority set list = $2 where team_id = $1`
 
-	// A worker goes through the users of the team again.
+	// A worker goes through all users of the team.
 	rescheduleQueries = `
 update healthlab.continuous_query set backfill_after = '00000000-0000-0000-0000-000000000000' where team_id = $1`
 )

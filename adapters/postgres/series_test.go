@@ -352,7 +352,7 @@ func TestNoLostAppendAmongProcesses(t *testing.T) {
 					at := i*processes + p
 					batches := []healthdata.SampleBatch{minutes(own(c), at, 1, float64(at))}
 					switch {
-					case i%20 == 13: // behind what is there, and anew
+					case i%20 == 13: // behind what is there, and a second time
 						at -= 4 * processes
 						batches[0] = minutes(own(c), at, 1, float64(at))
 					case i%20 == 7:

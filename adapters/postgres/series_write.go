@@ -101,7 +101,7 @@ type seriesWrites struct {
 	bytes         []int32
 	keep          []bool // the tail
 	rewritten     []bool // chunks or segments that were there
-	crowds        []bool // there are enough segments to fold now
+	crowds        []bool // there are enough segments to fold
 	direct        []*bool
 }
 

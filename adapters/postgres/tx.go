@@ -64,7 +64,7 @@ type unit struct {
 	last        bool // the batch that commits is on its way
 }
 
-// do runs a transaction, again if it lost against another one or a connection broke
+// do runs a transaction, and repeats it if it lost against another one or a connection broke
 // before anything could be committed. run ends it with commit; otherwise it is undone.
 func (s *Store) do(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) error {
 	for try := 1; ; try++ {
@@ -78,7 +78,7 @@ func (s *Store) do(ctx context.Context, team healthlab.TeamID, a access, run fun
 	}
 }
 
-// finish classifies the error of a transaction that is not tried again.
+// finish classifies the error of the last try of a transaction.
 func finish(ctx context.Context, err error) error {
 	if errors.Is(err, errAgain) {
 		return fmt.Errorf("%w: gave up under contention", healthlab.Unavailable)
@@ -86,7 +86,7 @@ func finish(ctx context.Context, err error) error {
 	return classify(ctx, err)
 }
 
-// pause waits for about that long, at random so that two who met do not meet again.
+// pause waits for about that long, at random, so that two transactions that met do not wait equally long.
 func pause(ctx context.Context, wait time.Duration) error {
 	jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it
 	t := time.NewTimer(wait/2 + time.Duration(jitter*float64(wait)))

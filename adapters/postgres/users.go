@@ -102,7 +102,7 @@ func (u *unit) taken(ctx context.Context, team healthlab.TeamID, name string) er
 		return row.Scan(&by.User.UUID, &by.CreatedOn.Time)
 	})
 	if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
-		return errAgain // it is free by now
+		return errAgain // it has become free
 	} else if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time
 
 // emptiedUntil says by team until when this process has found no bodies. Events get no older
 // time than that of their writing, which is the database's: only a write whose transaction lasts
-// longer than bodies are kept escapes, until the process starts anew.
+// longer than bodies are kept escapes, until the process restarts.
 type emptiedUntil struct {
 	mu sync.Mutex // guards by
 	by map[healthlab.TeamID]time.Time

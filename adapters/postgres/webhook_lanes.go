@@ -355,7 +355,7 @@ func (l *lanes) replace(old, fresh *laneRow) {
 	old.changed = true
 }
 
-// remove takes a row out of its lane. If it was the head, the next one is, due now but
+// remove takes a row out of its lane. If it was the head, the next one is, due at once but
 // for the lane's quiet time.
 func (l *lanes) remove(r *laneRow) {
 	from := l.of(r.laneName)

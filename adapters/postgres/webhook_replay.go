@@ -46,7 +46,7 @@ where e.team_id = $1 and e.created_at >= $3 and (e.created_at, e.id) > ($4, $5::
 	and ($6::text[] is null or e.type = any ($6)) and e.key <> $2::text and ` + isRouted + `
 order by e.created_at, e.id limit $7`
 
-	// The lanes in which messages wait now: not always those they would come into today.
+	// The lanes in which messages wait: not always those that a new message would come into.
 	selectLanes = `
 select distinct d.team_id, d.endpoint_id, d.lane from healthlab.webhook_delivery d where d.event_id = any ($1) and d.endpoint_id = $2`
 )
@@ -87,7 +87,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 	return done, nil
 }
 
-// replaying is one transaction that sends messages again.
+// replaying is one transaction that resends messages.
 type replaying struct {
 	webhook.Replay
 	u  *unit
@@ -106,7 +106,7 @@ func (l *lead) emptied() bool {
 	return slices.ContainsFunc(l.events, func(e *written) bool { return e.emptied })
 }
 
-// retry sends one message again, as the mode of its type allows.
+// retry resends one message, as the mode of its type allows.
 func (p *replaying) retry(ctx context.Context, b *pgx.Batch) (webhook.Replayed, error) {
 	var e *written
 	routed := false
@@ -151,7 +151,7 @@ func (p *replaying) retry(ctx context.Context, b *pgx.Batch) (webhook.Replayed, 
 	return webhook.Replayed{Queued: len(again.events)}, nil
 }
 
-// recover sends again what went wrong since a time, one page of messages at a go.
+// recover resends what went wrong since a time, one page of messages a call.
 func (p *replaying) recover(ctx context.Context, b *pgx.Batch, after place) (webhook.Replayed, error) {
 	most := p.Max
 	if most <= 0 {
@@ -307,7 +307,7 @@ func (p *replaying) unfinished(events []*written) []*laneRow {
 }
 
 // rewind puts the messages at the end of their lane, in order. Those of them that wait
-// there already leave their place; one that is being sent stays, and comes again.
+// there already leave their place; one that is being sent stays, and is sent twice.
 func (p *replaying) rewind(again lead, by webhook.Trigger) {
 	var quiet *time.Time
 	for _, r := range p.unfinished(again.events) {

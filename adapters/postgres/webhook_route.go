@@ -16,7 +16,7 @@ import (
 
 // Deliveries returns the store as a [webhook.Deliveries]. On a pool its transactions do
 // not wait for the disk where nothing is lost by that: a claim or an outcome that a
-// server forgets when it crashes is a delivery that is made again.
+// server forgets when it crashes is a delivery that is made twice.
 func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
 
 type deliveries struct{ s *Store }
@@ -36,7 +36,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), ` + keepPlans + `,
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
-	// A claim or an outcome that is lost with the server is made again.
+	// A claim or an outcome that is lost with the server is repeated.
 	tuneRelaxed = tuneQueue + `, set_config('synchronous_commit', 'off', true)`
 
 	// No process holds a lane for longer than a moment, but for a host in its own transaction.

@@ -98,7 +98,7 @@ func (l *leases) add(of webhook.Lease) {
 	l.teams, l.ids, l.tokens = append(l.teams, of.Team.UUID), append(l.ids, int64(of.Delivery)), append(l.tokens, of.Token)
 }
 
-// hold deletes the heads that end, and locks those that are to be tried again.
+// hold deletes the heads that end, and locks those that are to be retried.
 func (s *settling) hold(ctx context.Context, u *unit) error {
 	var staying leases
 	ending := newLeases(len(s.outcomes))

@@ -52,7 +52,7 @@ func webhookStores(t *testing.T) func(t *testing.T) webhooktest.Harness {
 	return emptied(postgres.New(pool, sealed()), pool)
 }
 
-// emptied returns a store time and again, each time with no row in it.
+// emptied returns a function that returns the store without any row.
 func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) webhooktest.Harness {
 	return func(t *testing.T) webhooktest.Harness {
 		c := &serverClock{t: t, pool: owner}

@@ -25,7 +25,7 @@ import (
 //
 // All methods are safe for concurrent use, by any number of processes, and atomic. A call
 // returns after its writes are durable, because the laboratory gets its acknowledgement then
-// and does not send the message again. A context that has ended before a call writes nothing
+// and does not repeat the message. A context that has ended before a call writes nothing
 // and is the error. What a call takes and returns is a copy. Names that [CheckNames] refuses
 // are [healthlab.Invalid].
 //

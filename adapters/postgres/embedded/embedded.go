@@ -14,7 +14,7 @@
 //
 // The server ends with the program, however that ends: asked by [Server.Stop] it writes
 // everything to its place; where the program was killed it stops at once, and recovers
-// when it is started again. What was committed is there either way. Two programs cannot
+// at the next start. What was committed is there either way. Two programs cannot
 // have one folder at the same time.
 //
 // It works on Unix systems with a shell. What it is not: a server for several machines,
@@ -194,7 +194,7 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// Up starts the server again after [Server.Stop] or [Server.Crash], and waits until it
+// Up restarts the server after [Server.Stop] or [Server.Crash], and waits until it
 // answers. Faults as of [Start].
 func (s *Server) Up(ctx context.Context) error {
 	s.mu.Lock()

@@ -122,9 +122,9 @@ comment on column healthlab.series.fold_due is
 	'When the segments should be folded into chunks. A claim moves it to the end of its lease.';
 comment on column healthlab.series.tail_at is 'The time of the first sample of the tail.';
 comment on column healthlab.series.tail_closed is
-	'The tail was full and is a segment now. What comes next begins another; until then the bytes mean nothing.';
+	'The tail was full and has become a segment. What comes next begins another; until then the bytes mean nothing.';
 comment on column healthlab.series.tail is
-	'Small batches that were appended last, the newest first: the log of the server takes what differs from the row before, up to where all is the same again. Each is its length in 2 bytes and its encoded samples.';
+	'Small batches that were appended last, the newest first: the log of the server takes what differs from the row before, up to where both are equal. Each is its length in 2 bytes and its encoded samples.';
 comment on column healthlab.series.direct is
 	'The user is live, and no continuous query of the team reads the resource, so that a batch is appended without reading other tables. Set by a transaction that has locked the row; cleared by the deletion of the user and by the backfill of a query, before either relies on it.';
 comment on column healthlab.series.rewrites is

@@ -261,7 +261,7 @@ create table healthlab.pull_notice (
 	constraint pull_notice_pkey primary key (team_id, provider, id)
 );
 comment on table healthlab.pull_notice is
-	'What providers said is new, to know it again for a while. It is no team''s: only work over all teams sees it.';
+	'What providers said is new, to know repetitions for a while. It is no team''s: only work over all teams sees it.';
 comment on constraint pull_notice_pkey on healthlab.pull_notice is 'What comes twice is acted upon once.';
 comment on column healthlab.pull_notice.id is 'A hash of the provider''s own name for it.';
 create index pull_notice_came on healthlab.pull_notice (came_at);

@@ -234,7 +234,7 @@ create table healthlab.raw_result (
 comment on table healthlab.raw_result is
 	'Results under review, and what was decided: each as a document, and beside it what lists filter by. Who changes one, and orders with it, holds the orders'' transaction first.';
 comment on constraint raw_result_pkey on healthlab.raw_result is
-	'The id follows from the lab''s message, so that one that comes again is held once.';
+	'The id follows from the lab''s message, so that a repeated message is held once.';
 comment on constraint raw_result_status on healthlab.raw_result is 'The statuses of a review.';
 comment on column healthlab.raw_result.user_id is 'The user with whom it is erased; null if unknown.';
 comment on column healthlab.raw_result.escalated is 'The team handed it to operations, and still sees it.';

@@ -12,7 +12,7 @@ create table healthlab.org_team (
 	constraint org_team_pkey primary key (team_id)
 );
 comment on table healthlab.org_team is
-	'Teams of organisations. One that was deleted stays, so that its id is not given out again. Who changes one holds an advisory lock of the organisation.';
+	'Teams of organisations. One that was deleted stays, so that its id is given out once. Who changes one holds an advisory lock of the organisation.';
 comment on constraint org_team_pkey on healthlab.org_team is 'A team is one organisation''s.';
 comment on column healthlab.org_team.integration_id is 'The organisation''s own name for it; null if it has none.';
 create index org_team_list on healthlab.org_team (org_id, team_id) where deleted_at is null;

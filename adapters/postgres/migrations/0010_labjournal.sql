@@ -42,7 +42,7 @@ create table healthlab.lab_delivery (
 );
 comment on table healthlab.lab_delivery is 'Messages that came in, of the user of an order, or of the team that reviews them with a zero user_id. A zero team_id is the operator.';
 comment on constraint lab_delivery_pkey on healthlab.lab_delivery is 'Messages about a person are found by the person.';
-comment on constraint lab_delivery_key on healthlab.lab_delivery is 'A message that comes again is taken once.';
+comment on constraint lab_delivery_key on healthlab.lab_delivery is 'A repeated message is taken once.';
 comment on column healthlab.lab_delivery.number is 'The order that it is kept for; empty for none.';
 comment on column healthlab.lab_delivery.place is 'Place among the messages of the laboratory, from 1.';
 comment on column healthlab.lab_delivery.review is 'The reason for review; empty if it is not under review.';
