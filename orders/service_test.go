@@ -144,6 +144,8 @@ func TestStories(t *testing.T) {
 		{"walk-in", "down,silent", "ordered requisition_created completed", ""},
 		{"walk-in", "slow", "ordered requisition_created completed", ""},
 		{"walk-in", "repeats", "ordered requisition_created completed", ""},
+		{"at home", "missing_scans", "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", ""},
+		{"on site", "missing_scans", "ordered requisition_created draw_completed completed", ""},
 		{"at home", "repeats", "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", ""},
 		{"on site", "partial", "ordered requisition_created draw_completed partial_results completed", ""},
 	} {

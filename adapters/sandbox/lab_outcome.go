@@ -46,7 +46,7 @@ const (
 	ReturnFailed Story = "return_failed"
 	// LostInbound: the sample is lost on its way to the lab.
 	LostInbound Story = "lost_inbound"
-	// MissingScans: no step is reported between requisition and result.
+	// MissingScans: no step of the kit is reported between requisition and result.
 	MissingScans Story = "missing_scans"
 	// Blocked: the lab waits for paperwork, gets it, and goes on.
 	Blocked Story = "blocked"
@@ -173,8 +173,6 @@ func (s Story) bend(plan []happening, kit bool) []happening {
 	switch {
 	case s == NeverAgain:
 		return nil
-	case s == MissingScans:
-		return slices.DeleteFunc(plan, func(h happening) bool { return h.on != orders.FinalResult && h.on != orders.LabAccepted })
 	case s == Partial:
 		return before(orders.FinalResult, happening{on: orders.PartialResult, flags: &orders.SimulationFlags{}})
 	case s == CorrectedReport:
@@ -185,6 +183,8 @@ func (s Story) bend(plan []happening, kit bool) []happening {
 		return plan
 	}
 	switch s {
+	case MissingScans:
+		return slices.DeleteFunc(plan, func(h happening) bool { return h.on != orders.FinalResult && h.on != orders.LabAccepted })
 	case Undeliverable:
 		return instead(orders.KitDelivered, shipping(orders.KitUndeliverable, fault))
 	case LostOutbound:
