@@ -38,7 +38,7 @@ const ourTables = ` pg_class c where c.relnamespace = 'healthlab'::regnamespace 
 
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
+	pool := migrated(t)
 	for what, sql := range map[string]string{
 		"a table without a comment": `select relname from` + ourTables + `and obj_description(c.oid, 'pg_class') is null`,
 		"a constraint without a comment": `
