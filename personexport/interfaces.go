@@ -22,8 +22,8 @@ import (
 type Store interface {
 	// Insert adds a job with Revision 1. Where the same store keeps users, NotFound if the team
 	// has no such user, or a deleted one. Conflict if the team has a job with this id; another
-	// team may have one. Invalid where [CheckJob] or [Job.Normal] is. Exhausted if the user has most jobs that have not
-	// failed: the count and the insert are one step.
+	// team may have one. Invalid where [CheckJob] or [Job.Normal] is. Exhausted if the user has
+	// most jobs that have not failed: the count and the insert are one step.
 	Insert(ctx context.Context, j Job, most int) error
 
 	// Get returns one job, of deleted users too. NotFound if the team has no such job, or its
@@ -33,8 +33,8 @@ type Store interface {
 	// Update loads the job, of erased users too, lets change edit it, and writes it back with
 	// the next revision. ID, Team, User, CreatedAt and Revision are the Store's: what change
 	// does to them is undone. An error of change is returned unchanged and nothing is written.
-	// Invalid where [Job.Normal] is. change may run more than once, so it is pure. Concurrent updates behave as if they ran
-	// one after another.
+	// Invalid where [Job.Normal] is. change may run more than once, so it is pure. Concurrent
+	// updates behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) error) (Job, error)
 
 	// OfUser returns the jobs of a user, deleted or not, oldest first.
