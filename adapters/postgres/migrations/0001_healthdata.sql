@@ -169,12 +169,6 @@ comment on constraint segment_pkey on healthlab.segment is
 comment on constraint segment_times on healthlab.segment is 'The first sample is not after the last.';
 comment on column healthlab.segment.header is 'Empty if the data is a full tail of the series.';
 
-create view healthlab.records with (security_invoker = true) as
-select team_id, user_id, resource, id, provider, source_type, index_at, utc_offset,
-	convert_from(doc, 'UTF8')::jsonb as doc, created_at, updated_at
-from healthlab.record;
-comment on view healthlab.records is 'Summaries and workout streams, with their JSON as JSON.';
-
 -- Row-level security: the setting healthlab.team names the team of the transaction; 'all' is for
 -- work over all teams. The owner of the tables and superusers are exempt.
 -- +goose StatementBegin

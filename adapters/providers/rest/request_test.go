@@ -182,7 +182,7 @@ func TestCursors(t *testing.T) {
 		"a kind that is not there": {table[1:], first, "heartrate", nil, "/pulses"},
 		"another set":              {table, first, "heartrate", []string{"sleep"}, "/scores"},
 		"fewer together":           {table, both, "heartrate", nil, "/nights"},
-		"the form of 0.1.0":        {table, code(`{"k":1,"t":"more"}`), "heartrate", nil, "/nights"},
+		"another form":             {table, code(`{"k":1,"t":"more"}`), "heartrate", nil, "/nights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, _ := ask(c.kinds, c.cursor, c.resource, c.with...)
