@@ -339,6 +339,14 @@ func TestSerializableByDefault(t *testing.T) {
 	consistent(t, pool)
 }
 
+// waiters are the processes that wait for a lock of another one, on all machines.
+func waiters() string {
+	if pgtest.Spread() {
+		return `(select waiting_gpid as pid from citus_lock_waits) w`
+	}
+	return `pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+}
+
 // An append that is given up with its context gives up its connection; it is not sent twice;
 // and a statement that the connection has prepared no more is prepared again.
 func TestAppendFaults(t *testing.T) {
@@ -358,10 +366,6 @@ func TestAppendFaults(t *testing.T) {
 	for range 100 {
 		require.NoError(t, write(t.Context()))
 	}
-	waiting, pid := `pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`, `pid`
-	if pgtest.Spread() { // it waits on another machine
-		waiting, pid = `citus_lock_waits`, `waiting_gpid`
-	}
 	// stuck writes while another transaction has locked the row, until end or, where end is nil, the context ends it.
 	stuck := func(ctx context.Context, end func()) error {
 		tx, err := other.Begin(t.Context())
@@ -373,7 +377,7 @@ func TestAppendFaults(t *testing.T) {
 		go func() { failed <- write(ctx) }()
 		if end != nil {
 			require.Eventually(t, func() bool {
-				return len(texts(t, other, `select '' from `+waiting)) > 0
+				return len(texts(t, other, `select '' from `+waiters())) > 0
 			}, 20*time.Second, time.Millisecond)
 			end()
 		}
@@ -390,7 +394,7 @@ func TestAppendFaults(t *testing.T) {
 	require.NoError(t, write(t.Context()))
 
 	require.ErrorIs(t, stuck(t.Context(), func() {
-		_, err := other.Exec(t.Context(), `select pg_terminate_backend(`+pid+`) from `+waiting)
+		_, err := other.Exec(t.Context(), `select pg_terminate_backend(pid) from `+waiters())
 		require.NoError(t, err)
 	}), healthlab.Unavailable)
 	require.NoError(t, write(t.Context()))

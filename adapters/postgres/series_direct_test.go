@@ -217,7 +217,7 @@ func TestQueryBesideAnOpenWrite(t *testing.T) {
 					require.Fail(t, "it did not wait", "%v", r)
 				default:
 				}
-				waiting = len(texts(t, pool, `select '' from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`))
+				waiting = len(texts(t, pool, `select '' from `+waiters()))
 			}
 			require.NoError(t, tx.Commit(t.Context()))
 			r := <-ended
