@@ -238,6 +238,8 @@ func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error
 		missing = s.inbox.missing(s.truth.samples, lengths)
 	}
 	arrived := time.Since(began)
+	s.inbox.mu.Lock() // messages may still come
+	defer s.inbox.mu.Unlock()
 	delivered := check{Name: "Each event is delivered, with one id, in order per key", Found: fmt.Sprintf("%d messages, %d of them sent once more", len(s.inbox.ids), s.inbox.repeated), Wrong: s.inbox.wrong}
 	if missing > 0 {
 		delivered.Wrong = append(delivered.Wrong, fmt.Sprintf("%d samples and events of orders did not arrive within %v", missing, arrivalTime))
