@@ -158,7 +158,7 @@ func (r *receiver) forget() {
 // people who left. HEALTHLAB_SEED repeats what people, the provider and the laboratory do, but not
 // the order in which goroutines run.
 func TestWorld(t *testing.T) {
-	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 2000)), prove.Count(30, 365)
+	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), prove.Count(30, 365)
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSimulation(t, uint64(seed))
