@@ -19,8 +19,11 @@ func TestAccessOfContinuousQueries(t *testing.T) {
 	var tasks []aggregate.ContinuousTask
 	fault := errors.New("not recorded")
 	w.ContinuousService, err = aggregate.NewContinuous(ask, w.store.Continuous(), w.store.ContinuousWork(), &aggregate.ContinuousOptions{
-		Now:      func() time.Time { return w.now },
-		Accessed: func(_ context.Context, task aggregate.ContinuousTask) error { tasks = append(tasks, task); return fault },
+		Now: func() time.Time { return w.now },
+		Accessed: func(_ context.Context, task aggregate.ContinuousTask) error {
+			tasks = append(tasks, task)
+			return fault
+		},
 	})
 	require.NoError(t, err)
 	q := w.create("steps", stepsPerDay())

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -43,10 +44,11 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 				tried[ids[id]] = true
 			}
 			// What the first request changed, such as a name that is taken, tells nothing of ids.
-			if !f.differ(ctx, h, op, pr, used) || !f.differ(ctx, h, op, pr, used) {
+			first := f.differ(ctx, h, op, pr, used)
+			if !first || !f.differ(ctx, h, op, pr, used) {
 				continue
 			}
-			pr.header = anotherRequest(pr.header)
+			pr.header = f.anotherRequest(pr.header)
 			got, _ := pr.run(ctx, h, op, p)
 			out = append(out, fmt.Sprintf("%s: %d %s: %s %s", op.ID, got.Status, got.Body, pr.target, pr.body))
 		}
@@ -63,10 +65,10 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 // the answers differ by more than these ids.
 func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr probe, ids []string) bool {
 	other := pr
-	pr.header, other.header = anotherRequest(pr.header), anotherRequest(pr.header)
+	pr.header, other.header = f.anotherRequest(pr.header), f.anotherRequest(pr.header)
 	back := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
-		unknown := uuid.NewString()
+		unknown := f.id()
 		other.target, other.body = strings.ReplaceAll(other.target, id, unknown), strings.ReplaceAll(other.body, id, unknown)
 		back = append(back, unknown, id)
 	}
@@ -82,12 +84,20 @@ func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr p
 	return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(string(got.Body), id) != strings.Contains(answer, id) })
 }
 
+// id makes an id.
+func (f *fuzzer) id() string {
+	var id uuid.UUID
+	binary.LittleEndian.PutUint64(id[:8], f.r.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], f.r.Uint64())
+	return id.String()
+}
+
 // anotherRequest returns headers whose idempotency key is new.
-func anotherRequest(header http.Header) http.Header {
+func (f *fuzzer) anotherRequest(header http.Header) http.Header {
 	out := header.Clone()
 	for name := range out {
 		if strings.Contains(name, "Idempotency") {
-			out.Set(name, uuid.NewString())
+			out.Set(name, f.id())
 		}
 	}
 	return out
