@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 			p := providers[name]
 			linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
 				one := double.NewPerson(3, noon, 10)
-				d, truth := p.double(double.Options{People: []*double.Person{one}, Now: func() time.Time { return noon }, Limit: double.Limit{Requests: 1_000_000, Per: time.Minute}})
+				d, truth := p.double(double.Options{People: []*double.Person{one}, Now: func() time.Time { return noon }, Limits: []double.Limit{{Requests: 1_000_000, Per: time.Minute}}})
 				var down atomic.Bool
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if down.Load() {

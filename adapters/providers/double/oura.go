@@ -24,9 +24,7 @@ func (p *Person) local(t time.Time) string {
 func Oura(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 50)
 	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
-	s.limited = func(h http.Header, _ int, wait time.Duration) {
-		h.Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	}
+	s.limited = func(h http.Header, all []room) { h.Set("Retry-After", least(all).seconds()) }
 	answer := func(found []object, q url.Values) object {
 		items, next := page(found, q.Get("next_token"), o.PageSize)
 		doc := object{"data": items, "next_token": nil}

@@ -40,10 +40,11 @@ func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s := &PolarServer{newServer("Polar", paths{authorize: "/oauth2/authorization", token: "/v2/oauth2/token"}, o), map[string]string{}}
 	s.permanent = true
 	s.granted = func(p *Person) object { return object{"x_user_id": p.Number} }
-	s.limited = func(h http.Header, left int, wait time.Duration) {
-		h.Set("RateLimit-Limit", strconv.Itoa(s.opts.Limit.Requests)+", 1000000")
-		h.Set("RateLimit-Usage", strconv.Itoa(s.opts.Limit.Requests-left)+", 1")
-		h.Set("RateLimit-Reset", strconv.Itoa(int(wait/time.Second)+1)+", 86400")
+	s.limited = func(h http.Header, all []room) {
+		all = rooms(all, 2)
+		h.Set("RateLimit-Limit", fmt.Sprintf("%d, %d", all[0].Requests, all[1].Requests))
+		h.Set("RateLimit-Usage", fmt.Sprintf("%d, %d", all[0].used(), all[1].used()))
+		h.Set("RateLimit-Reset", all[0].seconds()+", "+all[1].seconds())
 	}
 	s.accounts()
 	s.exercises()

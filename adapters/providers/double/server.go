@@ -1,6 +1,7 @@
 package double
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +25,9 @@ type Options struct {
 	Now func() time.Time
 	// TokenLife is how long an access token works. Default an hour.
 	TokenLife time.Duration
-	// Limit is how many requests are answered in a window. Default the provider's own.
-	Limit Limit
+	// Limits are how many requests are answered in windows, the shortest first. A request counts in
+	// all of them. Default: any number.
+	Limits []Limit
 	// Faults are the errors that the double makes.
 	Faults Faults
 	// PageSize bounds a page. Default the provider's own.
@@ -35,6 +38,35 @@ type Options struct {
 type Limit struct {
 	Requests int
 	Per      time.Duration
+	// Aligned windows begin at multiples of Per from midnight, UTC. Others are any time of that
+	// length.
+	Aligned bool
+}
+
+// room is what is left of a limit, and how long until there is more of it.
+type room struct {
+	Limit
+	left int
+	wait time.Duration
+}
+
+// used is how much of the limit is used.
+func (r room) used() int { return r.Requests - r.left }
+
+// seconds is the wait in whole seconds, at least one.
+func (r room) seconds() string { return strconv.Itoa(int(r.wait/time.Second) + 1) }
+
+// rooms returns n of them: where there are fewer limits, the others are far away.
+func rooms(all []room, n int) []room {
+	for len(all) < n {
+		all = append(all, room{Limit{Requests: 1_000_000, Per: 24 * time.Hour}, 999_999, 24 * time.Hour})
+	}
+	return all
+}
+
+// least is the room with the fewest requests left.
+func least(all []room) room {
+	return slices.MinFunc(all, func(a, b room) int { return cmp.Compare(a.left, b.left) })
 }
 
 // Faults are errors on demand.
@@ -51,8 +83,8 @@ type Server struct {
 	name string
 	opts Options
 	mux  *http.ServeMux
-	// limited writes the limit's headers.
-	limited func(h http.Header, left int, wait time.Duration)
+	// limited writes the headers of the limits; all has one or more.
+	limited func(h http.Header, all []room)
 	// granted adds members to the answer with tokens.
 	granted func(*Person) object
 	// tokens writes the answer of the token URL. Default reply.
@@ -335,20 +367,14 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 	defer s.mu.Unlock()
 	s.requests++
 	now := s.opts.Now()
-	if l := s.opts.Limit; l.Requests > 0 {
-		for len(s.recent) > 0 && !s.recent[0].After(now.Add(-l.Per)) {
-			s.recent = s.recent[1:]
-		}
-		wait := l.Per
-		if len(s.recent) > 0 {
-			wait = s.recent[0].Add(l.Per).Sub(now)
-		}
+	if len(s.opts.Limits) > 0 {
+		all, full := s.count(now)
 		if s.limited != nil {
-			s.limited(w.Header(), max(l.Requests-len(s.recent)-1, 0), wait)
+			s.limited(w.Header(), all)
 		}
-		if len(s.recent) >= l.Requests {
+		if full > 0 {
 			s.refused++
-			return nil, http.StatusTooManyRequests, wait
+			return nil, http.StatusTooManyRequests, full
 		}
 		s.recent = append(s.recent, now)
 	}
@@ -361,6 +387,36 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 		return nil, http.StatusUnauthorized, 0
 	}
 	return s.people[g.person], 0, 0
+}
+
+// count returns what is left of each limit behind one more request, and for how long there is no
+// room for that.
+func (s *Server) count(now time.Time) (all []room, full time.Duration) {
+	for _, l := range s.opts.Limits {
+		began := now.Add(-l.Per)
+		if l.Aligned {
+			began = now.Truncate(l.Per).Add(-time.Nanosecond)
+		}
+		first, _ := slices.BinarySearchFunc(s.recent, began, func(at, began time.Time) int {
+			if at.After(began) {
+				return 1
+			}
+			return -1
+		})
+		within := s.recent[first:]
+		r := room{l, max(l.Requests-len(within)-1, 0), l.Per}
+		switch {
+		case l.Aligned:
+			r.wait = now.Truncate(l.Per).Add(l.Per).Sub(now)
+		case len(within) > 0:
+			r.wait = within[0].Add(l.Per).Sub(now)
+		}
+		if len(within) >= l.Requests {
+			full = max(full, r.wait)
+		}
+		all = append(all, r)
+	}
+	return all, full
 }
 
 // page cuts a list at a token, and returns the token of the rest; empty at the end.

@@ -2,6 +2,7 @@ package double
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,9 +13,10 @@ import (
 func Strava(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Strava", paths{authorize: "/oauth/authorize", token: "/api/v3/oauth/token", revoke: "POST /oauth/deauthorize"}, o)
 	s.granted = func(p *Person) object { return object{"athlete": object{"id": p.Number}} }
-	s.limited = func(h http.Header, left int, _ time.Duration) {
-		h.Set("X-ReadRateLimit-Limit", strconv.Itoa(s.opts.Limit.Requests)+",1000000")
-		h.Set("X-ReadRateLimit-Usage", strconv.Itoa(s.opts.Limit.Requests-left)+",1")
+	s.limited = func(h http.Header, all []room) {
+		all = rooms(all, 2)
+		h.Set("X-ReadRateLimit-Limit", fmt.Sprintf("%d,%d", all[0].Requests, all[1].Requests))
+		h.Set("X-ReadRateLimit-Usage", fmt.Sprintf("%d,%d", all[0].used(), all[1].used()))
 	}
 	s.data("/api/v3/athlete/activities", func(p *Person, q url.Values) (any, error) {
 		after, err := strconv.ParseInt(q.Get("after"), 10, 64)

@@ -27,9 +27,9 @@ func Suunto(o Options) (*Server, func(*Person) Truth) {
 		claims, _ := json.Marshal(object{"user": p.ID, "sub": "s" + p.ID, "jti": word}) //nolint:errchkjson // texts
 		return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".c2ln"
 	}
-	s.limited = func(h http.Header, left int, wait time.Duration) {
-		if left == 0 {
-			h.Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	s.limited = func(h http.Header, all []room) {
+		if r := least(all); r.left == 0 {
+			h.Set("Retry-After", r.seconds())
 		}
 	}
 	series := func(path string, all func(p *Person, add func(at time.Time, doc object))) {

@@ -25,12 +25,15 @@ import (
 func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 30)
 	s := newServer("Wahoo", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "DELETE /v1/permissions"}, o)
-	s.limited = func(h http.Header, left int, wait time.Duration) {
-		h.Set("X-RateLimit-Limit", "1000000, 1000000, "+strconv.Itoa(s.opts.Limit.Requests))
-		h.Set("X-RateLimit-Remaining", "999999, 999999, "+strconv.Itoa(left))
+	s.limited = func(h http.Header, all []room) {
+		all = rooms(all, 3)
+		h.Set("X-RateLimit-Limit", fmt.Sprintf("%d, %d, %d", all[2].Requests, all[1].Requests, all[0].Requests))
+		h.Set("X-RateLimit-Remaining", fmt.Sprintf("%d, %d, %d", all[2].left, all[1].left, all[0].left))
 		h.Set("X-RateLimit-Reset", "0")
-		if left == 0 {
-			h.Set("X-RateLimit-Reset", strconv.Itoa(int(wait/time.Second)+1))
+		for _, r := range all { // of the longest that is used up
+			if r.left == 0 {
+				h.Set("X-RateLimit-Reset", r.seconds())
+			}
 		}
 	}
 	s.data("/v1/user", func(p *Person, _ url.Values) (any, error) {

@@ -28,10 +28,11 @@ func Whoop(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("WHOOP", paths{
 		authorize: "/oauth/oauth2/auth", token: "/oauth/oauth2/token", revoke: "DELETE /developer/v2/user/access",
 	}, o)
-	s.limited = func(h http.Header, left int, wait time.Duration) {
+	s.limited = func(h http.Header, all []room) {
+		nearest := least(all)
 		h.Set("X-RateLimit-Limit", "100, 100;window=60, 10000;window=86400")
-		h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
-		h.Set("X-RateLimit-Reset", strconv.Itoa(int(wait/time.Second)+1))
+		h.Set("X-RateLimit-Remaining", strconv.Itoa(nearest.left))
+		h.Set("X-RateLimit-Reset", nearest.seconds())
 	}
 	list := func(path string, all func(*Person) (at []time.Time, records []object)) {
 		s.data("/developer/v2/"+path, func(p *Person, q url.Values) (any, error) {

@@ -48,7 +48,7 @@ type provider struct {
 	record healthdata.Provider
 	make   func(*rest.Options) (*rest.Connector, error)
 	double func(double.Options) (*double.Server, func(*double.Person) double.Truth)
-	limit  double.Limit
+	limits []double.Limit
 	// permanent says that tokens are not renewed: an answer of 401 ends the connection.
 	permanent bool
 }
@@ -60,23 +60,23 @@ func (p *provider) streams() bool {
 
 var providers = map[string]provider{
 	"dexcom": {
-		record: dexcom.Record(dexcom.Europe), double: double.Dexcom, limit: double.Limit{Requests: 60_000, Per: time.Hour},
+		record: dexcom.Record(dexcom.Europe), double: double.Dexcom, limits: []double.Limit{{Requests: 60_000, Per: time.Hour}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return dexcom.New(dexcom.Europe, client, o) },
 	},
 	"wahoo": {
-		record: wahoo.Record(), double: double.Wahoo, limit: double.Limit{Requests: 200, Per: 5 * time.Minute},
+		record: wahoo.Record(), double: double.Wahoo, limits: []double.Limit{{Requests: 200, Per: 5 * time.Minute}, {Requests: 1000, Per: time.Hour}, {Requests: 5000, Per: 24 * time.Hour}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return wahoo.New(client, o) },
 	},
 	"whoop": {
-		record: whoop.Record(), double: double.Whoop, limit: double.Limit{Requests: 100, Per: time.Minute},
+		record: whoop.Record(), double: double.Whoop, limits: []double.Limit{{Requests: 100, Per: time.Minute}, {Requests: 10_000, Per: 24 * time.Hour}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return whoop.New(client, o) },
 	},
 	"oura": {
-		record: oura.Record(), double: double.Oura, limit: double.Limit{Requests: 5000, Per: 5 * time.Minute},
+		record: oura.Record(), double: double.Oura, limits: []double.Limit{{Requests: 5000, Per: 5 * time.Minute}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return oura.New(client, o) },
 	},
 	"polar": {
-		record: polar.Record(), limit: double.Limit{Requests: 540, Per: 15 * time.Minute}, permanent: true,
+		record: polar.Record(), limits: []double.Limit{{Requests: 540, Per: 15 * time.Minute}, {Requests: 5400, Per: 24 * time.Hour}}, permanent: true,
 		double: func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
 			s, truth := double.Polar(o)
 			return s.Server, truth
@@ -84,21 +84,21 @@ var providers = map[string]provider{
 		make: func(o *rest.Options) (*rest.Connector, error) { return polar.New(client, o) },
 	},
 	"strava": {
-		record: strava.Record(), double: double.Strava, limit: double.Limit{Requests: 100, Per: 15 * time.Minute},
+		record: strava.Record(), double: double.Strava, limits: []double.Limit{{Requests: 100, Per: 15 * time.Minute, Aligned: true}, {Requests: 1000, Per: 24 * time.Hour, Aligned: true}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return strava.New(client, o) },
 	},
 	"google_health": {
-		record: googlehealth.Record(), double: double.GoogleHealth, limit: double.Limit{Requests: 120_000, Per: time.Minute},
+		record: googlehealth.Record(), double: double.GoogleHealth, limits: []double.Limit{{Requests: 120_000, Per: time.Minute}},
 		make: func(o *rest.Options) (*rest.Connector, error) { return googlehealth.New(client, o) },
 	},
 	"suunto": {
-		record: suunto.Record(), double: double.Suunto, limit: double.Limit{Requests: 60, Per: time.Minute},
+		record: suunto.Record(), double: double.Suunto, limits: []double.Limit{{Requests: 60, Per: time.Minute}},
 		make: func(o *rest.Options) (*rest.Connector, error) {
 			return suunto.New(rest.Client{ID: client.ID, Secret: client.Secret, Key: double.SuuntoKey}, o)
 		},
 	},
 	"withings": {
-		record: withings.Record(), limit: double.Limit{Requests: 120, Per: time.Minute},
+		record: withings.Record(), limits: []double.Limit{{Requests: 120, Per: time.Minute}},
 		double: func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
 			s, truth := double.Withings(o)
 			return s.Server, truth
@@ -253,7 +253,7 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if len(users) == 0 {
 			return
 		}
-		d.wait(max(200*time.Millisecond, d.provider.limit.Per/500))
+		d.wait(max(200*time.Millisecond, d.provider.limits[0].Per/500))
 	}
 	d.t.Fatal("the history does not come to an end")
 }
@@ -424,7 +424,7 @@ func TestYear(t *testing.T) {
 			if p.permanent {
 				faults.Reject = 0
 			}
-			d := deploy(t, p, double.Options{People: people, TokenLife: 5 * time.Minute, Limit: p.limit, Faults: faults})
+			d := deploy(t, p, double.Options{People: people, TokenLife: 5 * time.Minute, Limits: p.limits, Faults: faults})
 			var users []healthlab.UserID
 			for _, one := range people {
 				users = append(users, d.link(one))
