@@ -42,8 +42,8 @@ func post(path string, body any) request {
 // operations is the mix: apps upload and read most, and order seldom.
 var operations = []operation{
 	{"ingest heart rate", 30, func(_ *mix, u *person, n int) request { return u.heartRate(5, n) }},
-	{"read samples", 18, func(m *mix, u *person, _ int) request {
-		return get(fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, m.day(-1)))
+	{"read samples", 18, func(_ *mix, u *person, _ int) request { // of the day of the newest one
+		return get(fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, u.at.Format(time.DateOnly)))
 	}},
 	{"read sleep", 14, func(m *mix, u *person, _ int) request {
 		return get(fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", u.id, m.day(-7)))
