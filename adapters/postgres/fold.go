@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -58,6 +59,9 @@ const (
 	selectFolds = `
 select team_id, user_id, series from healthlab.series where fold_due <= now() order by fold_due limit $1`
 
+	countFolds = `
+select count(*), coalesce(extract(epoch from now() - min(fold_due)), 0)::float8 from healthlab.series where fold_due <= now()`
+
 	// Of two processes that saw the same, one gets it; what a writer holds is for the next time.
 	claimFolds = `
 with due as materialized (
@@ -94,6 +98,16 @@ func (s *Store) RunFolding(ctx context.Context) error {
 		Log:     s.opts.Log,
 	}
 	return loop.Run(ctx)
+}
+
+// FoldsDue returns how many series of all teams have segments that are due to be folded, and for
+// how long the first of them has been.
+func (s *Store) FoldsDue(ctx context.Context) (n int, oldest time.Duration, err error) {
+	var seconds float64
+	if err := s.db.QueryRow(ctx, countFolds).Scan(&n, &seconds); err != nil {
+		return 0, 0, fmt.Errorf("count folds: %w", classify(ctx, err))
+	}
+	return n, time.Duration(seconds * float64(time.Second)), nil
 }
 
 // claimFolds claims series for n transactions; for more, each about one user, where users are

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -121,6 +122,9 @@ func (s *host) withTraces(next http.Handler) http.Handler {
 	})
 }
 
+// scrapeTime is how long a figure that is read from the database may take.
+const scrapeTime = 5 * time.Second
+
 // addMetrics measures the API, deliveries, pulls and the connections to the database.
 func (s *host) addMetrics(c *service.Config) error {
 	if err := s.Telemetry.Backlog(s.store.backlog); err != nil {
@@ -135,10 +139,22 @@ func (s *host) addMetrics(c *service.Config) error {
 			c.Connectors[slug] = connector
 		}
 	}
-	if pool := s.store.pool; pool != nil {
-		gauge := func(name, help string, value func() float64) {
-			s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	gauge := func(name, help string, value func() float64) {
+		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	if folds := s.store.folds; folds != nil {
+		age := func() float64 {
+			ctx, stop := context.WithTimeout(context.Background(), scrapeTime)
+			defer stop()
+			_, oldest, err := folds(ctx)
+			if err != nil {
+				return math.NaN()
+			}
+			return oldest.Seconds()
 		}
+		gauge("healthlab_fold_age_seconds", "How long the first series has been due to be folded; NaN if the database does not answer.", age)
+	}
+	if pool := s.store.pool; pool != nil {
 		gauge("healthlab_database_connections", "Connections to the database.", func() float64 { return float64(pool.Stat().TotalConns()) })
 		gauge("healthlab_database_connections_busy", "Connections to the database that are in use.", func() float64 { return float64(pool.Stat().AcquiredConns()) })
 		gauge("healthlab_database_connections_most", "The most connections that the pool makes.", func() float64 { return float64(pool.Stat().MaxConns()) })

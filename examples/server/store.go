@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -32,7 +33,9 @@ type storage struct {
 	journal labjournal.Store
 	// backlog counts what is not delivered, and volatile says that it would be lost with
 	// this process.
-	backlog  func(context.Context) (webhook.Backlog, error)
+	backlog func(context.Context) (webhook.Backlog, error)
+	// folds counts the series that are due to be folded; nil where there are none.
+	folds    func(context.Context) (int, time.Duration, error)
 	volatile bool
 	// pool is that of the database; nil for none.
 	pool *pgxpool.Pool
@@ -121,7 +124,7 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	}
 	store := postgres.New(pool, &postgres.Options{Keys: keys})
 	return &storage{
-		Store: store, journal: store.LabJournal(), backlog: store.Backlog, pool: pool,
+		Store: store, journal: store.LabJournal(), backlog: store.Backlog, folds: store.FoldsDue, pool: pool,
 		close: func(context.Context) error {
 			pool.Close()
 			closeKeys()
