@@ -64,7 +64,7 @@ var looks = []string{
 	"EventBodies.Teams", "PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
-	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention
+	"Ping", "Backlog", "FoldsDue", "Run", // Run is RunFolding and RunRetention
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows
 }
 
@@ -89,12 +89,7 @@ func TestEveryWriteIsKnown(t *testing.T) {
 		if method.Type().NumOut() == 0 || method.Type().Out(0) == reflect.TypeFor[*personkey.Keys]() {
 			continue // a setting, or an option
 		}
-		if method.Type().Out(0) == reflect.TypeFor[webhook.Backlog]() {
-			require.True(t, unknown[name], name)
-			delete(unknown, name)
-			continue
-		}
-		if method.Type().Out(0) == reflect.TypeFor[error]() {
+		if method.Type().Out(method.Type().NumOut()-1) == reflect.TypeFor[error]() { // it returns no seam
 			require.True(t, unknown[name], name)
 			delete(unknown, name)
 			continue
