@@ -229,9 +229,9 @@ func TestRowSecurity(t *testing.T) {
 			CreatedAt: noon.Time, UpdatedAt: noon.Time,
 		}}, nil))
 	}
-	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'lab_journal', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'lab_journal', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)
 	require.NotEmpty(t, tables)
-	for _, table := range append(tables, "records") {
+	for _, table := range tables {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
 			require.NoError(t, err)
@@ -321,11 +321,4 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	require.NoError(t, s.PersonExports().Insert(t.Context(), exportOf(u), 10))
 	watch(t, s, u)
 	return u
-}
-
-func TestRecordsView(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	u := fullPerson(t, postgres.New(pool, nil))
-	require.Equal(t, []string{"1"}, texts(t, pool, `select doc ->> 'n' from healthlab.records where user_id = $1`, u.ID.UUID))
 }
