@@ -221,14 +221,18 @@ func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 
 // devicePayload is what is kept of what the source said of a device: what it says now, else
 // what it said before.
-func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) ([]byte, error) {
+func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
 	switch {
 	case !in.settings.ProviderRawData:
 		return nil, nil
 	case in.Upload.Device.Raw != nil:
 		return in.Upload.Device.Raw, nil
 	}
-	return s.payload(ctx, in, deviceSlug, id)
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+		raw, err = payload(ctx, v, deviceSlug, id)
+		return err
+	})
+	return raw, err
 }
 
 // RawDevices returns what sources said of devices by itself, as they said it, in no order

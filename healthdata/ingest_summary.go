@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -104,30 +105,30 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 
 // keepPayloads gives items without a payload the one that is stored. A recording comes with its
 // workout, but not with what the provider said of that.
-func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) (err error) {
-	if !in.settings.ProviderRawData {
+func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) error {
+	bare := func(item Summary) bool { return item.head().Raw == nil }
+	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
 		return nil
 	}
-	for _, item := range items {
-		if h := item.head(); h.Raw == nil {
-			if h.Raw, err = s.payload(ctx, in, in.resource.Slug, h.ID); err != nil {
-				return err
+	return s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+		for _, item := range items {
+			if h := item.head(); bare(item) {
+				if h.Raw, err = payload(ctx, v, in.resource.Slug, h.ID); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // payload returns the payload of a stored record; nil if there is none.
-func (s *Service) payload(ctx context.Context, in *intake, resource string, id uuid.UUID) (raw []byte, err error) {
-	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
-		records, err := v.Records(ctx, RecordQuery{Resource: resource, ID: id, Raw: true})
-		if err == nil && len(records) > 0 {
-			raw = records[0].Raw
-		}
-		return err
-	})
-	return raw, err
+func payload(ctx context.Context, v View, resource string, id uuid.UUID) ([]byte, error) {
+	records, err := v.Records(ctx, RecordQuery{Resource: resource, ID: id, Raw: true})
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return records[0].Raw, nil
 }
 
 // judgedPart is what of a part may be stored, and where that stands in it.

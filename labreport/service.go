@@ -70,7 +70,8 @@ type Options struct {
 	// 1 s.
 	Idle time.Duration
 	// Accessed is called before the files of a job are read, once for each attempt. After an
-	// error nothing is read and the job is tried again. Nil records nothing.
+	// error nothing is read, the attempt does not count, and the job comes back when its lease
+	// ends. Nil records nothing.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -477,7 +478,7 @@ func (s *Service) read(ctx context.Context, j Job) error {
 		return s.fail(ctx, j, s.now(), ProcessingError)
 	}
 	if err := s.opts.Accessed(ctx, j); err != nil {
-		return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+		return fmt.Errorf("record access: %w", err)
 	}
 	var pages []Page
 	for _, f := range j.Files {

@@ -170,23 +170,32 @@ func TestReportFromUploadToData(t *testing.T) {
 	require.NotNil(t, d.get(t, id).Data)
 }
 
-// A job's files are read once the access is recorded; otherwise the attempt counts as failed.
+// A job's files are read once the access is recorded. Attempts that are not recorded do not count.
 func TestAccessOfReports(t *testing.T) {
 	fault := errors.New("not recorded")
 	var users []healthlab.UserID
-	d := newTestService(t, labreport.Options{Accessed: func(_ context.Context, j labreport.Job) error {
+	d := newTestService(t, labreport.Options{Tries: 1, Accessed: func(_ context.Context, j labreport.Job) error {
 		users = append(users, j.User)
 		return fault
 	}})
 	id := d.create(t, false)
-	d.work(t)
-	require.Equal(t, []healthlab.UserID{d.user}, users)
+	step := func() error {
+		t.Helper()
+		jobs, err := d.store.Claim(t.Context(), d.now, d.now.Add(time.Minute), 10)
+		require.NoError(t, err)
+		require.Len(t, jobs, 1)
+		return d.Step(t.Context(), jobs[0])
+	}
+	require.NoError(t, step()) // the files are there
+	for range 3 {
+		require.ErrorIs(t, step(), fault)
+		d.now = d.now.Add(time.Minute) // the lease ends
+	}
 	require.Zero(t, d.extractor.calls)
 	fault = nil
-	d.now = d.now.Add(time.Minute)
 	d.work(t)
 	require.Equal(t, labreport.Completed, d.get(t, id).Status)
-	require.Equal(t, []healthlab.UserID{d.user, d.user}, users)
+	require.Equal(t, []healthlab.UserID{d.user, d.user, d.user, d.user}, users)
 }
 
 func TestPasswordIsNamed(t *testing.T) {

@@ -121,7 +121,16 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 // Sealed reports whether data of a store is a box.
 func Sealed(data []byte) bool { return len(data) > 0 && data[0] == format }
 
-// Open decrypts a box; no bytes are returned as they are. ErrErased if the key was deleted,
+// OpenBytes is [Keys.Open] for data of any form, such as files. With a nil *Keys it returns all bytes
+// as they are, also those that begin as a box does.
+func (k *Keys) OpenBytes(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
+	if k == nil {
+		return box, nil
+	}
+	return k.Open(ctx, ref, bound, box)
+}
+
+// Open decrypts a box; of an empty one it returns nothing. ErrErased if the key was deleted,
 // Invalid if the box is another row's, damaged or not encrypted. With a nil *Keys it returns
 // plaintext, and Unavailable for a box.
 func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 //
 //	users.birth_date               the fallback birth date of a user
 //	record/RESOURCE/ID/doc         the JSON of a summary, profile or workout stream
-//	record/RESOURCE/ID/raw         what was measured for it
+//	record/RESOURCE/ID/raw         the payload of its source
 //	webhook_event/ID               the body of an event
 //	continuous_result/ID           the stored table of a continuous query
 //	order/ID                       an order
@@ -38,7 +38,7 @@ func RowRecordDoc(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/doc"
 }
 
-// RowRecordRaw is for what was measured for a record.
+// RowRecordRaw is for the payload of a record's source.
 func RowRecordRaw(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/raw"
 }

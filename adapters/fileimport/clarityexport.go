@@ -63,26 +63,23 @@ func readClarityEvents(r *rows) error {
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
 		batches[t] = newBatch(r.out, r.out.recordedBy(t))
 	}
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
+	err := r.each(func() error {
 		kind, known := clarityKinds[r.text(clarityType)]
 		if !known { // alerts, and rows about the person and the devices
 			r.leave("event of another type")
-			continue
+			return nil
 		}
 		s, ok := claritySample(r, &kind)
 		if !ok {
-			continue
+			return nil
 		}
 		if err := batches[kind.source].sample(kind.resource, s); err != nil {
 			return err
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
 		if err := batches[t].flush(); err != nil {

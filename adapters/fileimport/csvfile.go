@@ -194,6 +194,18 @@ func (r *rows) next() (bool, error) {
 	}
 }
 
+// each calls do for each row that has a cell for each column.
+func (r *rows) each(do func() error) error {
+	for {
+		if more, err := r.next(); err != nil || !more {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+}
+
 var errLongRow = errors.New("long row")
 
 // rowLimit reads at most the bytes of a row, so that quotes that are not closed do not read the
@@ -287,6 +299,16 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return at[0], true
+}
+
+// zonedInstant reads a time with its offset from UTC.
+func zonedInstant(r *rows, column string) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339, r.text(column))
+	if err != nil || at.Year() < firstYear || at.Year() > lastYear {
+		r.refuse(column, "a time such as 2026-03-01T22:50:05+01:00")
+		return time.Time{}, false
+	}
+	return at, true
 }
 
 // leave counts a row that is left out for a reason that is no mistake of the file.

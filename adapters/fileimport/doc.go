@@ -67,10 +67,10 @@
 //
 // Files of the exports of WHOOP, Strava, Dexcom Clarity, Withings and Fitbit, alone, in a folder
 // or in their archive. The recordings of Strava's archive are read through its list of
-// activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one by one; a
-// cell that cannot be read has a note with its line, its column and what was expected. A file with
-// the name of one of them and other columns, as of an account in another language, is refused with
-// the columns that are expected.
+// activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
+// by one; a cell that cannot be read has a note with its line, its column and what was expected. A
+// file with the name of one of them and other columns, as of an account in another language, is
+// refused with the columns that are expected.
 //
 // # Databases
 //

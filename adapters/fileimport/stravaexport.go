@@ -2,8 +2,6 @@ package fileimport
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"errors"
 	"io"
 	"path"
@@ -170,47 +168,20 @@ func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.W
 		return nil, err
 	}
 	const slack = 10 * time.Minute
-	all = slices.DeleteFunc(all, func(v recorded) bool {
-		return v.workout.TimeStart.Before(w.TimeStart.Add(-slack)) || v.workout.TimeStart.After(w.TimeEnd.Add(slack))
+	all = slices.DeleteFunc(all, func(v Recording) bool {
+		return v.Workout.TimeStart.Before(w.TimeStart.Add(-slack)) || v.Workout.TimeStart.After(w.TimeEnd.Add(slack))
 	})
 	if len(all) == 0 {
 		r.refuse("Filename", "a recording of the time of the activity")
 		return nil, nil
 	}
-	nearest := slices.MinFunc(all, func(a, b recorded) int {
-		return cmp.Compare(a.workout.TimeStart.Sub(w.TimeStart.Time).Abs(), b.workout.TimeStart.Sub(w.TimeStart.Time).Abs())
-	})
-	w.Map, w.TimezoneOffset = nearest.workout.Map, nearest.workout.TimezoneOffset
-	return &nearest.stream, nil
-}
-
-// recorded is a workout of a recording with its stream.
-type recorded struct {
-	workout *healthdata.Workout
-	stream  healthdata.WorkoutStream
-}
-
-// recordings is a sink that keeps the workouts of a recording that have streams.
-type recordings []recorded
-
-// Summaries takes workouts, which come with their streams. See [Sink].
-func (*recordings) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
-	return nil
-}
-
-// Samples takes samples, which are in the streams.
-func (*recordings) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
-	return nil
-}
-
-// Stream takes a recording.
-func (s *recordings) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
-	*s = append(*s, recorded{w, stream})
-	return nil
+	nearest := all.Nearest(w.TimeStart.Time)
+	w.Map, w.TimezoneOffset = nearest.Workout.Map, nearest.Workout.TimezoneOffset
+	return &nearest.Stream, nil
 }
 
 // readRecorded reads the workouts of a recording.
-func readRecorded(out *output, r io.Reader) ([]recorded, error) {
+func readRecorded(out *output, r io.Reader) (Recordings, error) {
 	text := bufio.NewReaderSize(&ctxReader{out.ctx, r}, detectBytes)
 	head, err := text.Peek(detectBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -220,7 +191,7 @@ func readRecorded(out *output, r io.Reader) ([]recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kept recordings
+	var kept Recordings
 	err = importRecording(&output{ctx: out.ctx, sink: &kept, rep: &Report{}, opts: out.opts}, text, format)
 	return kept, err
 }

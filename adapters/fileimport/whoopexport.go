@@ -145,27 +145,20 @@ func readWHOOPCycles(r *rows) error {
 	days, nights := map[healthlab.Date]longestOfDay{}, map[int64]bool{}
 	expect(r, whoopCycleColumns)
 	expect(r, whoopSleepColumns)
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
+	err := r.each(func() error {
 		zone, ok := whoopZone(r)
 		if !ok {
-			continue
+			return nil
 		}
 		var c whoopCycle
 		readValues(r, whoopCycleColumns, &c)
 		addWHOOPDay(r, days, &c, zone)
 		if r.text(sleepOnset) == "" && r.text(wakeOnset) == "" {
-			continue // a cycle without a night
+			return nil // a cycle without a night
 		}
 		from, to, ok := whoopSpan(r, zone, sleepOnset, wakeOnset)
 		if !ok {
-			continue
+			return nil
 		}
 		if err := handOverNight(r, b, nights, &c.sleep, from, to); err != nil {
 			return err
@@ -173,6 +166,10 @@ func readWHOOPCycles(r *rows) error {
 		if err := handOverRecovery(b, &c, to); err != nil {
 			return err
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, day := range slices.SortedFunc(maps.Keys(days), healthlab.Date.Compare) {
 		if err := b.summary("activity", days[day].activity); err != nil {
@@ -245,21 +242,14 @@ func readWHOOPSleeps(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopSleepColumns)
 	others := nightsBeside(r)
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return b.flush()
-		}
+	err := r.each(func() error {
 		zone, ok := whoopZone(r)
 		if !ok {
-			continue
+			return nil
 		}
 		from, to, ok := whoopSpan(r, zone, sleepOnset, wakeOnset)
 		if !ok {
-			continue
+			return nil
 		}
 		var s healthdata.Sleep
 		switch nap := r.text("Nap"); {
@@ -267,15 +257,20 @@ func readWHOOPSleeps(r *rows) error {
 			s.Type = healthdata.SleepNap
 		case nap != "" && !strings.EqualFold(nap, "false"):
 			r.refuse("Nap", "true or false")
-			continue
+			return nil
 		case others[from.Unix()]:
 			r.leave("night of physiological_cycles.csv")
-			continue
+			return nil
 		}
 		if err := handOverNight(r, b, seen, &s, from, to); err != nil {
 			return err
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return b.flush()
 }
 
 // nightsBeside returns the starts of the nights that physiological_cycles.csv has, if the file
@@ -315,25 +310,18 @@ func nightsBeside(r *rows) map[int64]bool {
 func readWHOOPWorkouts(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopWorkoutColumns)
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return b.flush()
-		}
+	err := r.each(func() error {
 		zone, ok := whoopZone(r)
 		if !ok {
-			continue
+			return nil
 		}
 		from, to, ok := whoopSpan(r, zone, workoutStart, workoutEnd)
 		if !ok {
-			continue
+			return nil
 		}
 		if seen[from.Unix()] {
 			r.leave("workout with the start of another")
-			continue
+			return nil
 		}
 		seen[from.Unix()] = true
 		w := &healthdata.Workout{
@@ -344,5 +332,10 @@ func readWHOOPWorkouts(r *rows) error {
 		if err := b.summary("workouts", w); err != nil {
 			return err
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return b.flush()
 }

@@ -47,27 +47,20 @@ var withingsWeightColumns = []value[weighed]{
 // readWithingsWeights hands over weighings. What a part of the body weighs becomes its percentage.
 func readWithingsWeights(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return b.flush()
-		}
+	err := r.each(func() error {
 		at, ok := localInstant(r, "Date")
 		if !ok {
-			continue
+			return nil
 		}
 		w := weighed{nan, nan, nan, nan, nan}
 		readValues(r, withingsWeightColumns, &w)
 		if w.weight != w.weight {
 			r.leave("weighing without a weight")
-			continue
+			return nil
 		}
 		if seen[at.Unix()] {
 			r.leave("weighing at the time of another")
-			continue
+			return nil
 		}
 		seen[at.Unix()] = true
 		share := func(part float64) *float64 {
@@ -95,7 +88,12 @@ func readWithingsWeights(r *rows) error {
 				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return b.flush()
 }
 
 // pressure is a row of bp.csv. NaN is nothing.
@@ -110,17 +108,10 @@ var withingsPressureColumns = []value[pressure]{
 // readWithingsPressures hands over blood pressures, and the heart rates that were measured with them.
 func readWithingsPressures(r *rows) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceCuff))
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return b.flush()
-		}
+	err := r.each(func() error {
 		at, ok := localInstant(r, "Date")
 		if !ok {
-			continue
+			return nil
 		}
 		p := pressure{nan, nan, nan}
 		readValues(r, withingsPressureColumns, &p)
@@ -136,7 +127,12 @@ func readWithingsPressures(r *rows) error {
 				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return b.flush()
 }
 
 // sampleAt returns a sample of an instant, with the offset of its zone.
@@ -163,27 +159,19 @@ func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 func readWithingsSeries(r *rows, resource string, least, most float64) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	interval := healthdata.ResourceBySlug(resource).Kind != healthdata.Discrete
-	for {
-		more, err := r.next()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return b.flush()
-		}
-		at, err := time.Parse(time.RFC3339, r.text("start"))
-		if err != nil || at.Year() < firstYear || at.Year() > lastYear {
-			r.refuse("start", "a time such as 2026-03-01T22:50:05+01:00")
-			continue
+	err := r.each(func() error {
+		at, ok := zonedInstant(r, "start")
+		if !ok {
+			return nil
 		}
 		lengths, ok1 := numbersOf(r, "duration", 0, 86_400)
 		values, ok2 := numbersOf(r, "value", least, most)
 		if !ok1 || !ok2 {
-			continue
+			return nil
 		}
 		if len(lengths) != len(values) {
 			r.refuse("value", "as many numbers as the duration has")
-			continue
+			return nil
 		}
 		for i, v := range values {
 			s := sampleAt(at, healthdata.Number(*v))
@@ -196,5 +184,10 @@ func readWithingsSeries(r *rows, resource string, least, most float64) error {
 				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return b.flush()
 }

@@ -206,7 +206,7 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// access records that a user's data is written. Of the next parts of an export it is known.
+// access records that a user's data is written. An export records it with the user's first part.
 func (x *export) access(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]

@@ -90,16 +90,13 @@ func (v labJournals) seal(ctx context.Context, ref personkey.Ref, bound string, 
 	return v.s.keys.Seal(ctx, ref, bound, bytes.Clone(plain))
 }
 
-// unseal undoes seal. Without keys any bytes are data, also those that begin as a box does.
+// unseal undoes seal.
 func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string, box []byte) ([]byte, error) {
-	if v.s.keys == nil {
-		return bytes.Clone(box), nil
-	}
-	plain, err := v.s.keys.Open(ctx, ref, bound, box)
+	plain, err := v.s.keys.OpenBytes(ctx, ref, bound, box)
 	return bytes.Clone(plain), err
 }
 
-// What the parts of a journal are bound to.
+// keep stores a record.
 func (v labJournals) keep(ctx context.Context, j *labJournal, lab string, r labjournal.Record) (err error) {
 	r.Doc, err = v.seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 	if err != nil {

@@ -249,10 +249,8 @@ func (v blobStore) Put(ctx context.Context, team healthlab.TeamID, user healthla
 		return err
 	}
 	defer v.s.mu.Unlock()
-	if v.s.keys != nil {
-		if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
-			return fmt.Errorf("keep file: %w", err)
-		}
+	if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
+		return fmt.Errorf("keep file: %w", err)
 	}
 	v.s.reports.blobs[key] = data
 	return nil
@@ -270,11 +268,9 @@ func (v blobStore) Get(ctx context.Context, team healthlab.TeamID, user healthla
 	if !ok {
 		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
 	}
-	if v.s.keys != nil {
-		var err error
-		if data, err = v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
-			return nil, fmt.Errorf("read file: %w", err)
-		}
+	data, err := v.s.keys.OpenBytes(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
 }

@@ -59,8 +59,8 @@ const (
 	selectFolds = `
 select team_id, user_id, series from healthlab.series where fold_due <= now() order by fold_due limit $1`
 
-	countFolds = `
-select count(*), coalesce(extract(epoch from now() - min(fold_due)), 0)::float8 from healthlab.series where fold_due <= now()`
+	selectFoldLag = `
+select coalesce(extract(epoch from now() - min(fold_due)), 0)::float8 from healthlab.series where fold_due <= now()`
 
 	// Of two processes that saw the same, one gets it; what a writer holds is for the next time.
 	claimFolds = `
@@ -100,14 +100,14 @@ func (s *Store) RunFolding(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// FoldsDue returns how many series of all teams have segments that are due to be folded, and for
-// how long the first of them has been.
-func (s *Store) FoldsDue(ctx context.Context) (n int, oldest time.Duration, err error) {
+// FoldLag returns for how long the first series of all teams has been due to be folded; 0 if none
+// is due.
+func (s *Store) FoldLag(ctx context.Context) (time.Duration, error) {
 	var seconds float64
-	if err := s.db.QueryRow(ctx, countFolds).Scan(&n, &seconds); err != nil {
-		return 0, 0, fmt.Errorf("count folds: %w", classify(ctx, err))
+	if err := s.db.QueryRow(ctx, selectFoldLag).Scan(&seconds); err != nil {
+		return 0, fmt.Errorf("read fold lag: %w", classify(ctx, err))
 	}
-	return n, time.Duration(seconds * float64(time.Second)), nil
+	return time.Duration(seconds * float64(time.Second)), nil
 }
 
 // claimFolds claims series for n transactions; for more, each about one user, where users are

@@ -123,7 +123,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 			return err
 		}
 		for _, r := range list {
-			r.Doc, err = v.unseal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
+			r.Doc, err = v.s.opts.Keys.OpenBytes(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -239,7 +239,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 		}
 		for _, e := range page {
 			place = e.Place
-			e.Doc, err = v.unseal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
+			e.Doc, err = v.s.opts.Keys.OpenBytes(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -279,15 +279,6 @@ func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int
 	return page, v.s.opts.Keys.Load(ctx, refs)
 }
 
-// unseal decrypts what Keys.Seal made. Without keys any bytes are data, also those that begin as
-// a box does.
-func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string, box []byte) ([]byte, error) {
-	if v.s.opts.Keys == nil {
-		return box, nil
-	}
-	return v.s.opts.Keys.Open(ctx, ref, bound, box)
-}
-
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
 	if err := labjournal.CheckNames(lab, number); err != nil {
 		return nil, err
@@ -322,7 +313,7 @@ func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...an
 	}
 	for i := range out {
 		d := &out[i]
-		if d.Raw, err = v.unseal(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.s.opts.Keys.OpenBytes(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// migrateFiles applies at most the first most files.
+// migrateFiles applies the first files, at most as many as most says.
 func migrateFiles(ctx context.Context, db DB, most int, applied func(name string, n, total int)) error {
 	files, err := fs.Glob(Migrations(), "*.sql")
 	if err != nil {

@@ -36,7 +36,7 @@ var statements = map[string]string{
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunk": putChunk, "putSegments": putSegments,
-	"selectCitus": selectCitus, "updateSeries": updateSeries, "recallDirect": recallDirect, "selectUsersOfTeam": selectUsersOfTeam, "selectAwaited": selectAwaited, "setDirect": setDirect, "selectFolds": selectFolds, "countFolds": countFolds, "claimFolds": claimFolds, "selectNumbered": selectNumbered, "lockNumbered": lockNumbered,
+	"selectCitus": selectCitus, "updateSeries": updateSeries, "recallDirect": recallDirect, "selectUsersOfTeam": selectUsersOfTeam, "selectAwaited": selectAwaited, "setDirect": setDirect, "selectFolds": selectFolds, "selectFoldLag": selectFoldLag, "claimFolds": claimFolds, "selectNumbered": selectNumbered, "lockNumbered": lockNumbered,
 }
 
 // Every statement fits the schema that the migrations make.

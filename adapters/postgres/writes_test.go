@@ -64,7 +64,7 @@ var looks = []string{
 	"EventBodies.Teams", "PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
-	"Ping", "Backlog", "FoldsDue", "Run", // Run is RunFolding and RunRetention
+	"Ping", "Backlog", "FoldLag", "Run", // Run is RunFolding and RunRetention
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows
 }
 

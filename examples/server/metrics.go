@@ -142,15 +142,15 @@ func (s *host) addMetrics(c *service.Config) error {
 	gauge := func(name, help string, value func() float64) {
 		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
-	if folds := s.store.folds; folds != nil {
+	if lag := s.store.foldLag; lag != nil {
 		age := func() float64 {
 			ctx, stop := context.WithTimeout(context.Background(), scrapeTime)
 			defer stop()
-			_, oldest, err := folds(ctx)
+			due, err := lag(ctx)
 			if err != nil {
 				return math.NaN()
 			}
-			return oldest.Seconds()
+			return due.Seconds()
 		}
 		gauge("healthlab_fold_age_seconds", "How long the first series has been due to be folded; NaN if the database does not answer.", age)
 	}

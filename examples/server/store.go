@@ -34,8 +34,8 @@ type storage struct {
 	// backlog counts what is not delivered, and volatile says that it would be lost with
 	// this process.
 	backlog func(context.Context) (webhook.Backlog, error)
-	// folds counts the series that are due to be folded; nil where there are none.
-	folds    func(context.Context) (int, time.Duration, error)
+	// foldLag is how long the first series has been due to be folded; nil without folding.
+	foldLag  func(context.Context) (time.Duration, error)
 	volatile bool
 	// pool is that of the database; nil for none.
 	pool *pgxpool.Pool
@@ -124,7 +124,7 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	}
 	store := postgres.New(pool, &postgres.Options{Keys: keys})
 	return &storage{
-		Store: store, journal: store.LabJournal(), backlog: store.Backlog, folds: store.FoldsDue, pool: pool,
+		Store: store, journal: store.LabJournal(), backlog: store.Backlog, foldLag: store.FoldLag, pool: pool,
 		close: func(context.Context) error {
 			pool.Close()
 			closeKeys()

@@ -56,7 +56,7 @@ func (r room) used() int { return r.Requests - r.left }
 // seconds is the wait in whole seconds, at least one.
 func (r room) seconds() string { return strconv.Itoa(int(r.wait/time.Second) + 1) }
 
-// rooms returns n of them: where there are fewer limits, the others are far away.
+// rooms returns n of them: where there are fewer limits, the others have plenty of room.
 func rooms(all []room, n int) []room {
 	for len(all) < n {
 		all = append(all, room{Limit{Requests: 1_000_000, Per: 24 * time.Hour}, 999_999, 24 * time.Hour})
@@ -392,6 +392,7 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 // count returns what is left of each limit behind one more request, and for how long there is no
 // room for that.
 func (s *Server) count(now time.Time) (all []room, full time.Duration) {
+	oldest := len(s.recent)
 	for _, l := range s.opts.Limits {
 		began := now.Add(-l.Per)
 		if l.Aligned {
@@ -403,6 +404,7 @@ func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 			}
 			return -1
 		})
+		oldest = min(oldest, first)
 		within := s.recent[first:]
 		r := room{l, max(l.Requests-len(within)-1, 0), l.Per}
 		switch {
@@ -416,6 +418,7 @@ func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 		}
 		all = append(all, r)
 	}
+	s.recent = s.recent[oldest:]
 	return all, full
 }
 

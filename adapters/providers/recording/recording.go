@@ -3,46 +3,18 @@ package recording
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Recording is a workout of a file with its recording.
-type Recording struct {
-	Workout *healthdata.Workout
-	Stream  healthdata.WorkoutStream
-}
-
-// sink keeps what a file holds of workouts.
-type sink []Recording
-
-// Summaries takes workouts, which come with their streams. See [fileimport.Sink].
-func (*sink) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
-	return nil
-}
-
-// Samples takes samples, which are in the streams.
-func (*sink) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
-	return nil
-}
-
-// Stream takes a recording.
-func (s *sink) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
-	*s = append(*s, Recording{w, stream})
-	return nil
-}
-
 // Read returns the recordings of a file, in its order. A file without any is not an error; one
 // that cannot be read is a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
-func Read(provider string, file []byte) ([]Recording, error) {
-	var s sink
+func Read(provider string, file []byte) (fileimport.Recordings, error) {
+	var s fileimport.Recordings
 	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
@@ -66,14 +38,6 @@ func Add(out *rest.Batch, provider string, file []byte, stored healthdata.Source
 		return
 	}
 	if source, w := of(); w != nil && len(list) > 0 {
-		out.Stream(source, w, &nearest(list, w.TimeStart.Time).Stream)
+		out.Stream(source, w, &list.Nearest(w.TimeStart.Time).Stream)
 	}
-}
-
-// nearest returns the recording that begins nearest to an instant. There is at least one.
-func nearest(list []Recording, start time.Time) *Recording {
-	found := slices.MinFunc(list, func(a, b Recording) int {
-		return cmp.Compare(a.Workout.TimeStart.Sub(start).Abs(), b.Workout.TimeStart.Sub(start).Abs())
-	})
-	return &found
 }

@@ -44,8 +44,11 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 				tried[ids[id]] = true
 			}
 			// What the first request changed, such as a name that is taken, tells nothing of ids.
-			first := f.differ(ctx, h, op, pr, used)
-			if !first || !f.differ(ctx, h, op, pr, used) {
+			told := true
+			for range 2 {
+				told = told && f.differ(ctx, h, op, pr, used)
+			}
+			if !told {
 				continue
 			}
 			pr.header = f.anotherRequest(pr.header)
