@@ -54,14 +54,11 @@ type reply struct {
 }
 
 // serve answers requests until its input ends.
-func serve(in io.Reader, out io.Writer, cache, limit string) {
-	memory, ok := atoi(limit)
+func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
+	memory, ok := atoi(memoryBytes)
 	if !ok {
 		return
 	}
-	debug.SetMemoryLimit(memory * 3 / 4)
-	debug.SetGCPercent(40)
-	limitSelf(memory)
 	w := bufio.NewWriterSize(out, 1<<16)
 	enc, dec := gob.NewEncoder(w), gob.NewDecoder(bufio.NewReaderSize(in, 1<<16))
 	e, err := newEngine(cache)
@@ -69,6 +66,7 @@ func serve(in io.Reader, out io.Writer, cache, limit string) {
 	if err != nil {
 		first.Err = "engine"
 	}
+	limitMemory(memory)
 	if enc.Encode(first) != nil || w.Flush() != nil || err != nil {
 		return
 	}
@@ -82,6 +80,15 @@ func serve(in io.Reader, out io.Writer, cache, limit string) {
 			return
 		}
 	}
+}
+
+// limitMemory bounds the memory of the process. Only files are hostile: the first start on a machine
+// compiles the engine before, which takes more than a file may.
+func limitMemory(memory int64) {
+	debug.FreeOSMemory()
+	debug.SetMemoryLimit(memory * 3 / 4)
+	debug.SetGCPercent(40)
+	limitSelf(memory)
 }
 
 // answer does one request. A panic of the engine is a file that it cannot read.

@@ -18,6 +18,8 @@ import (
 	"github.com/klippa-app/go-pdfium/requests"
 	"github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // engine is PDFium in a sandbox of WebAssembly. It lives in the child process only.
@@ -31,7 +33,9 @@ type engine struct {
 // newEngine compiles PDFium, or takes it from the cache. The module insists on being
 // allowed 2 GiB of memory, so the limit is the process's, not the engine's.
 func newEngine(cache string) (*engine, error) {
-	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
+	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
+		// PDFium's setjmp is compiled to exceptions of WebAssembly.
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling)
 	if cache != "" {
 		if c, err := wazero.NewCompilationCacheWithDir(filepath.Join(cache, "healthlab-pdfium")); err == nil {
 			config = config.WithCompilationCache(c)

@@ -2,6 +2,6 @@
 
 package pdftext
 
-// overhead is how many times more memory a program takes under the race detector;
+// overhead is how many times more memory and time a program takes under the race detector;
 // this one is built without.
 const overhead = 1

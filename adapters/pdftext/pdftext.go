@@ -45,7 +45,8 @@ type Options struct {
 	// 15 s.
 	PageTimeout time.Duration
 	// StartTimeout is the most that starting a child may take. The first start
-	// compiles the engine. Default 60 s.
+	// compiles the engine, which takes some 400 MB for that time. Default 60 s; 12 minutes
+	// under the race detector.
 	StartTimeout time.Duration
 	// MaxPages is the most pages a file may have. Default 30.
 	MaxPages int
@@ -102,6 +103,7 @@ func New(opts *Options) (*Extractor, error) {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 60 * time.Second
 	}
+	o.StartTimeout *= overhead
 	return &Extractor{o: o, slots: make(chan struct{}, o.Workers)}, nil
 }
 

@@ -2,6 +2,6 @@
 
 package pdftext
 
-// overhead is how many times more memory a program takes under the race detector,
-// of which the child is one more.
+// overhead is how many times more memory, and time to compile the engine, a program takes
+// under the race detector. The child is such a program.
 const overhead = 12

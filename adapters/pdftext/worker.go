@@ -91,7 +91,6 @@ func start(ctx context.Context, o Options) (*worker, error) {
 	}
 	w := &worker{cmd: c, in: in, out: bufio.NewWriterSize(in, 1<<16), done: make(chan struct{})}
 	w.enc, w.dec = gob.NewEncoder(w.out), gob.NewDecoder(bufio.NewReaderSize(out, 1<<16))
-	go w.watch(o.MemoryBytes)
 	if a, err := w.receive(ctx, o.StartTimeout); err != nil || a.Err != "" {
 		w.kill()
 		if ctx.Err() != nil {
@@ -99,6 +98,7 @@ func start(ctx context.Context, o Options) (*worker, error) {
 		}
 		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
 	}
+	go w.watch(o.MemoryBytes)
 	return w, nil
 }
 
