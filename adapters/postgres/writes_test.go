@@ -386,7 +386,7 @@ var jobWrites = map[string]prepare{
 	"ParsingJobs.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.ParsingJobs().Claim(ctx, noon.Time, end, 10)
+			_, err := s.ParsingJobs().Claim(ctx, 10, time.Minute)
 			return err
 		}
 	},
