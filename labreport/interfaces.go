@@ -41,10 +41,11 @@ type Store interface {
 	// List returns jobs, newest first, ties by descending id.
 	List(ctx context.Context, q Query) ([]Job, error)
 
-	// Claim takes at most n jobs of any team that are due at an instant, the
-	// longest due first, moves their DueAt to until, and returns them with their
-	// next revision. Two calls never return the same job before its lease has ended.
-	Claim(ctx context.Context, at, until time.Time, n int) ([]Job, error)
+	// Claim takes at most n jobs of any team whose DueAt is not later than the store's own
+	// clock, the longest due first, moves their DueAt to the end of the lease on that
+	// clock, and returns them with their next revision. Two calls never return the same
+	// job before its lease has ended.
+	Claim(ctx context.Context, n int, lease time.Duration) ([]Job, error)
 }
 
 // Query says which jobs to list.

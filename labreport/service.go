@@ -423,8 +423,7 @@ func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Job]{
 		Name: "lab reports", Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
 		Claim: func(ctx context.Context, n int) ([]Job, error) {
-			at := s.now()
-			return s.store.Claim(ctx, at, at.Add(s.opts.AttemptTimeout+30*time.Second), n)
+			return s.store.Claim(ctx, n, s.opts.AttemptTimeout+30*time.Second)
 		},
 		Do: s.Step,
 	}

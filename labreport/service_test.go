@@ -92,10 +92,11 @@ type testService struct {
 
 func newTestService(t *testing.T, opts labreport.Options) *testService {
 	t.Helper()
-	m := memory.New(nil)
-	d := &testService{extractor: &fakeExtractor{pages: generate("six columns", layouts["six columns"], 1).pages}, store: &eventLog{Store: m.ParsingJobs()}, blobs: m.Blobs(),
+	d := &testService{extractor: &fakeExtractor{pages: generate("six columns", layouts["six columns"], 1).pages},
 		team: healthlab.TeamID{UUID: uuid.New()}, user: healthlab.UserID{UUID: uuid.New()}, now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	opts.Now = func() time.Time { return d.now }
+	m := memory.New(&memory.Options{Now: opts.Now})
+	d.store, d.blobs = &eventLog{Store: m.ParsingJobs()}, m.Blobs()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Production)
 	s, err := labreport.New(d.store, d.blobs, oneUser{d.user}, d.extractor, nil, &opts)
 	require.NoError(t, err)
@@ -116,7 +117,7 @@ func (d *testService) create(t *testing.T, review bool) labreport.JobID {
 func (d *testService) work(t *testing.T) {
 	t.Helper()
 	for range 10 {
-		jobs, err := d.store.Claim(t.Context(), d.now, d.now.Add(time.Minute), 10)
+		jobs, err := d.store.Claim(t.Context(), 10, time.Minute)
 		require.NoError(t, err)
 		if len(jobs) == 0 {
 			return
@@ -181,7 +182,7 @@ func TestAccessOfReports(t *testing.T) {
 	id := d.create(t, false)
 	step := func() error {
 		t.Helper()
-		jobs, err := d.store.Claim(t.Context(), d.now, d.now.Add(time.Minute), 10)
+		jobs, err := d.store.Claim(t.Context(), 10, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, jobs, 1)
 		return d.Step(t.Context(), jobs[0])

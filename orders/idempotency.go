@@ -27,6 +27,8 @@ type KeyState struct {
 	// Started is true if the caller of StartKey has the key now, and is to do the
 	// work.
 	Started bool
+	// Until is the end of the caller's lease on the store's clock; zero unless Started.
+	Until time.Time
 	// Order is the id for the order that the request places: the same each time,
 	// so that work that was done and not answered is not done again.
 	Order OrderID
@@ -37,25 +39,26 @@ type KeyState struct {
 // Keys remembers what requests with an idempotency key were answered.
 //
 // All methods are safe for concurrent use and atomic. Once ctx has ended, they return
-// its error and write nothing.
+// its error and write nothing. Leases, and the time for which answers are kept, run on the
+// store's own clock.
 type Keys interface {
-	// StartKey takes a key for the caller until a time, if no other caller has it now and it
-	// has no answer. A key whose answer is kept until now or earlier, or that is
+	// StartKey takes a key for the caller for the time of a lease, if no other caller has it
+	// and it has no answer. A key whose answer is kept no longer, or that is
 	// not known, begins anew with the fingerprint and the order's id of this call. One
 	// whose work was started and never finished keeps both; one that was given back
 	// keeps the id, and takes the fingerprint. Of calls that run at the same time, one
 	// gets the key.
-	StartKey(ctx context.Context, scope KeyScope, fingerprint string, order OrderID, now, until time.Time) (KeyState, error)
-	// FinishKey keeps the answer until a time, if the claim that ends at until is
+	StartKey(ctx context.Context, scope KeyScope, fingerprint string, order OrderID, lease time.Duration) (KeyState, error)
+	// FinishKey keeps the answer for a time, if the claim that ends at until is
 	// still the latest; Precondition if it is not, and nothing is kept. A nil answer
 	// gives the key back without one. Where the same store keeps the user whom the answer
 	// is about, deleting the user takes the answer away, and erasing it the key; user is
 	// zero if the answer is about no user, or about the user of the key's order.
-	FinishKey(ctx context.Context, scope KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error
-	// PruneKeys forgets at most n keys whose answers are kept until now or earlier,
-	// or that were started and whose claim ended a day before now, and returns how
+	FinishKey(ctx context.Context, scope KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error
+	// PruneKeys forgets at most n keys whose answers are kept no longer,
+	// or that were started and whose claim ended a day ago, and returns how
 	// many those were.
-	PruneKeys(ctx context.Context, n int, now time.Time) (int, error)
+	PruneKeys(ctx context.Context, n int) (int, error)
 }
 
 // Once is a request that is to be done once, however often it comes.
@@ -105,16 +108,14 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
 		return nil, p.Err()
 	}
-	now := s.now()
-	until := healthlab.At(now.Add(s.opts.KeyLease)).Time
-	state, err := s.startKey(ctx, keys, req, now, until)
+	state, err := s.startKey(ctx, keys, req, s.opts.KeyLease)
 	if err != nil || !state.Started {
 		return state.Answer, err
 	}
 	out, err := do(ctx, state.Order)
 	if err != nil || out.Failed && req.SuccessOnly {
 		// Whatever became of the request, its key is free again.
-		free := keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, nil, healthlab.UserID{}, time.Time{})
+		free := keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, state.Until, nil, healthlab.UserID{}, 0)
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
 			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error())
 		}
@@ -124,11 +125,10 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 	if keep <= 0 {
 		keep = s.opts.KeyRetention
 	}
-	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, req.User, s.now().Add(keep))
+	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, state.Until, out.Answer, req.User, keep)
 	if errors.Is(err, healthlab.Precondition) {
 		// It took so long that another request took over. That one has the answer.
-		now = s.now()
-		state, err = s.startKey(ctx, keys, req, now, healthlab.At(now.Add(time.Microsecond)).Time)
+		state, err = s.startKey(ctx, keys, req, time.Microsecond)
 		if err == nil && state.Started {
 			err = inProgress()
 		}
@@ -141,18 +141,18 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 }
 
 // startKey takes the key, or tells why not.
-func (s *Service) startKey(ctx context.Context, keys Keys, req Once, now, until time.Time) (KeyState, error) {
+func (s *Service) startKey(ctx context.Context, keys Keys, req Once, lease time.Duration) (KeyState, error) {
 	order := req.About
 	if order.IsZero() {
 		order = OrderID{s.opts.NewID()}
 	}
-	state, err := keys.StartKey(ctx, req.KeyScope, req.Fingerprint, order, now, until)
+	state, err := keys.StartKey(ctx, req.KeyScope, req.Fingerprint, order, lease)
 	switch {
 	case err != nil:
 		return KeyState{}, fmt.Errorf("idempotency key: %w", err)
 	case state.Fingerprint != req.Fingerprint:
 		if state.Started {
-			_ = keys.FinishKey(ctx, req.KeyScope, until, nil, healthlab.UserID{}, time.Time{})
+			_ = keys.FinishKey(ctx, req.KeyScope, state.Until, nil, healthlab.UserID{}, 0)
 		}
 		return KeyState{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 	case !state.Started && state.Answer == nil:
@@ -172,7 +172,7 @@ func (s *Service) runPruning(ctx context.Context) error {
 		Name: "idempotency keys", Workers: 1, Idle: time.Minute, Log: s.opts.Log,
 		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
 			for {
-				n, err := s.opts.Keys.PruneKeys(ctx, batch, s.now())
+				n, err := s.opts.Keys.PruneKeys(ctx, batch)
 				if err != nil || n < batch {
 					return nil, err
 				}

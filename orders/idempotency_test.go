@@ -107,7 +107,7 @@ func TestKeysOfFailures(t *testing.T) {
 func TestWorkThatWasNotAnswered(t *testing.T) {
 	d := newFixture(t)
 	scope := orders.KeyScope{Team: d.team, Endpoint: "order", Key: "k"}
-	state, err := d.store.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: id("chosen")}, noon, noon.Add(time.Minute))
+	state, err := d.store.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: id("chosen")}, time.Minute)
 	require.NoError(t, err)
 	_, err = d.PlaceAs(t.Context(), d.team, state.Order, d.asks("walk-in"))
 	require.NoError(t, err)

@@ -37,9 +37,8 @@ func (r *Record) task() task {
 }
 
 // plan sets when the lab is to be told of the order as it is now: at once, or at the
-// first instant (UTC) of the day for which it is scheduled; but not while a process
-// may be talking to the lab about it, which would let a cancellation overtake the
-// order.
+// first instant (UTC) of the day for which it is scheduled. A process that is talking to
+// the lab about it has a lease, so a cancellation does not overtake the order.
 func (r *Record) plan(at time.Time) {
 	r.planNotifications()
 	r.Lab.Attempts = 0
@@ -49,8 +48,6 @@ func (r *Record) plan(at time.Time) {
 		r.Lab.Due = time.Time{}
 	case r.ActivateBy != nil && t != sendCancel && r.ActivateBy.At(time.UTC).After(at):
 		r.Lab.Due = r.ActivateBy.At(time.UTC)
-	case r.Lab.Lease.After(at):
-		r.Lab.Due = r.Lab.Lease
 	default:
 		r.Lab.Due = at
 	}

@@ -58,13 +58,11 @@ func (s *Service) runUpdates(ctx context.Context) error {
 	loop := &work.Loop[feed]{
 		Name: "lab updates",
 		Claim: func(ctx context.Context, _ int) ([]feed, error) {
-			now := s.now()
-			if !pause.over(now) {
+			if !pause.over(s.now()) {
 				return nil, nil
 			}
-			until := now.Add(s.opts.Lease)
-			cursor, ok, err := s.store.ClaimFeed(ctx, s.opts.LabName, now, until)
-			if err != nil || !ok {
+			cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
+			if err != nil || until.IsZero() {
 				return nil, err
 			}
 			return []feed{{cursor, until}}, nil
@@ -84,21 +82,19 @@ func (s *Service) runUpdates(ctx context.Context) error {
 // that were: for hosts that bring their own scheduler. Zero also means that another
 // process is at it.
 func (s *Service) TakeUpdates(ctx context.Context) (int, error) {
-	now := s.now()
-	until := now.Add(s.opts.Lease)
-	cursor, ok, err := s.store.ClaimFeed(ctx, s.opts.LabName, now, until)
-	if err != nil || !ok {
+	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
+	if err != nil || until.IsZero() {
 		return 0, err
 	}
 	return s.pull(ctx, cursor, until)
 }
 
-// pull reads the feed to its end, or until the claim is about to end. The cursor is
-// kept afterwards, so a message is taken in at least once; its id makes that exactly
-// once.
+// pull reads the feed to its end, or until the claim, which is of this moment, is about to
+// end. The cursor is kept afterwards, so a message is taken in at least once; its id makes
+// that exactly once.
 func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
-	taken := 0
+	taken, stop := 0, s.now().Add(s.opts.Lease-s.opts.LabTimeout)
 	for {
 		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 		b, err := s.lab.Updates(call, cursor, batch)
@@ -115,7 +111,7 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 			return taken, errors.Join(fmt.Errorf("lab updates: %w", err), s.store.MoveFeed(ctx, s.opts.LabName, until, cursor))
 		}
 		cursor = b.Cursor
-		if len(b.Messages) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
+		if len(b.Messages) < batch || !s.now().Before(stop) {
 			return taken, s.store.MoveFeed(ctx, s.opts.LabName, until, cursor)
 		}
 	}

@@ -19,8 +19,10 @@ import (
 // next step of a simulation.
 type Notifications struct {
 	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
-	// moves it to the end of the lease.
+	// looks for it.
 	Due time.Time
+	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
+	Lease time.Time
 	// Notify: the patient gets messages.
 	Notify bool
 	// Alarmed is when a critical result was found, of which the team may be told by e-mail;
@@ -300,7 +302,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
 	}
-	now := s.now()
+	now, lease := s.now(), r.Notifications.Lease
 	var done []uuid.UUID
 	var again time.Time
 	for _, n := range r.notices() {
@@ -331,6 +333,9 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		}
 	}
 	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
+		if r.Notifications.Lease.Equal(lease) {
+			r.Notifications.Lease = time.Time{}
+		}
 		r.Notifications.Told = append(slices.Clone(r.Notifications.Told), done...)
 		r.planNotifications()
 		if !again.IsZero() && r.Notifications.Due.Before(again) {

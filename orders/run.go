@@ -45,13 +45,12 @@ const atOnce = 100
 
 // newLoop is background work of one kind: what is due is claimed for the time of a lease, and
 // done.
-func newLoop[J any](s *Service, name string, claim func(ctx context.Context, n int, at, until time.Time) ([]J, error), do func(context.Context, J) error,
+func newLoop[J any](s *Service, name string, claim func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]J, error), do func(context.Context, J) error,
 ) *work.Loop[J] {
 	return &work.Loop[J]{
 		Name: name, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log, Do: do,
 		Claim: func(ctx context.Context, n int) ([]J, error) {
-			at := s.now()
-			return claim(ctx, n, at, at.Add(s.opts.Lease))
+			return claim(ctx, n, s.now(), s.opts.Lease)
 		},
 	}
 }

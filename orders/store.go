@@ -68,15 +68,18 @@ type Record struct {
 	// UserDeleted: the same store keeps the order's user, who is deleted. It is not kept;
 	// the store sets it when it reads.
 	UserDeleted bool `json:"-"`
+	// StoreTime is the store's clock while a [Change] or a [Settle] runs, in UTC; zero otherwise. Leases that
+	// a change reads or writes count from it. It is not kept.
+	StoreTime time.Time `json:"-"`
 }
 
 // LabSubmission is how far a laboratory has been told of an order, and when to go on.
 type LabSubmission struct {
 	// Due is when the next thing is to be told; zero means nothing is. [Store.Claim]
-	// looks for it, and moves it to the end of the lease.
+	// looks for it.
 	Due time.Time
-	// Lease is until when a process that claimed the order may be talking to the
-	// lab; zero if none is.
+	// Lease is until when, on the store's clock, a process that claimed the order may be
+	// talking to the lab; zero if none is.
 	Lease time.Time
 	// Attempts counts how often telling was started since the last time it worked.
 	Attempts int
@@ -111,6 +114,9 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 // notification of them is claimed, and everything else returns them with
 // [Record.UserDeleted] set: laboratories report on them until they are erased, and an
 // undone deletion brings them back as they are then. [Service] hides them from callers.
+//
+// Leases run on the store's own clock. What is due goes by the caller's: a caller whose
+// clock is fast or slow claims early or late, and never what another process has.
 //
 // Three things of an order are drawn when it is read, not kept with it:
 //
@@ -164,21 +170,21 @@ type Store interface {
 	// byte. NotFound if there is none; Invalid for text that is refused.
 	FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error)
 
-	// Claim takes up to n orders of any team whose Lab.Due is set and not after now:
-	// the longest due first. It sets their Lab.Due and Lab.Lease to until, adds one
-	// to their Lab.Attempts, sets Lab.Started, and returns them so; that is no new
-	// revision and no event. Two claims that run at the same time never return the same
-	// order.
-	Claim(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+	// Claim takes up to n orders of any team whose Lab.Due is set and not after now, and
+	// whose Lab.Lease has ended: the longest due first. It sets their Lab.Lease to the end
+	// of the lease, adds one to their Lab.Attempts, sets Lab.Started, and returns them so;
+	// that is no new revision and no event. Two claims that run at the same time never
+	// return the same order.
+	Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
 
-	// ClaimNotifications is Claim for orders whose Notifications.Due is set and not after now; it moves
-	// that, and nothing else.
-	ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+	// ClaimNotifications is Claim for Notifications.Due and Notifications.Lease; it changes
+	// nothing else.
+	ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
 
-	// ClaimFeed takes the feed of a lab's messages for the caller alone until a
-	// time, and returns the cursor where reading goes on; empty at the very start.
-	// It reports false if another process has it and its lease has not ended.
-	ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error)
+	// ClaimFeed takes the feed of a lab's messages for the caller alone for the time of a
+	// lease. It returns the cursor where reading continues, which is empty at the very
+	// start, and the end of the lease; a zero end means that another process has the feed.
+	ClaimFeed(ctx context.Context, lab string, lease time.Duration) (cursor string, until time.Time, err error)
 
 	// MoveFeed keeps the cursor and gives the feed back, if the claim that ends at
 	// until is still the latest; Precondition if it is not, and nothing is kept.
@@ -189,11 +195,11 @@ type Store interface {
 // Service looks for it once, in its constructor; without it there are no appointments.
 type VisitStore interface {
 	// ClaimVisits takes up to n orders of any team whose VisitWork.Due is set and not
-	// after now: the longest due first. It sets their VisitWork.Due and .Lease to
-	// until, and returns them so; that is no new revision and no event. Two claims
-	// that run at the same time never return the same order. Once ctx has ended, it
-	// returns the context's error and claims nothing.
-	ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+	// after now, and whose VisitWork.Lease has ended: the longest due first. It sets their
+	// VisitWork.Lease to the end of the lease, and returns them so; that is no new revision
+	// and no event. Two claims that run at the same time never return the same order. Once
+	// ctx has ended, it returns the context's error and claims nothing.
+	ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
 }
 
 // Page is one page of a list.

@@ -45,7 +45,7 @@ func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 
 // bookable checks that an appointment can be made for an order as it stands. What is
 // held longer than its lease is given up for the new one.
-func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Date, at time.Time) error {
+func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Date) error {
 	if r.Method() != methodOfVisit(t) {
 		return rules.Broken(OrderNotBookable, "the order's sample is collected in another way")
 	}
@@ -63,7 +63,7 @@ func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Da
 	if i < 0 {
 		return nil
 	}
-	if r.Visits[i].Status.Published() || r.VisitWork.Lease.After(at) {
+	if r.Visits[i].Status.Published() || r.VisitWork.Lease.After(r.StoreTime) {
 		return rules.Broken(AppointmentExists, "the order has an appointment")
 	}
 	return nil
@@ -162,7 +162,6 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	if v.StartAt != nil {
 		day = appointment.LocalDay(v.StartAt.Time, v.IANATimezone)
 	}
-	lease := healthlab.At(at.Add(s.opts.Lease)).Time
 	ids := eventIDs{base: s.opts.NewID()}
 	var held uuid.UUID
 	r, err := s.store.Update(ctx, team, id, func(r *Record) (events []healthlab.Event, err error) {
@@ -171,8 +170,8 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 			return nil, rules.Broken(SlotOfOtherPlace, "the slot is at another lab's center")
 		}
 		held, events, err = r.hold(v, k.ID, settings, day, visitStep{at: at, ids: &following})
-		r.VisitWork.Lease = lease
-		r.planVisits(at)
+		r.VisitWork.Lease = r.StoreTime.Add(s.opts.Lease)
+		r.planVisits()
 		return events, err
 	})
 	if err != nil {
@@ -185,7 +184,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err() // the lease brings it back
 	}
-	r, err = s.settled(ctx, team, id, held, lease, booked, fault)
+	r, err = s.settled(ctx, team, id, held, r.VisitWork.Lease, booked, fault)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -208,10 +207,10 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.Date, s visitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.activeVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
-	if same && r.VisitWork.Lease.After(s.at) {
+	if same && r.VisitWork.Lease.After(r.StoreTime) {
 		return uuid.Nil, nil, inProgress()
 	}
-	if err := r.bookable(v.Type, settings, day, s.at); err != nil {
+	if err := r.bookable(v.Type, settings, day); err != nil {
 		return uuid.Nil, nil, err
 	}
 	if same {
@@ -411,7 +410,6 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 	if _, err := b.s.placeOf(ctx, Appointment{}, key); err != nil {
 		return Appointment{}, err
 	}
-	lease := healthlab.At(at.Add(b.s.opts.Lease)).Time
 	var visit uuid.UUID
 	r, err := b.s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		i := r.shownVisit(t)
@@ -425,7 +423,7 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 			return nil, rules.Broken(NotReschedulable, "the appointment cannot get another time now")
 		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
 			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
-		case r.VisitWork.Lease.After(at), v.Move != nil && v.Move.Key != key.ID:
+		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
 			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
 		case r.usedKey(key.ID):
 			return nil, &HeldError{holdSlot + key.ID.String()}
@@ -435,8 +433,8 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 			notes = v.AppointmentNotes
 		}
 		v.Move, v.Next, v.Attempts = &VisitMove{Key: key.ID, Slot: key.Slot, Notes: notes}, at, 0
-		r.VisitWork.Lease = lease
-		r.planVisits(at)
+		r.VisitWork.Lease = r.StoreTime.Add(b.s.opts.Lease)
+		r.planVisits()
 		return nil, nil
 	})
 	if err != nil {
@@ -449,7 +447,7 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err()
 	}
-	r, err = b.s.moved(ctx, team, id, visit, key.ID, lease, booked, fault)
+	r, err = b.s.moved(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, fault)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -479,7 +477,7 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 		r.freed(lease)
 		i := r.visit(visit)
 		if i < 0 || r.Visits[i].Move == nil || r.Visits[i].Move.Key != key {
-			r.planVisits(at)
+			r.planVisits()
 			return nil, nil
 		}
 		return r.moved(i, b, fault, visitStep{on: appointment.VisitMoved, at: at, ids: &following}, s)
@@ -511,7 +509,7 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 		v.Attempts++
 		v.Next = step.at.Add(s.opts.Retry(v.Attempts))
 	}
-	r.planVisits(step.at)
+	r.planVisits()
 	return nil, nil
 }
 

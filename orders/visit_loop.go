@@ -74,7 +74,7 @@ func (s *Service) attend(ctx context.Context, claimed Record) error {
 	}
 	_, err = s.allOrders.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 		r.freed(claimed.VisitWork.Lease)
-		r.planVisits(at)
+		r.planVisits()
 		return nil, nil
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID
 				v.Next = at.Add(s.opts.Retry(v.Attempts))
 			}
 		}
-		r.planVisits(at)
+		r.planVisits()
 		return nil, nil
 	})
 	if err != nil {
@@ -182,14 +182,14 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 	if n.On == appointment.VisitAgreed {
 		if v.Open && v.agreed() {
 			v.Open = false // the answer that it owed
-			r.planVisits(at)
+			r.planVisits()
 			return events, nil
 		}
 		v.Open = false
 		if !r.HasRequisition() {
 			s.on = appointment.VisitKept
 			if v.Status == appointment.VisitReserved {
-				r.planVisits(at)
+				r.planVisits()
 				return events, nil // it waits for the requisition
 			}
 		}

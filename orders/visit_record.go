@@ -52,10 +52,10 @@ type VisitMove struct {
 
 // VisitWork is when something is to be done about the appointments of an order.
 type VisitWork struct {
-	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it, and moves
-	// it to the end of the lease.
+	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it.
 	Due time.Time
-	// Lease is until when a process may be talking to a provider; zero if none is.
+	// Lease is until when, on the store's clock, a process may be talking to a provider;
+	// zero if none is.
 	Lease time.Time
 }
 
@@ -192,7 +192,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	}
 	r.shows()
 	if !to.Published() {
-		r.planVisits(s.at)
+		r.planVisits()
 		return nil, nil
 	}
 	at := healthlab.At(s.at)
@@ -216,7 +216,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 		}
 		events = append(events, told...)
 	}
-	r.planVisits(s.at)
+	r.planVisits()
 	r.planNotifications() // the patient is told
 	return events, nil
 }
@@ -288,7 +288,7 @@ func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 	}
 	events, err := r.endVisit(st)
 	if r.activeVisit() >= 0 {
-		r.planVisits(st.At)
+		r.planVisits()
 	}
 	return events, err
 }
@@ -298,7 +298,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
 	if !v.Status.Published() || waits {
-		r.planVisits(s.at)
+		r.planVisits()
 		return nil, nil
 	}
 	var events []healthlab.Event
@@ -310,7 +310,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 		events = made
 	}
 	if v.Status != appointment.VisitReserved {
-		r.planVisits(s.at)
+		r.planVisits()
 		return events, nil
 	}
 	s.on = appointment.VisitAgreed
@@ -351,9 +351,9 @@ func (v *Visit) calls() bool {
 	return v.Open || v.Move != nil
 }
 
-// planVisits sets when something is to be done next; not while a process may be talking
-// to a provider, which would let a cancellation overtake its booking.
-func (r *Record) planVisits(at time.Time) {
+// planVisits sets when something is to be done next. A process that is talking to a provider
+// has a lease, so a cancellation does not overtake its booking.
+func (r *Record) planVisits() {
 	var due time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
@@ -369,9 +369,6 @@ func (r *Record) planVisits(at time.Time) {
 			sooner(v.Deadline)
 		}
 		sooner(r.autoCancelAt(v))
-	}
-	if !due.IsZero() && r.VisitWork.Lease.After(at) && due.Before(r.VisitWork.Lease) {
-		due = r.VisitWork.Lease
 	}
 	r.VisitWork.Due = due
 }
@@ -395,7 +392,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	case v.Status.Final():
 		// It was cancelled while the call was under way; so it is taken back.
 		v.Told, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
-		r.planVisits(s.at)
+		r.planVisits()
 		return nil, nil
 	case refused:
 		s.on, s.data = appointment.VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
@@ -433,7 +430,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 			events = append(events, told...)
 		}
 	}
-	r.planVisits(s.at)
+	r.planVisits()
 	return events, nil
 }
 

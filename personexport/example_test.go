@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println(job.Status, err)
 
 	// Service.Run does this in the background.
-	due, err := store.PersonExports().Claim(ctx, time.Now(), time.Now().Add(time.Minute), 1)
+	due, err := store.PersonExports().Claim(ctx, 1, time.Minute)
 	if err == nil {
 		err = exports.Step(ctx, due[0])
 	}

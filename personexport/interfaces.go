@@ -40,10 +40,11 @@ type Store interface {
 	// OfUser returns the jobs of a user, deleted or not, oldest first.
 	OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Job, error)
 
-	// Claim takes at most n jobs of any team that are due at an instant, the longest due
-	// first, moves their DueAt to until, and returns them with their next revision. Two calls
-	// never return the same job before its lease has ended.
-	Claim(ctx context.Context, at, until time.Time, n int) ([]Job, error)
+	// Claim takes at most n jobs of any team whose DueAt is not later than the store's own
+	// clock, the longest due first, moves their DueAt to the end of the lease on that clock,
+	// and returns them with their next revision. Two calls never return the same job before its
+	// lease has ended.
+	Claim(ctx context.Context, n int, lease time.Duration) ([]Job, error)
 
 	// Delete removes a job. One that is not there is no error.
 	Delete(ctx context.Context, team healthlab.TeamID, id JobID) error

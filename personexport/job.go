@@ -48,6 +48,9 @@ type Job struct {
 	ExpiresAt time.Time
 	// DueAt is when background work continues. [Store.Claim] moves it to the end of the lease.
 	DueAt time.Time
+	// StoreTime is the store's clock while the change of an Update runs, in UTC; zero
+	// otherwise. A change that extends a lease counts from it. It is not stored.
+	StoreTime time.Time
 }
 
 // File is one file of an export.

@@ -18,14 +18,14 @@ import (
 // still written when the lease ends would replace that of another process.
 const leaseMargin = 30 * time.Second
 
-func (s *Service) lease() time.Time { return s.now().Add(s.opts.FileTimeout + leaseMargin) }
+func (s *Service) lease() time.Duration { return s.opts.FileTimeout + leaseMargin }
 
 // Run writes exports and deletes those that have expired, until ctx ends. Any number of
 // processes may run it on one store.
 func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Job]{
 		Name: "exports", Workers: s.opts.Workers, Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log,
-		Claim: func(ctx context.Context, n int) ([]Job, error) { return s.store.Claim(ctx, s.now(), s.lease(), n) },
+		Claim: func(ctx context.Context, n int) ([]Job, error) { return s.store.Claim(ctx, n, s.lease()) },
 		Do:    s.Step,
 	}
 	if err := loop.Run(ctx); err != nil {
@@ -48,7 +48,7 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	case err == nil, errors.Is(err, errTaken):
 		return nil
 	case ctx.Err() != nil: // this process ends; another one continues at once
-		return s.update(context.WithoutCancel(ctx), &j, func(j *Job) { j.DueAt = s.now() })
+		return s.update(context.WithoutCancel(ctx), &j, func(j *Job) { j.DueAt = j.StoreTime })
 	}
 	return s.failed(ctx, &j, err)
 }
@@ -93,7 +93,7 @@ func (s *Service) write(ctx context.Context, j *Job) error {
 		if err != nil {
 			return err
 		}
-		if err := s.update(ctx, j, func(j *Job) { j.Files[n], j.Next, j.Tries, j.DueAt = f, n+1, 0, s.lease() }); err != nil {
+		if err := s.update(ctx, j, func(j *Job) { j.Files[n], j.Next, j.Tries, j.DueAt = f, n+1, 0, j.StoreTime.Add(s.lease()) }); err != nil {
 			return s.unlessErased(ctx, j, n, err)
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Service) begin(ctx context.Context, j *Job) error {
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, s.lease() })
+	return s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, j.StoreTime.Add(s.lease()) })
 }
 
 // unlessErased deletes a file that was written while its user was erased.
@@ -231,7 +231,7 @@ func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
 	}
 	err := s.update(ctx, j, func(j *Job) {
 		j.Tries++
-		j.DueAt = at.Add(time.Duration(j.Tries) * 10 * time.Second)
+		j.DueAt = j.StoreTime.Add(time.Duration(j.Tries) * 10 * time.Second)
 		if over {
 			j.Status, j.ExpiresAt = Failed, at.Add(s.opts.Keep)
 			j.DueAt = j.ExpiresAt

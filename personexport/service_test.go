@@ -71,7 +71,8 @@ func (b *firstRead) Put(ctx context.Context, team healthlab.TeamID, user healthl
 
 func newExports(t *testing.T, opts personexport.Options) *exports {
 	t.Helper()
-	x := &exports{t: t, store: memory.New(nil), team: healthlab.TeamID{UUID: uuid.New()}, at: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
+	x := &exports{t: t, team: healthlab.TeamID{UUID: uuid.New()}, at: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
+	x.store = memory.New(&memory.Options{Now: func() time.Time { return x.at }})
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -107,7 +108,7 @@ func (x *exports) start() personexport.JobID {
 // step takes up what is due, as a process does, and returns how many jobs that were.
 func (x *exports) step(ctx context.Context) int {
 	x.t.Helper()
-	due, err := x.store.PersonExports().Claim(x.t.Context(), x.at, x.at.Add(11*time.Minute), 10)
+	due, err := x.store.PersonExports().Claim(x.t.Context(), 10, 11*time.Minute)
 	require.NoError(x.t, err)
 	for _, j := range due {
 		_ = x.Step(ctx, j)
@@ -221,7 +222,7 @@ func TestProgressSurvivesRestart(t *testing.T) {
 func TestLeaseIsTakenOver(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	id := x.start()
-	first, err := x.store.PersonExports().Claim(t.Context(), x.at, x.at.Add(time.Minute), 1)
+	first, err := x.store.PersonExports().Claim(t.Context(), 1, time.Minute)
 	require.NoError(t, err)
 	require.Zero(t, x.step(t.Context()))
 	x.at = x.at.Add(time.Minute)

@@ -2,6 +2,7 @@ package personexport
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -22,7 +23,7 @@ func (j *Job) Normal() (Job, error) {
 	out := j.Clone()
 	out.CreatedAt, out.UpdatedAt = healthlab.At(j.CreatedAt).Time, healthlab.At(j.UpdatedAt).Time
 	out.CompletedAt, out.ExpiresAt = healthlab.At(j.CompletedAt).Time, healthlab.At(j.ExpiresAt).Time
-	out.DueAt = healthlab.At(j.DueAt).Time
+	out.DueAt, out.StoreTime = healthlab.At(j.DueAt).Time, time.Time{}
 	texts := []string{string(j.Status)}
 	for i := range j.Files {
 		texts = append(texts, j.Files[i].Name)

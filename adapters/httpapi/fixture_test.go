@@ -60,7 +60,7 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)
-	store := memory.New(nil)
+	store := memory.New(&memory.Options{Now: opts.Now})
 	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports()}
 	opts.Log = c.logs.Logger()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)

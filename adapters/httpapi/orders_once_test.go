@@ -145,7 +145,7 @@ type slowKeys struct {
 	inside, release chan struct{}
 }
 
-func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
+func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	k.inside <- struct{}{}
 	<-k.release
 	return k.Keys.FinishKey(ctx, scope, until, answer, user, keep)
@@ -176,7 +176,7 @@ func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
 // failingKeys is a store that is away.
 type failingKeys struct{ orders.Keys }
 
-func (failingKeys) StartKey(context.Context, orders.KeyScope, string, orders.OrderID, time.Time, time.Time) (orders.KeyState, error) {
+func (failingKeys) StartKey(context.Context, orders.KeyScope, string, orders.OrderID, time.Duration) (orders.KeyState, error) {
 	return orders.KeyState{}, healthlab.Unavailable
 }
 

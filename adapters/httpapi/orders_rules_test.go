@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -32,8 +33,9 @@ import (
 func remade(t *testing.T, edit func(*shop)) *fixture {
 	t.Helper()
 	c := newFixture(t, nil)
-	store := memory.New(nil)
-	c.makeOrders(store, edit)
+	now := func() time.Time { return fixtureNow }
+	store := memory.New(&memory.Options{Now: func() time.Time { return now() }})
+	c.makeOrders(store, edit, func(x *shop) { now = x.options.Now })
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

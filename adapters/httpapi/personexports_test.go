@@ -48,7 +48,7 @@ func newExports(t *testing.T, store *memory.Store, health *healthdata.Service, n
 // finishExports does the background work that is due.
 func (c *fixture) finishExports() {
 	c.t.Helper()
-	due, err := c.exports.Claim(c.t.Context(), time.Now().AddDate(100, 0, 0), fixtureNow.Add(time.Hour), 10)
+	due, err := c.exports.Claim(c.t.Context(), 10, time.Hour)
 	require.NoError(c.t, err)
 	for _, j := range due {
 		require.NoError(c.t, c.config.Exports.Step(c.t.Context(), j))

@@ -127,7 +127,7 @@ type lab struct {
 
 func newLab(t *testing.T, opts *labreport.Options) *lab {
 	t.Helper()
-	l := &lab{fixture: newFixture(t, nil), store: memory.New(nil)}
+	l := &lab{fixture: newFixture(t, nil), store: memory.New(&memory.Options{Now: func() time.Time { return fixtureNow }})}
 	l.config.Reports = newReports(t, l.store, l.health, opts, l.logs)
 	l.Client = contract.NewClient(t, l.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return l
@@ -181,7 +181,7 @@ func (l *lab) sendForm(kind string, body []byte) *contract.Reply {
 func (l *lab) work() {
 	l.t.Helper()
 	for {
-		jobs, err := l.store.ParsingJobs().Claim(l.t.Context(), fixtureNow, fixtureNow.Add(time.Minute), 10)
+		jobs, err := l.store.ParsingJobs().Claim(l.t.Context(), 10, time.Minute)
 		require.NoError(l.t, err)
 		if len(jobs) == 0 {
 			return

@@ -60,7 +60,7 @@ func (v bulkStore) find(team healthlab.TeamID, id uuid.UUID) (*bulk.Op, error) {
 	return nil, fmt.Errorf("%w: the team has no such bulk operation", healthlab.NotFound)
 }
 
-func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
+func (v bulkStore) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bu
 		team     healthlab.TeamID
 		provider string
 	}
-	first := map[line]*bulk.Op{}
+	at, first := v.s.clock(), map[line]*bulk.Op{}
 	for _, op := range v.s.bulk.ops {
 		k := line{op.Team, op.Provider}
 		if op.Status == bulk.InProgress && (first[k] == nil || compareOps(op, first[k]) < 0) {
@@ -78,14 +78,14 @@ func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bu
 	}
 	var due []*bulk.Op
 	for _, op := range first {
-		if !op.Due.After(now) && !op.Lease.After(now) {
+		if !op.Due.After(now) && !op.Lease.After(at) {
 			due = append(due, op)
 		}
 	}
 	slices.SortFunc(due, func(a, b *bulk.Op) int { return cmp.Or(a.Due.Compare(b.Due), slices.Compare(a.ID[:], b.ID[:])) })
 	var out []bulk.Op
 	for _, op := range due[:min(max(n, 0), len(due))] {
-		op.Lease = instant(until)
+		op.Lease = at.Add(lease)
 		op.Fence++
 		out = append(out, cloneOp(*op))
 	}

@@ -2,9 +2,11 @@ package memory_test
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -15,6 +17,12 @@ func newKeys() *personkey.Keys {
 		panic(err) // the key has the right length
 	}
 	return personkey.New(memory.NewPersonKeys(), sealer, nil)
+}
+
+// clockedStore returns an empty store that encrypts, and sets its clock.
+func clockedStore() (*memory.Store, func(time.Time)) {
+	clock := conformance.NewClock(time.Unix(0, 0))
+	return memory.New(&memory.Options{Keys: newKeys(), Now: clock.Now}), clock.Set
 }
 
 // newStore returns an empty store that encrypts.

@@ -196,11 +196,12 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	return out, nil
 }
 
-func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
+func (v jobStore) Claim(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
+	at := v.s.clock()
 	var due []labreport.JobID
 	for id, k := range v.s.reports.jobs {
 		if !k.due.IsZero() && !k.due.After(at) {
@@ -216,7 +217,7 @@ func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labr
 		if err != nil {
 			return nil, err
 		}
-		j.DueAt = until
+		j.DueAt = at.Add(lease)
 		if j, err = v.write(ctx, j, nil); err != nil {
 			return nil, err
 		}

@@ -10,15 +10,15 @@ import (
 
 func TestParsingJobs(t *testing.T) {
 	labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {
-		s := newStore()
-		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+		s, setClock := clockedStore()
+		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog(), SetClock: setClock}
 	})
 }
 
 func TestParsingJobErasure(t *testing.T) {
 	labreporttest.RunErasure(t, func(testing.TB) labreporttest.ErasureHarness {
-		s := newStore()
-		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+		s, setClock := clockedStore()
+		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs(), SetClock: setClock}
 	})
 }
 

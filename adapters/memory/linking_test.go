@@ -31,10 +31,10 @@ func TestTeamClients(t *testing.T) {
 }
 
 func TestBulk(t *testing.T) {
-	store := newStore()
+	store, setClock := clockedStore()
 	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
-	}})
+	}, SetClock: setClock})
 }
 
 func TestKeeping(t *testing.T) { linkingtest.RunCredentialRefresh(t, newLinking) }

@@ -54,7 +54,7 @@ func clearOrder(r *orders.Record) orders.Record {
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Status: r.Status, LastEvent: step(r.LastEvent), ActivateBy: r.ActivateBy,
 			Interpretation: r.Interpretation, Origin: r.Origin, OrderTransaction: r.OrderTransaction,
 		},
-		Revision: r.Revision, Lab: r.Lab, VisitWork: r.VisitWork, Notifications: orders.Notifications{Due: r.Notifications.Due},
+		Revision: r.Revision, Lab: r.Lab, VisitWork: r.VisitWork, Notifications: orders.Notifications{Due: r.Notifications.Due, Lease: r.Notifications.Lease},
 	}
 	for _, e := range r.Events {
 		out.Events = append(out.Events, step(e))
@@ -147,6 +147,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	wasParent, wasChild, revision := identityOf(&p), identityOf(&child), p.Revision
 	p.NextEventID = t.nextEvent(p.TeamID)
 	child.NextEventID = p.NextEventID + eventRoom
+	p.StoreTime, child.StoreTime = v.s.clock(), v.s.clock()
 	events, err := change(&p, &child)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
@@ -349,16 +350,17 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 	return v.s.orders.get(ctx, team, id)
 }
 
-func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Lab.Due })
+	at := v.s.clock()
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return unleased(r.Lab.Due, r.Lab.Lease, at) })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
 		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
-			r.Lab.Due, r.Lab.Lease = instant(until), instant(until)
+			r.Lab.Lease = at.Add(lease)
 			r.Lab.Attempts++
 			r.Lab.Started = true
 		})
@@ -370,26 +372,35 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 	return out, nil
 }
 
-func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
+	at := v.s.clock()
 	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time {
 		if v.s.orders.hidden(r) {
 			return time.Time{}
 		}
-		return r.Notifications.Due
+		return unleased(r.Notifications.Due, r.Notifications.Lease, at)
 	})
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) { r.Notifications.Due = instant(until) })
+		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, loaded)
 	}
 	return out, nil
+}
+
+// unleased returns when work is due that no process has; zero for never.
+func unleased(due, lease, at time.Time) time.Time {
+	if lease.After(at) {
+		return time.Time{}
+	}
+	return due
 }
 
 // due returns up to n orders whose time has come, the longest due first.
@@ -431,17 +442,18 @@ func (t *orderTable) decode(ctx context.Context, kept *keptOrder) (r orders.Reco
 	return r, nil
 }
 
-func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+func (v ordersStore) ClaimFeed(ctx context.Context, lab string, lease time.Duration) (string, time.Time, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return "", false, err
+		return "", time.Time{}, err
 	}
 	defer v.s.mu.Unlock()
-	f := v.s.orders.feeds[lab]
+	f, now := v.s.orders.feeds[lab], v.s.clock()
 	if f.until.After(now) {
-		return "", false, nil
+		return "", time.Time{}, nil
 	}
-	v.s.orders.feeds[lab] = feed{f.cursor, instant(until)}
-	return f.cursor, true, nil
+	f.until = now.Add(lease)
+	v.s.orders.feeds[lab] = f
+	return f.cursor, f.until, nil
 }
 
 func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
@@ -506,7 +518,7 @@ func identityOf(r *orders.Record) identity { return identity{r.TeamID, r.ID, r.O
 func (v ordersStore) write(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
 	t := &v.s.orders
 	was, revision := identityOf(&r), r.Revision
-	r.NextEventID = t.nextEvent(r.TeamID)
+	r.NextEventID, r.StoreTime = t.nextEvent(r.TeamID), v.s.clock()
 	events, err := change(&r)
 	if err != nil {
 		return orders.Record{}, err
@@ -538,7 +550,8 @@ func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, r
 		}
 	}
 	r.Revision = revision + 1
-	r.Lab.Due, r.Lab.Lease, r.Notifications.Due = instant(r.Lab.Due), instant(r.Lab.Lease), instant(r.Notifications.Due)
+	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
+	r.Notifications.Due, r.Notifications.Lease = instant(r.Notifications.Due), instant(r.Notifications.Lease)
 	r.VisitWork.Due, r.VisitWork.Lease = instant(r.VisitWork.Due), instant(r.VisitWork.Lease)
 	kept := &keptOrder{parent: r.Parent()}
 	doc, err := document(r)

@@ -26,12 +26,12 @@ func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
 
 type orderKeys struct{ s *Store }
 
-func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
+func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, lease time.Duration) (orders.KeyState, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return orders.KeyState{}, err
 	}
 	defer v.s.mu.Unlock()
-	k := v.s.orders.keys[scope]
+	k, now := v.s.orders.keys[scope], v.s.clock()
 	if k == nil || k.answer != nil && !k.keep.After(now) {
 		k = &orderKey{order: order, fingerprint: fingerprint}
 		v.s.orders.keys[scope] = k
@@ -48,13 +48,13 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 		state.Answer = answer
 	}
 	if k.answer == nil && !k.until.After(now) {
-		k.until = instant(until)
-		state.Started = true
+		k.until = now.Add(lease)
+		state.Started, state.Until = true, k.until
 	}
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
@@ -71,16 +71,16 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	if err != nil {
 		return err
 	}
-	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, instant(keep)
+	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, v.s.clock().Add(keep)
 	return nil
 }
 
-func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
+func (v orderKeys) PruneKeys(ctx context.Context, n int) (int, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return 0, err
 	}
 	defer v.s.mu.Unlock()
-	pruned := 0
+	pruned, now := 0, v.s.clock()
 	for scope, k := range v.s.orders.keys {
 		old := k.answer != nil && !k.keep.After(now) || k.answer == nil && !later(k.until, k.keep).Add(24*time.Hour).After(now)
 		if old && pruned < n {

@@ -16,8 +16,8 @@ import (
 )
 
 func newOrdersHarness(testing.TB) orderstest.StoreHarness {
-	store := newStore()
-	return orderstest.StoreHarness{Orders: store.Orders(), Messages: store.WebhookLog()}
+	s, setClock := clockedStore()
+	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog(), SetClock: setClock}
 }
 
 func TestOrders(t *testing.T) { orderstest.RunStore(t, newOrdersHarness) }
@@ -25,7 +25,10 @@ func TestOrders(t *testing.T) { orderstest.RunStore(t, newOrdersHarness) }
 func TestOrdersModel(t *testing.T) { orderstest.RunStoreModel(t, newOrdersHarness) }
 
 func TestOrderKeys(t *testing.T) {
-	orderstest.RunKeys(t, func(testing.TB) orders.Keys { return newStore().OrderKeys() })
+	orderstest.RunKeys(t, func(testing.TB) orderstest.KeysHarness {
+		s, setClock := clockedStore()
+		return orderstest.KeysHarness{Keys: s.OrderKeys(), SetClock: setClock}
+	})
 }
 
 func TestLabTests(t *testing.T) {
@@ -41,22 +44,22 @@ func TestPersons(t *testing.T) {
 
 func TestReviews(t *testing.T) {
 	orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
-		s := newStore()
-		return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+		s, setClock := clockedStore()
+		return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog(), SetClock: setClock}
 	})
 }
 
 func TestOrderErasure(t *testing.T) {
 	orderstest.RunErasure(t, func(testing.TB) orderstest.ErasureHarness {
-		s := newStore()
-		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+		s, setClock := clockedStore()
+		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys(), SetClock: setClock}
 	})
 }
 
 func TestOrderVisits(t *testing.T) {
 	orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
-		s := newStore()
-		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visits(t, s)}
+		s, setClock := clockedStore()
+		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visits(t, s), SetClock: setClock}
 	})
 }
 

@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -29,25 +26,16 @@ func (t *orderTable) release(r *orders.Record) {
 }
 
 // ClaimVisits implements [orders.VisitStore].
-func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var due []*keptOrder
-	for _, kept := range v.s.orders.byID {
-		if at := kept.read.VisitWork.Due; !at.IsZero() && !at.After(now) {
-			due = append(due, kept)
-		}
-	}
-	slices.SortFunc(due, func(a, b *keptOrder) int {
-		return cmp.Or(a.read.VisitWork.Due.Compare(b.read.VisitWork.Due), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
-	})
-	out := make([]orders.Record, 0, min(max(n, 0), len(due)))
-	for _, kept := range due[:min(max(n, 0), len(due))] {
-		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
-			r.VisitWork = orders.VisitWork{Due: instant(until), Lease: instant(until)}
-		})
+	at := v.s.clock()
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return unleased(r.VisitWork.Due, r.VisitWork.Lease, at) })
+	out := make([]orders.Record, 0, len(due))
+	for _, kept := range due {
+		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })
 		if err != nil {
 			return nil, err
 		}

@@ -114,6 +114,7 @@ func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id perso
 		return personexport.Job{}, errNoExport
 	}
 	next := was.Clone()
+	next.StoreTime = v.s.clock()
 	if err := change(&next); err != nil {
 		return personexport.Job{}, err
 	}
@@ -133,11 +134,12 @@ func (v exportStore) OfUser(ctx context.Context, team healthlab.TeamID, user hea
 	return v.s.exports.of(team, user), nil
 }
 
-func (v exportStore) Claim(ctx context.Context, at, until time.Time, n int) ([]personexport.Job, error) {
+func (v exportStore) Claim(ctx context.Context, n int, lease time.Duration) ([]personexport.Job, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
+	at := v.s.clock()
 	var due []personexport.Job
 	for _, j := range v.s.exports {
 		if !j.DueAt.After(at) {
@@ -149,7 +151,7 @@ func (v exportStore) Claim(ctx context.Context, at, until time.Time, n int) ([]p
 	})
 	var out []personexport.Job
 	for _, j := range due[:min(len(due), max(0, n))] {
-		j.DueAt = instant(until)
+		j.DueAt = at.Add(lease)
 		j.Revision++
 		out = append(out, v.s.exports.put(j))
 	}

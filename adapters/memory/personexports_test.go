@@ -8,7 +8,7 @@ import (
 
 func TestPersonExports(t *testing.T) {
 	personexporttest.RunStore(t, func(testing.TB) personexporttest.StoreHarness {
-		s := newStore()
-		return personexporttest.StoreHarness{Exports: s.PersonExports(), Users: s.Users()}
+		s, setClock := clockedStore()
+		return personexporttest.StoreHarness{Exports: s.PersonExports(), Users: s.Users(), SetClock: setClock}
 	})
 }

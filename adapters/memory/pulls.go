@@ -143,9 +143,10 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
+	at := v.s.clock()
 	var due []*pull.Task
 	for _, t := range v.s.pulls.tasks {
-		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(q.Now) && !slices.Contains(q.Without, t.App()) {
+		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(at) && !slices.Contains(q.Without, t.App()) {
 			due = append(due, t)
 		}
 	}
@@ -154,7 +155,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 	})
 	var out []pull.Task
 	for _, t := range due[:min(max(q.N, 0), len(due))] {
-		t.Lease = instant(q.Until)
+		t.Lease = at.Add(q.Lease)
 		t.Fence++
 		out = append(out, cloneTask(*t))
 	}

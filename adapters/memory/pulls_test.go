@@ -7,8 +7,8 @@ import (
 )
 
 func newPulls(testing.TB) pulltest.StoreHarness {
-	s := newStore()
-	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
+	s, setClock := clockedStore()
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants(), SetClock: setClock}
 }
 
 func TestPulls(t *testing.T) { pulltest.RunStore(t, newPulls) }

@@ -203,7 +203,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 			return orders.RawResult{}, err
 		}
 	}
-	was, made, err := t.sides(ctx, team, s)
+	was, made, err := t.sides(ctx, team, s, v.s.clock())
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -236,13 +236,13 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 
 // sides are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Settlement) (was, made *orders.Record, err error) {
+func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Settlement, now time.Time) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
 		r, err := t.get(ctx, team, s.Order)
 		if err != nil {
 			return nil, nil, err
 		}
-		r.NextEventID = t.nextEvent(team)
+		r.NextEventID, r.StoreTime = t.nextEvent(team), now
 		was = &r
 	}
 	if s.New == nil {
@@ -259,7 +259,7 @@ func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.
 	if was != nil {
 		r.OrderTransaction = joined(was, &r)
 	}
-	r.NextEventID = t.nextEvent(team) + eventRoom
+	r.NextEventID, r.StoreTime = t.nextEvent(team)+eventRoom, now
 	return was, &r, nil
 }
 
@@ -387,11 +387,12 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 	return v.load(ctx, kept)
 }
 
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
+	now := v.s.clock()
 	var due []matchtest.RunID
 	for id, k := range v.s.reviews.trials {
 		if !k.due.IsZero() && !k.due.After(now) {
@@ -407,7 +408,7 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 		if err != nil {
 			return nil, err
 		}
-		t.Due = until
+		t.Due = now.Add(lease)
 		kept, err := v.keep(ctx, t)
 		if err != nil {
 			return nil, err

@@ -46,12 +46,12 @@ where team_id = $1 and op_id = $2 and running <> (user_id = any($3))`
 	claimOps = `
 with due as (
 	select o.team_id, o.op_id from healthlab.bulk_op o
-	where o.status = 'in_progress' and o.due_at <= $1 and (o.leased_until is null or o.leased_until <= $1) and not exists (
+	where o.status = 'in_progress' and o.due_at <= $1 and (o.leased_until is null or o.leased_until <= healthlab.clock()) and not exists (
 		select from healthlab.bulk_op e where e.team_id = o.team_id and e.provider = o.provider and e.status = 'in_progress'
 			and (e.started_at, e.op_id) < (o.started_at, o.op_id))
 	order by o.due_at, o.op_id limit $2 for update of o skip locked
 ), claimed as (
-	update healthlab.bulk_op o set leased_until = $3, fence = o.fence + 1 from due d
+	update healthlab.bulk_op o set leased_until = healthlab.clock() + $3::interval, fence = o.fence + 1 from due d
 	where o.team_id = d.team_id and o.op_id = d.op_id returning o.*
 )
 select ` + opColumns + ` from claimed o order by o.due_at, o.op_id`
@@ -164,14 +164,14 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 	})
 }
 
-func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
+func (v bulkStore) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
 	}
 	var out []bulk.Op
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
-		b.Queue(claimOps, instant(now), n, instant(until)).Query(scanOps(&out))
+		b.Queue(claimOps, instant(now), n, lease).Query(scanOps(&out))
 		return u.commit(ctx, b)
 	})
 	return out, err

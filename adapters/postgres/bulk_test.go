@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +18,9 @@ import (
 
 func TestBulk(t *testing.T) {
 	t.Parallel()
-	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
-	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
+	pool := pgtest.Pool(t)
+	store := postgres.New(pool, nil)
+	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingOf(store), SetClock: setClock(t, pool)})
 }
 
 func opOf(u healthdata.User) bulk.Op {
@@ -47,7 +49,7 @@ var bulkWrites = map[string]prepare{
 	"Bulk.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		submit(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Bulk().Claim(ctx, 1000, noon.Time, end)
+			_, err := s.Bulk().Claim(ctx, 1000, noon.Time, time.Minute)
 			return err
 		}
 	},

@@ -1,16 +1,19 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
@@ -24,6 +27,28 @@ func personOf(team healthlab.TeamID) healthdata.User {
 
 // sealed returns options of a store that encrypts.
 func sealed() *postgres.Options { return &postgres.Options{Keys: postgres.KeysInMemory()} }
+
+// clockedStore returns an empty store, and sets its clock.
+func clockedStore(t testing.TB) (*postgres.Store, func(time.Time)) {
+	pool := pgtest.Pool(t)
+	return postgres.New(pool, sealed()), setClock(t, pool)
+}
+
+// restrictedClock is clockedStore for a role that row-level security holds for.
+func restrictedClock(t testing.TB) (*postgres.Store, func(time.Time)) {
+	pool, owner := restrictedOf(t)
+	return postgres.New(pool, &postgres.Options{RowSecurity: true}), setClock(t, owner)
+}
+
+// setClock returns what makes healthlab.clock stand at an instant, as owner of the database.
+func setClock(t testing.TB, owner *pgxpool.Pool) func(time.Time) {
+	return func(at time.Time) {
+		_, err := owner.Exec(t.Context(), fmt.Sprintf(
+			`create or replace function healthlab.clock() returns timestamptz language sql stable parallel safe as $$ select '%s'::timestamptz $$`,
+			at.Format(time.RFC3339Nano)))
+		require.NoError(t, err)
+	}
+}
 
 // newPerson adds a user of a team of its own.
 func newPerson(t testing.TB, s *postgres.Store) healthdata.User {

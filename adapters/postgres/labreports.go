@@ -61,9 +61,9 @@ order by j.created_at desc, j.job_id desc limit $7`
 	claimJobs = `
 with due as (
 	select team_id, job_id, due_at as was from healthlab.parsing_job
-	where due_at <= $1 order by due_at, job_id limit $2 for no key update skip locked
+	where due_at <= healthlab.clock() order by due_at, job_id limit $1 for no key update skip locked
 ), moved as (
-	update healthlab.parsing_job t set due_at = $3, revision = t.revision + 1
+	update healthlab.parsing_job t set due_at = healthlab.clock() + $2::interval, revision = t.revision + 1
 	from due where t.team_id = due.team_id and t.job_id = due.job_id
 	returning t.*, due.was
 )
@@ -177,14 +177,14 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 	return out, nil
 }
 
-func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
+func (v parsingJobs) Claim(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
 	if n <= 0 {
 		return []labreport.Job{}, ctx.Err()
 	}
 	var out []labreport.Job
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimJobs, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
+			b.Queue(claimJobs, n, lease).Query(func(rows pgx.Rows) (err error) {
 				out, err = v.s.scanJobs(ctx, rows)
 				return err
 			})

@@ -15,26 +15,26 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
-func runParsingJobs(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
+func runParsingJobs(t *testing.T, newStore func(t testing.TB) (*postgres.Store, func(time.Time))) {
 	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
-		s := newStore(t)
-		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+		s, setClock := newStore(t)
+		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog(), SetClock: setClock}
 	})
 	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
-		s := newStore(t)
-		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+		s, setClock := newStore(t)
+		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs(), SetClock: setClock}
 	})
 }
 
 func TestParsingJobs(t *testing.T) {
 	t.Parallel()
-	runParsingJobs(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), sealed()) })
+	runParsingJobs(t, clockedStore)
 }
 
 // The suites pass for a role that row-level security holds for.
 func TestParsingJobsWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	runParsingJobs(t, newRestricted)
+	runParsingJobs(t, restrictedClock)
 }
 
 func jobOf(u healthdata.User) labreport.Job {
@@ -51,7 +51,7 @@ func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), j, 10, []healthlab.Event{event(u, "k")}))
 	_, err := s.ParsingJobs().Update(t.Context(), u.Team, j.ID, func(*labreport.Job) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
-	due, err := s.ParsingJobs().Claim(t.Context(), noon.Time, noon.Add(time.Minute), 10)
+	due, err := s.ParsingJobs().Claim(t.Context(), 10, time.Minute)
 	require.NoError(t, err)
 	require.NotEmpty(t, due)
 }
@@ -65,7 +65,7 @@ func TestClaimsAndChangesOfOneJob(t *testing.T) {
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), j, 0, nil))
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), other, 0, nil))
 	_, err := s.ParsingJobs().Update(t.Context(), u.Team, j.ID, func(*labreport.Job) ([]healthlab.Event, error) {
-		due, err := s.ParsingJobs().Claim(t.Context(), noon.Time, noon.Add(time.Minute), 10)
+		due, err := s.ParsingJobs().Claim(t.Context(), 10, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, due, 1)
 		require.Equal(t, other.ID, due[0].ID)

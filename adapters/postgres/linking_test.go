@@ -72,10 +72,10 @@ func TestLinkingWithRowSecurity(t *testing.T) {
 	restricted := func(t testing.TB) linkingtest.StoreHarness { return linkingOf(newRestricted(t)) }
 	linkingtest.RunStore(t, restricted)
 	linkingtest.RunGrants(t, restricted)
-	store := newRestricted(t)
+	store, setClock := restrictedClock(t)
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 	runClients(t, store)
-	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
+	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingOf(store), SetClock: setClock})
 }
 
 const linkedProvider = "acme_scale"

@@ -32,13 +32,13 @@ const (
 	drawForNew = `
 insert into healthlab.order_transaction (team_id, transaction_id) values ($1, $2)
 on conflict (team_id, transaction_id) do update set event_id = default
-returning event_id`
+returning event_id, healthlab.clock()`
 
 	drawForOrder = `
 insert into healthlab.order_transaction (team_id, transaction_id)
 select team_id, transaction_id from healthlab.orders where team_id = $1 and order_id = $2
 on conflict (team_id, transaction_id) do update set event_id = default
-returning event_id`
+returning event_id, healthlab.clock()`
 
 	// An erasure of the user waits for the order, and finds it. A team that has no users
 	// here keeps them elsewhere.
@@ -64,7 +64,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		var alive, taken bool
 		b := x.batch()
 		queueAlive(b, &r, &alive)
-		queueDraw(b, &next.NextEventID, drawForNew, r.TeamID.UUID, r.OrderTransaction.ID.UUID)
+		queueDraw(b, &next.NextEventID, &next.StoreTime, drawForNew, r.TeamID.UUID, r.OrderTransaction.ID.UUID)
 		queueTaken(b, r.ID, &taken)
 		if err := x.send(ctx, b); err != nil {
 			return err
@@ -109,9 +109,10 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
 		var p orders.Record
 		var drawn int64
+		var now time.Time
 		var taken bool
 		b := x.batch()
-		queueDraw(b, &drawn, drawForOrder, team.UUID, parent.UUID)
+		queueDraw(b, &drawn, &now, drawForOrder, team.UUID, parent.UUID)
 		v.s.queueOrder(ctx, b, lockOrder, team, parent, &p)
 		queueTaken(b, child.ID, &taken)
 		if err := x.send(ctx, b); err != nil {
@@ -123,6 +124,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		c := child
 		c.OrderTransaction = joined(&p, &c)
 		p.NextEventID, c.NextEventID = drawn, drawn+eventRoom
+		p.StoreTime, c.StoreTime = now, now
 		wasParent, wasChild, revision := orderIdentity(&p), orderIdentity(&c), p.Revision
 		held := holdsOf(&p)
 		events, err := change(&p, &c)
@@ -173,14 +175,15 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
 		var r orders.Record
 		var drawn int64
+		var now time.Time
 		b := x.batch()
-		queueDraw(b, &drawn, drawForOrder, team.UUID, id.UUID)
+		queueDraw(b, &drawn, &now, drawForOrder, team.UUID, id.UUID)
 		v.s.queueOrder(ctx, b, lockOrder, team, id, &r)
 		if err := x.send(ctx, b); err != nil {
 			return err
 		}
 		was, revision, held := orderIdentity(&r), r.Revision, holdsOf(&r)
-		r.NextEventID = drawn
+		r.NextEventID, r.StoreTime = drawn, now
 		events, err := change(&r)
 		if err != nil {
 			return answer{err}
@@ -242,9 +245,10 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 const claimOrders = `
 with due as (
 	select team_id, order_id, lab_due as was from healthlab.orders
-	where lab_due <= $1 order by lab_due, order_id limit $2 for no key update skip locked
+	where lab_due <= $1 and (lab_lease is null or lab_lease <= healthlab.clock())
+	order by lab_due, order_id limit $2 for no key update skip locked
 ), moved as (
-	update healthlab.orders t set lab_due = $3, lab_lease = $3, lab_attempts = t.lab_attempts + 1, lab_started = true
+	update healthlab.orders t set lab_lease = healthlab.clock() + $3::interval, lab_attempts = t.lab_attempts + 1, lab_started = true
 	from due where t.team_id = due.team_id and t.order_id = due.order_id
 	returning t.*, due.was
 )
@@ -253,23 +257,24 @@ select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 const claimNotifications = `
 with due as (
 	select team_id, order_id, later_due as was from healthlab.orders
-	where later_due <= $1 and not hidden order by later_due, order_id limit $2 for no key update skip locked
+	where later_due <= $1 and not hidden and (later_lease is null or later_lease <= healthlab.clock())
+	order by later_due, order_id limit $2 for no key update skip locked
 ), moved as (
-	update healthlab.orders t set later_due = $3
+	update healthlab.orders t set later_lease = healthlab.clock() + $3::interval
 	from due where t.team_id = due.team_id and t.order_id = due.order_id
 	returning t.*, due.was
 )
 select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 
-func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	return v.claim(ctx, claimOrders, n, now, until)
+func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+	return v.claim(ctx, claimOrders, n, now, lease)
 }
 
-func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	return v.claim(ctx, claimNotifications, n, now, until)
+func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+	return v.claim(ctx, claimNotifications, n, now, lease)
 }
 
-func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until time.Time) ([]orders.Record, error) {
+func (v ordersStore) claim(ctx context.Context, sql string, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
 	if n <= 0 {
 		return []orders.Record{}, ctx.Err()
 	}
@@ -277,7 +282,7 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until ti
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
 		out = []orders.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(sql, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+			b.Queue(sql, now.UTC(), n, lease).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var r orders.Record
 					if err := v.s.scanOrder(ctx, rows, &r); err != nil {
@@ -297,20 +302,20 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until ti
 
 const (
 	claimFeed = `
-insert into healthlab.order_feed as f (team_id, lab, cursor, until) values ($1, $2, '', $4)
-on conflict (team_id, lab) do update set until = excluded.until where f.until is null or f.until <= $3
-returning cursor`
+insert into healthlab.order_feed as f (team_id, lab, cursor, until) values ($1, $2, '', healthlab.clock() + $3::interval)
+on conflict (team_id, lab) do update set until = excluded.until where f.until is null or f.until <= healthlab.clock()
+returning cursor, until`
 
 	moveFeed = `
 update healthlab.order_feed set cursor = $4, until = null where team_id = $1 and lab = $2 and until = $3`
 )
 
-func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error) {
+func (v ordersStore) ClaimFeed(ctx context.Context, lab string, lease time.Duration) (cursor string, until time.Time, err error) {
 	err = v.s.do(ctx, allTeams, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimFeed, allTeams.UUID, lab, now.UTC(), instant(until)).QueryRow(func(row pgx.Row) error {
-				err := row.Scan(&cursor)
-				ok = err == nil
+			b.Queue(claimFeed, allTeams.UUID, lab, lease).QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&cursor, &until)
+				until = until.UTC()
 				if errors.Is(err, pgx.ErrNoRows) {
 					return nil
 				}
@@ -319,9 +324,9 @@ func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.
 		})
 	})
 	if err != nil {
-		return "", false, err
+		return "", time.Time{}, err
 	}
-	return cursor, ok, nil
+	return cursor, until, nil
 }
 
 func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
@@ -351,8 +356,12 @@ func noOrder(err error) error {
 	return err
 }
 
-func queueDraw(b *pgx.Batch, drawn *int64, sql string, team, id uuid.UUID) {
-	b.Queue(sql, team, id).QueryRow(func(row pgx.Row) error { return row.Scan(drawn) })
+func queueDraw(b *pgx.Batch, drawn *int64, now *time.Time, sql string, team, id uuid.UUID) {
+	b.Queue(sql, team, id).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(drawn, now)
+		*now = now.UTC()
+		return err
+	})
 }
 
 func queueAlive(b *pgx.Batch, r *orders.Record, alive *bool) {

@@ -27,11 +27,11 @@ const abandoned = 24 * time.Hour
 
 const (
 	insertKey = `
-insert into healthlab.order_key (team_id, key_hash, order_id, fingerprint, forget_at) values ($1, $2, $3, $4, $5)
+insert into healthlab.order_key (team_id, key_hash, order_id, fingerprint, forget_at) values ($1, $2, $3, $4, healthlab.clock() + $5::interval)
 on conflict (team_id, key_hash) do nothing`
 
 	lockKey = `
-select order_id, fingerprint, claimed_until, answer, forget_at, user_id from healthlab.order_key
+select order_id, fingerprint, claimed_until, answer, forget_at, user_id, healthlab.clock() from healthlab.order_key
 where team_id = $1 and key_hash = $2 for update`
 
 	startKey = `
@@ -39,13 +39,13 @@ update healthlab.order_key set order_id = $3, fingerprint = $4, claimed_until = 
 where team_id = $1 and key_hash = $2`
 
 	finishKey = `
-update healthlab.order_key set claimed_until = null, answer = $4, forget_at = $5, user_id = $6
+update healthlab.order_key set claimed_until = null, answer = $4, forget_at = coalesce($5, healthlab.clock() + $6::interval), user_id = $7
 where team_id = $1 and key_hash = $2 and answer is null and claimed_until = $3`
 
 	pruneKeys = `
 delete from healthlab.order_key k using (
 	select team_id, key_hash from healthlab.order_key
-	where forget_at <= $1 order by forget_at limit $2 for update skip locked
+	where forget_at <= healthlab.clock() order by forget_at limit $1 for update skip locked
 ) old
 where k.team_id = old.team_id and k.key_hash = old.key_hash`
 )
@@ -57,19 +57,19 @@ func hashOf(scope orders.KeyScope) []byte {
 	return sum[:]
 }
 
-func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
-	hash, end := hashOf(scope), instant(until)
+func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, lease time.Duration) (orders.KeyState, error) {
+	hash := hashOf(scope)
 	var state orders.KeyState
 	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
 		var print []byte
 		var claimed *time.Time
-		var forget time.Time
+		var forget, now time.Time
 		var user *uuid.UUID
 		state = orders.KeyState{}
 		b := x.batch()
-		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), end.Add(abandoned))
+		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), lease+abandoned)
 		b.Queue(lockKey, scope.Team.UUID, hash).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget, &user)
+			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget, &user, &now)
 		})
 		if err := x.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return errAgain // it was pruned meanwhile
@@ -97,9 +97,9 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 		if state.Answer != nil || claimed != nil && claimed.After(now) {
 			return x.commit(ctx, x.batch())
 		}
-		state.Started = true
+		state.Started, state.Until = true, now.UTC().Add(lease)
 		b = x.batch()
-		b.Queue(startKey, scope.Team.UUID, hash, state.Order.UUID, []byte(state.Fingerprint), end, end.Add(abandoned))
+		b.Queue(startKey, scope.Team.UUID, hash, state.Order.UUID, []byte(state.Fingerprint), state.Until, state.Until.Add(abandoned))
 		return x.commit(ctx, b)
 	})
 	if err != nil {
@@ -108,10 +108,10 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
-	forget := instant(keep)
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
+	var forget *time.Time // null for the time of keep
 	if answer == nil {
-		forget = instant(until).Add(abandoned)
+		forget = new(instant(until).Add(abandoned))
 	}
 	if answer != nil {
 		var err error
@@ -122,7 +122,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	var kept pgconn.CommandTag
 	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
-			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget, optional(user.UUID)), &kept)
+			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget, keep, optional(user.UUID)), &kept)
 		})
 	})
 	if err == nil && kept.RowsAffected() == 0 {
@@ -131,13 +131,13 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	return err
 }
 
-func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
+func (v orderKeys) PruneKeys(ctx context.Context, n int) (int, error) {
 	if n <= 0 {
 		return 0, ctx.Err()
 	}
 	var pruned pgconn.CommandTag
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneKeys, now.UTC(), n), &pruned) })
+		return x.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneKeys, n), &pruned) })
 	})
 	if err != nil {
 		return 0, err

@@ -17,7 +17,7 @@ import (
 // orderColumns are what scanOrder reads, of a row o of orders. The members are those of
 // the moment of reading.
 const orderColumns = `
-o.team_id, o.order_id, o.user_id, o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due, o.hidden,
+o.team_id, o.order_id, o.user_id, o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due, o.later_lease, o.hidden,
 (select json_agg(m.member) from healthlab.orders m
 	where m.team_id = o.team_id and m.transaction_id = o.transaction_id and (not m.hidden or m.order_id = o.order_id))`
 
@@ -31,17 +31,19 @@ func (s *Store) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) er
 
 // orderRow is an order as it is stored: orderColumns.
 type orderRow struct {
-	ref                                     personkey.Ref
-	id                                      orders.OrderID
-	doc, members                            []byte
-	due, lease, visitDue, visitLease, later *time.Time
-	revision                                int64
-	attempts                                int
-	started, hidden                         bool
+	ref                  personkey.Ref
+	id                   orders.OrderID
+	doc, members         []byte
+	due, lease           *time.Time
+	visitDue, visitLease *time.Time
+	laterDue, laterLease *time.Time
+	revision             int64
+	attempts             int
+	started, hidden      bool
 }
 
 func (w *orderRow) scan(row pgx.Row) error {
-	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
+	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.laterDue, &w.laterLease, &w.hidden, &w.members)
 }
 
 func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
@@ -58,7 +60,7 @@ func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) 
 	kept.Revision = w.revision
 	kept.Lab.Due, kept.Lab.Lease = timeOrZero(w.due), timeOrZero(w.lease)
 	kept.Lab.Attempts, kept.Lab.Started = w.attempts, w.started
-	kept.Notifications.Due = timeOrZero(w.later)
+	kept.Notifications.Due, kept.Notifications.Lease = timeOrZero(w.laterDue), timeOrZero(w.laterLease)
 	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
 	kept.UserDeleted = w.hidden
 	*r = kept
@@ -80,8 +82,8 @@ with found as (
 	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16))
 insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
 	created_at, updated_at, event_at, activate_by, interpretation, tokens, sort_name,
-	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
+	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due, later_lease)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
 
 	updateOrder = `
 with found as (
@@ -91,7 +93,7 @@ with found as (
 update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
 	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
 	tokens = $15, sort_name = $16, lab_due = $17, lab_lease = $18, lab_attempts = $19, lab_started = $20, member = $21, doc = $22,
-	visit_due = $23, visit_lease = $24, later_due = $25
+	visit_due = $23, visit_lease = $24, later_due = $25, later_lease = $26
 where team_id = $1 and order_id = $2`
 )
 
@@ -132,7 +134,7 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	stored.OrderTransaction = orders.OrderTransaction{ID: was.transaction}
 	stored.Lab.Due, stored.Lab.Lease, stored.Lab.Attempts, stored.Lab.Started = time.Time{}, time.Time{}, 0, false
 	stored.VisitWork = orders.VisitWork{}
-	stored.Notifications.Due = time.Time{}
+	stored.Notifications.Due, stored.Notifications.Lease = time.Time{}, time.Time{}
 	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
 	doc, err := s.sealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
 	if err != nil {
@@ -157,7 +159,8 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 		r.TeamID.UUID, r.ID.UUID, was.transaction.UUID, r.UserID.UUID, revision, r.SampleID, string(o.Method()),
 		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
 		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, tokens, sortName, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
-		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Notifications.Due)),
+		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)),
+		nullable(instant(r.Notifications.Due)), nullable(instant(r.Notifications.Lease)),
 	}, nil
 }
 

@@ -23,8 +23,8 @@ import (
 )
 
 func newOrders(t testing.TB) orderstest.StoreHarness {
-	s := postgres.New(pgtest.Pool(t), sealed())
-	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+	s, setClock := clockedStore(t)
+	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog(), SetClock: setClock}
 }
 
 func TestOrders(t *testing.T) {
@@ -39,7 +39,7 @@ func TestOrdersModel(t *testing.T) {
 
 func TestOrderKeys(t *testing.T) {
 	t.Parallel()
-	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), sealed()).OrderKeys() })
+	orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness { return keysOf(clockedStore(t)) })
 }
 
 func personsOf(s *postgres.Store) peopletest.StoreHarness {
@@ -51,13 +51,23 @@ func TestPersons(t *testing.T) {
 	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(postgres.New(pgtest.Pool(t), sealed())) })
 }
 
-func reviewsOf(s *postgres.Store) orderstest.ReviewsHarness {
-	return orderstest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+func keysOf(s *postgres.Store, setClock func(time.Time)) orderstest.KeysHarness {
+	return orderstest.KeysHarness{Keys: s.OrderKeys(), SetClock: setClock}
+}
+
+func reviewsOf(s *postgres.Store, setClock func(time.Time)) orderstest.ReviewsHarness {
+	return orderstest.ReviewsHarness{
+		Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog(), SetClock: setClock,
+	}
+}
+
+func erasureOf(s *postgres.Store, setClock func(time.Time)) orderstest.ErasureHarness {
+	return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys(), SetClock: setClock}
 }
 
 func TestReviews(t *testing.T) {
 	t.Parallel()
-	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), sealed())) })
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(clockedStore(t)) })
 }
 
 func TestLabTests(t *testing.T) {
@@ -67,23 +77,21 @@ func TestLabTests(t *testing.T) {
 
 func TestOrderErasure(t *testing.T) {
 	t.Parallel()
-	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
-		s := postgres.New(pgtest.Pool(t), sealed())
-		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
-	})
+	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness { return erasureOf(clockedStore(t)) })
 }
 
-func newVisits(t testing.TB, s *postgres.Store) orderstest.VisitsHarness {
+func visitsOf(t testing.TB, s *postgres.Store) orders.VisitStore {
 	t.Helper()
 	v, ok := s.Orders().(orders.VisitStore)
 	require.True(t, ok)
-	return orderstest.VisitsHarness{Orders: s.Orders(), Visits: v}
+	return v
 }
 
 func TestOrderVisits(t *testing.T) {
 	t.Parallel()
 	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
-		return newVisits(t, postgres.New(pgtest.Pool(t), sealed()))
+		s, setClock := clockedStore(t)
+		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visitsOf(t, s), SetClock: setClock}
 	})
 }
 
@@ -146,18 +154,18 @@ func TestReplaceCenters(t *testing.T) {
 func TestOrdersWithRowSecurity(t *testing.T) {
 	t.Parallel()
 	orderstest.RunStore(t, func(t testing.TB) orderstest.StoreHarness {
-		s := newRestricted(t)
-		return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+		s, setClock := restrictedClock(t)
+		return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog(), SetClock: setClock}
 	})
-	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness { return newVisits(t, newRestricted(t)) })
-	orderstest.RunKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
+	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
+		s, setClock := restrictedClock(t)
+		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visitsOf(t, s), SetClock: setClock}
+	})
+	orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness { return keysOf(restrictedClock(t)) })
 	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness { return personsOf(newRestricted(t)) })
-	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness { return reviewsOf(restrictedClock(t)) })
 	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return newRestricted(t).LabTests() })
-	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
-		s := newRestricted(t)
-		return orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
-	})
+	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness { return erasureOf(restrictedClock(t)) })
 }
 
 func orderOf(u healthdata.User) orders.Record {
@@ -185,11 +193,10 @@ func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, people.UserInfo{FirstName: "Ana", DOB: born}))
 	require.NoError(t, s.Persons().AddCoverage(t.Context(), people.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
 		Record: people.InsuranceRecord{Insured: people.PersonDetails{DOB: born}}}))
-	end := noon.Add(time.Minute)
 	scope := orders.KeyScope{Team: u.Team, Endpoint: "insurance", Key: u.ID.String()}
-	_, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, noon.Time, end)
+	k, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, time.Minute)
 	require.NoError(t, err)
-	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), u.ID, end))
+	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, k.Until, []byte("answer"), u.ID, time.Minute))
 	require.NoError(t, s.Persons().AddPayor(t.Context(), people.KeptPayor{Team: u.Team, Payor: people.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
 }
 
@@ -213,13 +220,13 @@ func ownTest(u healthdata.User) catalogue.TeamTest {
 // everyOrderWrite calls every method of the seams of orders that writes, once.
 func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
-	at, end := noon.Time, noon.Add(time.Minute)
+	at := noon.Time
 	insure(t, s, u)
 	r := placeOrder(t, s, u)
 	raw := hold(t, s, u)
 	_, err := s.Reviews().SettleResult(t.Context(), u.Team, raw.ID, orders.Settlement{Order: r.ID}, func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
-	runs, err := s.MatchTestRuns().ClaimMatchTestRuns(t.Context(), 10, at, end)
+	runs, err := s.MatchTestRuns().ClaimMatchTestRuns(t.Context(), 10, time.Minute)
 	require.NoError(t, err)
 	require.NotEmpty(t, runs)
 	_, err = s.MatchTestRuns().UpdateMatchTestRun(t.Context(), u.Team, runs[0].RunID, func(*matchtest.Record) error { return nil })
@@ -231,7 +238,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, err)
 	_, _, err = s.Orders().InsertAfter(t.Context(), r.ID, orderOf(u), func(*orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
-	due, err := s.Orders().Claim(t.Context(), 10, at, end)
+	due, err := s.Orders().Claim(t.Context(), 10, at, time.Minute)
 	require.NoError(t, err)
 	require.NotEmpty(t, due)
 	r, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -239,24 +246,24 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 		return nil, nil
 	})
 	require.NoError(t, err)
-	due, err = newVisits(t, s).Visits.ClaimVisits(t.Context(), 10, at, end)
+	due, err = visitsOf(t, s).ClaimVisits(t.Context(), 10, at, time.Minute)
 	require.NoError(t, err)
 	require.NotEmpty(t, due)
 	require.NoError(t, s.SlotCache().KeepSlots(t.Context(), "northlab", at, map[string][]appointment.Slot{"A": nil}))
 	fill(t, s, []appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC",
 		Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}})
-	_, ok, err := s.Orders().ClaimFeed(t.Context(), "northlab", at, end)
+	_, until, err := s.Orders().ClaimFeed(t.Context(), "northlab", time.Minute)
 	require.NoError(t, err)
-	require.True(t, ok)
-	require.NoError(t, s.Orders().MoveFeed(t.Context(), "northlab", end, "c"))
+	require.NotZero(t, until)
+	require.NoError(t, s.Orders().MoveFeed(t.Context(), "northlab", until, "c"))
 	scope := orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
-	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at, end)
+	k, err := s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, time.Minute)
 	require.NoError(t, err)
-	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), healthlab.UserID{}, end))
+	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, k.Until, []byte("answer"), healthlab.UserID{}, time.Hour))
 	scope.Key = "old"
-	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at.Add(-48*time.Hour), end.Add(-48*time.Hour))
+	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, -48*time.Hour)
 	require.NoError(t, err)
-	n, err := s.OrderKeys().PruneKeys(t.Context(), 10, at)
+	n, err := s.OrderKeys().PruneKeys(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	own := ownTest(u)
@@ -269,7 +276,8 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 // order is changed by a transaction that began before.
 func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 	t.Parallel()
-	s := postgres.New(pgtest.Pool(t), sealed())
+	s, setClock := clockedStore(t)
+	setClock(noon.Time)
 	u := newPerson(t, s)
 	at, end := noon.Time, noon.Add(time.Minute)
 	r := orderOf(u)
@@ -277,7 +285,7 @@ func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 	_, err := s.Orders().Insert(t.Context(), r, unchanged)
 	require.NoError(t, err)
 	claim := func(want int) {
-		due, err := s.Orders().Claim(t.Context(), 10, at, end)
+		due, err := s.Orders().Claim(t.Context(), 10, at, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, due, want)
 	}

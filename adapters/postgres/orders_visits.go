@@ -75,17 +75,18 @@ func (v ordersStore) held(ctx context.Context, err error, team healthlab.TeamID,
 const claimVisits = `
 with due as (
 	select team_id, order_id, visit_due as was from healthlab.orders
-	where visit_due <= $1 order by visit_due, order_id limit $2 for no key update skip locked
+	where visit_due <= $1 and (visit_lease is null or visit_lease <= healthlab.clock())
+	order by visit_due, order_id limit $2 for no key update skip locked
 ), moved as (
-	update healthlab.orders t set visit_due = $3, visit_lease = $3
+	update healthlab.orders t set visit_lease = healthlab.clock() + $3::interval
 	from due where t.team_id = due.team_id and t.order_id = due.order_id
 	returning t.*, due.was
 )
 select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 
 // ClaimVisits implements [orders.VisitStore].
-func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	return v.claim(ctx, claimVisits, n, now, until)
+func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+	return v.claim(ctx, claimVisits, n, now, lease)
 }
 
 const (

@@ -48,9 +48,9 @@ select ` + exportColumns + ` from healthlab.person_export e where e.team_id = $1
 	claimExports = `
 with due as (
 	select team_id, job_id, due_at as was from healthlab.person_export
-	where due_at <= $1 order by due_at, job_id limit $2 for no key update skip locked
+	where due_at <= healthlab.clock() order by due_at, job_id limit $1 for no key update skip locked
 ), moved as (
-	update healthlab.person_export t set due_at = $3, revision = t.revision + 1
+	update healthlab.person_export t set due_at = healthlab.clock() + $2::interval, revision = t.revision + 1
 	from due where t.team_id = due.team_id and t.job_id = due.job_id
 	returning t.*, due.was
 )
@@ -124,9 +124,11 @@ func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id per
 	err := v.s.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		queueExport(b, lockExport, team, id, &next)
+		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&next.StoreTime) })
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
+		next.StoreTime = next.StoreTime.UTC()
 		was := next
 		if err := change(&next); err != nil {
 			return answer{err}
@@ -161,14 +163,14 @@ func (v personExports) OfUser(ctx context.Context, team healthlab.TeamID, user h
 	return out, err
 }
 
-func (v personExports) Claim(ctx context.Context, at, until time.Time, n int) ([]personexport.Job, error) {
+func (v personExports) Claim(ctx context.Context, n int, lease time.Duration) ([]personexport.Job, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
 	}
 	var out []personexport.Job
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimExports, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
+			b.Queue(claimExports, n, lease).Query(func(rows pgx.Rows) (err error) {
 				out, err = scanExports(rows)
 				return err
 			})

@@ -10,27 +10,26 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
 )
 
-func runPersonExports(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
+func runPersonExports(t *testing.T, newStore func(t testing.TB) (*postgres.Store, func(time.Time))) {
 	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
-		s := newStore(t)
-		return personexporttest.StoreHarness{Exports: s.PersonExports(), Users: s.Users()}
+		s, setClock := newStore(t)
+		return personexporttest.StoreHarness{Exports: s.PersonExports(), Users: s.Users(), SetClock: setClock}
 	})
 }
 
 func TestPersonExports(t *testing.T) {
 	t.Parallel()
-	runPersonExports(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), sealed()) })
+	runPersonExports(t, clockedStore)
 }
 
 // The suite passes for a role that row-level security holds for.
 func TestPersonExportsWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	runPersonExports(t, newRestricted)
+	runPersonExports(t, restrictedClock)
 }
 
 func exportOf(u healthdata.User) personexport.Job {
@@ -57,7 +56,7 @@ var exportWrites = map[string]prepare{
 	"PersonExports.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		require.NoError(t, s.PersonExports().Insert(t.Context(), exportOf(u), 10))
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.PersonExports().Claim(ctx, noon.Time, noon.Add(time.Minute), 10)
+			_, err := s.PersonExports().Claim(ctx, 10, time.Minute)
 			return err
 		}
 	},

@@ -49,11 +49,11 @@ update healthlab.pull_task t set queued = true from (
 	claimTasks = `
 with due as (
 	select user_id, provider, resource, kind from healthlab.pull_task
-	where queued and due_at <= $1 and (leased_until is null or leased_until <= $1)
+	where queued and due_at <= $1 and (leased_until is null or leased_until <= healthlab.clock())
 		and provider || coalesce(' ' || team_id || ' ' || client, '') <> all ($4)
 	order by turn, due_at, user_id, provider, resource, kind limit $2 for update skip locked
 ), claimed as (
-	update healthlab.pull_task t set leased_until = $3, fence = t.fence + 1 from due d
+	update healthlab.pull_task t set leased_until = healthlab.clock() + $3::interval, fence = t.fence + 1 from due d
 	where t.user_id = d.user_id and t.provider = d.provider and t.resource = d.resource and t.kind = d.kind
 	returning t.*
 )
@@ -293,7 +293,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 		out = nil
 		b := u.batch()
 		b.Queue(queueTasks, instant(q.Now))
-		b.Queue(claimTasks, instant(q.Now), q.N, instant(q.Until), without).Query(scanTasks(&out))
+		b.Queue(claimTasks, instant(q.Now), q.N, q.Lease, without).Query(scanTasks(&out))
 		return u.commit(ctx, b)
 	})
 	return out, err

@@ -15,29 +15,34 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 )
 
-func pullsOf(s *postgres.Store) pulltest.StoreHarness {
-	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
+func pullsOf(s *postgres.Store, setClock func(time.Time)) pulltest.StoreHarness {
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants(), SetClock: setClock}
+}
+
+func newPulls(t testing.TB) pulltest.StoreHarness {
+	pool := pgtest.Pool(t)
+	return pullsOf(postgres.New(pool, nil), setClock(t, pool))
 }
 
 func TestPulls(t *testing.T) {
 	t.Parallel()
-	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunStore(t, newPulls)
 }
 
 func TestPullsModel(t *testing.T) {
 	t.Parallel()
-	pulltest.RunStoreModel(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunStoreModel(t, newPulls)
 }
 
 func TestPullCrashes(t *testing.T) {
 	t.Parallel()
-	pulltest.RunCrashes(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+	pulltest.RunCrashes(t, newPulls)
 }
 
 // The suite passes for a role that row-level security holds for.
 func TestPullsWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(newRestricted(t)) })
+	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(restrictedClock(t)) })
 }
 
 // A connection whose user is being changed is not claimed: the change would write the time back

@@ -76,9 +76,9 @@ on conflict (team_id, key_hash) do nothing`
 	claimResultMatchTestRuns = `
 with due as (
 	select team_id, trial_id, due_at as was from healthlab.result_trial
-	where due_at <= $1 order by due_at, trial_id limit $2 for no key update skip locked
+	where due_at <= healthlab.clock() order by due_at, trial_id limit $1 for no key update skip locked
 ), moved as (
-	update healthlab.result_trial t set due_at = $3 from due where t.team_id = due.team_id and t.trial_id = due.trial_id
+	update healthlab.result_trial t set due_at = healthlab.clock() + $2::interval from due where t.team_id = due.team_id and t.trial_id = due.trial_id
 	returning t.team_id, t.trial_id, t.doc, t.due_at, due.was
 )
 select team_id, trial_id, doc, due_at from moved order by was, trial_id`
@@ -285,6 +285,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 	var out settled
 	var item orders.RawResult
 	var drawn int64
+	var now time.Time
 	var taken bool
 	alive := true
 	b := x.batch()
@@ -294,10 +295,10 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 	switch {
 	case !s.Order.IsZero():
 		out.was = &orders.Record{}
-		queueDraw(b, &drawn, drawForOrder, team.UUID, s.Order.UUID)
+		queueDraw(b, &drawn, &now, drawForOrder, team.UUID, s.Order.UUID)
 		v.s.queueOrder(ctx, b, lockOrder, team, s.Order, out.was)
 	case s.New != nil:
-		queueDraw(b, &drawn, drawForNew, team.UUID, s.New.OrderTransaction.ID.UUID)
+		queueDraw(b, &drawn, &now, drawForNew, team.UUID, s.New.OrderTransaction.ID.UUID)
 	}
 	if s.New != nil {
 		queueTaken(b, s.New.ID, &taken)
@@ -313,7 +314,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 		return out, item, errOrderTaken
 	}
 	if out.was != nil {
-		out.was.NextEventID = drawn
+		out.was.NextEventID, out.was.StoreTime = drawn, now
 		out.wasBefore, out.held = orderIdentity(out.was), holdsOf(out.was)
 	}
 	if s.New != nil {
@@ -321,7 +322,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 		if out.was != nil {
 			r.OrderTransaction = joined(out.was, &r)
 		}
-		r.NextEventID = drawn + eventRoom
+		r.NextEventID, r.StoreTime = drawn+eventRoom, now
 		out.made, out.madeBefore = &r, orderIdentity(&r)
 	}
 	return out, item, nil
@@ -439,7 +440,7 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 	return kept, missingRow(err, "test run")
 }
 
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error) {
 	if n <= 0 {
 		return []matchtest.Record{}, ctx.Err()
 	}
@@ -447,7 +448,7 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
 		out = []matchtest.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+			b.Queue(claimResultMatchTestRuns, n, lease).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var t matchtest.Record
 					if err := v.scan(ctx, rows, &t); err != nil {

@@ -208,7 +208,7 @@ func TestRowSecurity(t *testing.T) {
 			return nil, nil
 		})
 		require.NoError(t, err)
-		_, err = s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, noon.Time, noon.Time)
+		_, err = s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, time.Minute)
 		require.NoError(t, err)
 		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), ownTest(u)))
 		link(t, s, u)

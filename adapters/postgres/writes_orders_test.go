@@ -33,18 +33,8 @@ func keyOf(u healthdata.User) orders.KeyScope {
 }
 
 // startKey claims the idempotency key of a user.
-func startKey(u healthdata.User, at, until time.Time) write {
-	return func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.OrderKeys().StartKey(ctx, keyOf(u), "print", orders.OrderID{UUID: u.ID.UUID}, at, until)
-		return err
-	}
-}
-
-func claimFeed(u healthdata.User) write {
-	return func(ctx context.Context, s *postgres.Store) error {
-		_, _, err := s.Orders().ClaimFeed(ctx, u.ID.String(), noon.Time, end)
-		return err
-	}
+func startKey(ctx context.Context, s *postgres.Store, u healthdata.User, lease time.Duration) (orders.KeyState, error) {
+	return s.OrderKeys().StartKey(ctx, keyOf(u), "print", orders.OrderID{UUID: u.ID.UUID}, lease)
 }
 
 var orderWrites = map[string]prepare{
@@ -71,35 +61,48 @@ var orderWrites = map[string]prepare{
 	"Orders.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		dueOrder(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Orders().Claim(ctx, 10, noon.Time, end)
+			_, err := s.Orders().Claim(ctx, 10, noon.Time, time.Minute)
 			return err
 		}
 	},
 	"Orders.ClaimNotifications": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		dueOrder(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Orders().ClaimNotifications(ctx, 10, noon.Time, end)
+			_, err := s.Orders().ClaimNotifications(ctx, 10, noon.Time, time.Minute)
 			return err
 		}
 	},
-	"Orders.ClaimFeed": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write { return claimFeed(u) },
-	"Orders.MoveFeed": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		require.NoError(t, claimFeed(u)(t.Context(), s))
+	"Orders.ClaimFeed": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Orders().MoveFeed(ctx, u.ID.String(), end, "c")
+			_, _, err := s.Orders().ClaimFeed(ctx, u.ID.String(), time.Minute)
+			return err
 		}
 	},
-	"OrderKeys.StartKey": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write { return startKey(u, noon.Time, end) },
-	"OrderKeys.FinishKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		require.NoError(t, startKey(u, noon.Time, end)(t.Context(), s))
+	"Orders.MoveFeed": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		_, until, err := s.Orders().ClaimFeed(t.Context(), u.ID.String(), time.Minute)
+		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.OrderKeys().FinishKey(ctx, keyOf(u), end, []byte("answer"), healthlab.UserID{}, end)
+			return s.Orders().MoveFeed(ctx, u.ID.String(), until, "c")
+		}
+	},
+	"OrderKeys.StartKey": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := startKey(ctx, s, u, time.Minute)
+			return err
+		}
+	},
+	"OrderKeys.FinishKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		k, err := startKey(t.Context(), s, u, time.Minute)
+		require.NoError(t, err)
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.OrderKeys().FinishKey(ctx, keyOf(u), k.Until, []byte("answer"), healthlab.UserID{}, time.Hour)
 		}
 	},
 	"OrderKeys.PruneKeys": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		require.NoError(t, startKey(u, noon.Add(-48*time.Hour), end.Add(-48*time.Hour))(t.Context(), s))
+		_, err := startKey(t.Context(), s, u, -48*time.Hour)
+		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.OrderKeys().PruneKeys(ctx, 10, noon.Time)
+			_, err := s.OrderKeys().PruneKeys(ctx, 10)
 			return err
 		}
 	},
@@ -125,7 +128,7 @@ var visitWrites = map[string]prepare{
 		return func(ctx context.Context, s *postgres.Store) error {
 			visits, ok := s.Orders().(orders.VisitStore)
 			require.True(t, ok)
-			_, err := visits.ClaimVisits(ctx, 10, noon.Time, end)
+			_, err := visits.ClaimVisits(ctx, 10, noon.Time, time.Minute)
 			return err
 		}
 	},
@@ -197,7 +200,7 @@ var reviewWrites = map[string]prepare{
 		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.MatchTestRuns().ClaimMatchTestRuns(ctx, 10, noon.Time, end)
+			_, err := s.MatchTestRuns().ClaimMatchTestRuns(ctx, 10, time.Minute)
 			return err
 		}
 	},

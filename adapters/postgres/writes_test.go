@@ -386,7 +386,7 @@ var jobWrites = map[string]prepare{
 	"ParsingJobs.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.ParsingJobs().Claim(ctx, noon.Time, end, 10)
+			_, err := s.ParsingJobs().Claim(ctx, 10, time.Minute)
 			return err
 		}
 	},
@@ -510,7 +510,7 @@ var pullWrites = map[string]prepare{
 	"Pulls.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		planned(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Pulls().Claim(ctx, pull.ClaimQuery{N: 1000, Now: noon.Time, Until: end})
+			_, err := s.Pulls().Claim(ctx, pull.ClaimQuery{N: 1000, Now: noon.Time, Lease: time.Minute})
 			return err
 		}
 	},

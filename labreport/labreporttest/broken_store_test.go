@@ -47,8 +47,9 @@ func brokenJobsOf(s *memory.Store, how func(*brokenJobs)) *brokenJobs {
 func jobMutant(name, dies string, how func(*brokenJobs)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {
-			s := memory.New(nil)
-			return labreporttest.StoreHarness{Jobs: brokenJobsOf(s, how), Messages: s.WebhookLog()}
+			clock := conformance.NewClock(time.Unix(0, 0))
+			s := memory.New(&memory.Options{Now: clock.Now})
+			return labreporttest.StoreHarness{Jobs: brokenJobsOf(s, how), Messages: s.WebhookLog(), SetClock: clock.Set}
 		})
 	}, Subtest: dies}
 }
@@ -56,8 +57,9 @@ func jobMutant(name, dies string, how func(*brokenJobs)) conformance.Broken {
 func jobErasureMutant(name, dies string, how func(*labreporttest.ErasureHarness, *memory.Store)) conformance.Broken {
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		labreporttest.RunErasure(t, func(testing.TB) labreporttest.ErasureHarness {
-			s := memory.New(nil)
-			h := labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+			clock := conformance.NewClock(time.Unix(0, 0))
+			s := memory.New(&memory.Options{Now: clock.Now})
+			h := labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs(), SetClock: clock.Set}
 			how(&h, s)
 			return h
 		})
@@ -190,13 +192,26 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	jobMutant("forget leases", "Claim/OnceUntilTheLeaseEnds", func(b *brokenJobs) {
-		b.claim = func(ctx context.Context, at, _ time.Time, n int) ([]labreport.Job, error) {
-			return b.Store.Claim(ctx, at, at, n)
+		b.claim = func(ctx context.Context, n int, _ time.Duration) ([]labreport.Job, error) {
+			return b.Store.Claim(ctx, n, 0)
+		}
+	}),
+	jobMutant("count leases from the caller's clock", "Claim/OnceUntilTheLeaseEnds", func(b *brokenJobs) {
+		b.claim = func(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
+			jobs, err := b.Store.Claim(ctx, n, lease)
+			for i := range jobs {
+				until := time.Now().Add(lease)
+				jobs[i], _ = b.Store.Update(ctx, jobs[i].Team, jobs[i].ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+					j.DueAt = until
+					return nil, nil
+				})
+			}
+			return jobs, err
 		}
 	}),
 	jobMutant("claim in any order", "Claim/LongestDueFirst", func(b *brokenJobs) {
-		b.claim = func(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
-			jobs, err := b.Store.Claim(ctx, at, until, n)
+		b.claim = func(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
+			jobs, err := b.Store.Claim(ctx, n, lease)
 			slices.Reverse(jobs)
 			return jobs, err
 		}
@@ -204,8 +219,8 @@ var brokenStores = []conformance.Broken{
 	jobMutant("claim twice", "Claim/NoJobTwice", func(b *brokenJobs) {
 		var mu sync.Mutex
 		var last []labreport.Job
-		b.claim = func(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
-			jobs, err := b.Store.Claim(ctx, at, until, n)
+		b.claim = func(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
+			jobs, err := b.Store.Claim(ctx, n, lease)
 			mu.Lock()
 			defer mu.Unlock()
 			out := append(slices.Clone(jobs), last...)
@@ -223,8 +238,8 @@ var brokenStores = []conformance.Broken{
 	}),
 	jobErasureMutant("forget the files of the erased", "Erase/FilesAreStillToBeDeleted", func(h *labreporttest.ErasureHarness, s *memory.Store) {
 		h.Jobs = brokenJobsOf(s, func(b *brokenJobs) {
-			b.claim = func(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
-				jobs, err := b.Store.Claim(ctx, at, until, n)
+			b.claim = func(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
+				jobs, err := b.Store.Claim(ctx, n, lease)
 				return slices.DeleteFunc(jobs, func(j labreport.Job) bool { return j.User.IsZero() }), err
 			}
 		})

@@ -13,18 +13,18 @@ import (
 // overriddenJobs is a labreport.Store some of whose methods are replaced.
 type overriddenJobs struct {
 	labreport.Store
-	claim  func(ctx context.Context, at time.Time, until time.Time, n int) ([]labreport.Job, error)
+	claim  func(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error)
 	get    func(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error)
 	insert func(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error
 	list   func(ctx context.Context, q labreport.Query) ([]labreport.Job, error)
 	update func(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error)
 }
 
-func (o overriddenJobs) Claim(p0 context.Context, p1 time.Time, p2 time.Time, p3 int) ([]labreport.Job, error) {
+func (o overriddenJobs) Claim(p0 context.Context, p1 int, p2 time.Duration) ([]labreport.Job, error) {
 	if o.claim != nil {
-		return o.claim(p0, p1, p2, p3)
+		return o.claim(p0, p1, p2)
 	}
-	return o.Store.Claim(p0, p1, p2, p3)
+	return o.Store.Claim(p0, p1, p2)
 }
 
 func (o overriddenJobs) Get(p0 context.Context, p1 healthlab.TeamID, p2 labreport.JobID) (labreport.Job, error) {

@@ -46,13 +46,19 @@ type StoreHarness struct {
 	Jobs labreport.Store
 	// Messages shows the events that were written.
 	Messages webhook.Log
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunStore runs the contract of [labreport.Store]. newStore returns a fresh, empty
 // store and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(parsingJobCases) {
-		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+		t.Run(name, func(t *testing.T) {
+			h := newStore(t)
+			h.SetClock(jobsAt)
+			run(t, h)
+		})
 	}
 }
 
@@ -352,20 +358,19 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 		for _, x := range []labreport.Job{j, later, never} {
 			h.put(t, x)
 		}
-		got, err := h.Jobs.Claim(t.Context(), jobsAt.Add(-time.Microsecond), jobsAt.Add(time.Minute), 9)
-		require.NoError(t, err)
-		require.Empty(t, got)
-		got, err = h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Minute), 9)
-		require.NoError(t, err)
+		claim := func(at time.Time) []labreport.Job {
+			h.SetClock(at)
+			got, err := h.Jobs.Claim(t.Context(), 9, time.Minute)
+			require.NoError(t, err)
+			return got
+		}
+		require.Empty(t, claim(jobsAt.Add(-time.Microsecond)))
+		got := claim(jobsAt)
 		j.DueAt, j.Revision = jobsAt.Add(time.Minute), 2
 		require.Equal(t, []labreport.Job{j}, got)
 		h.requireJob(t, j)
-		got, err = h.Jobs.Claim(t.Context(), jobsAt.Add(59*time.Second), jobsAt.Add(2*time.Minute), 9)
-		require.NoError(t, err)
-		require.Empty(t, got)
-		got, err = h.Jobs.Claim(t.Context(), jobsAt.Add(time.Minute), jobsAt.Add(2*time.Minute), 9)
-		require.NoError(t, err)
-		require.Len(t, got, 1)
+		require.Empty(t, claim(jobsAt.Add(time.Minute-time.Microsecond)))
+		require.Len(t, claim(jobsAt.Add(time.Minute)), 1)
 	},
 	"Claim/LongestDueFirst": func(t *testing.T, h StoreHarness) {
 		var want []labreport.JobID
@@ -376,7 +381,7 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 			h.put(t, j)
 		}
 		for _, n := range []int{0, 2, 3} {
-			got, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Minute), n)
+			got, err := h.Jobs.Claim(t.Context(), n, time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, want[:n:n], append([]labreport.JobID{}, jobIDs(got)...))
 			want = want[n:]
@@ -389,7 +394,7 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 		var mu sync.Mutex
 		seen := map[labreport.JobID]int{}
 		require.NoError(t, errors.Join(conformance.Together(8, func(int) error {
-			jobs, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Hour), 4)
+			jobs, err := h.Jobs.Claim(t.Context(), 4, time.Hour)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, j := range jobs {
@@ -400,7 +405,7 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 		for _, n := range seen {
 			require.Equal(t, 1, n)
 		}
-		rest, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Hour), 20)
+		rest, err := h.Jobs.Claim(t.Context(), 20, time.Hour)
 		require.NoError(t, err)
 		require.Len(t, rest, 20-len(seen), "and none is passed over for good")
 	},
@@ -415,7 +420,7 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 			return nil, nil
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = h.Jobs.Claim(ctx, jobsAt, jobsAt.Add(time.Minute), 9)
+		_, err = h.Jobs.Claim(ctx, 9, time.Minute)
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = h.Jobs.Get(ctx, j.Team, j.ID)
 		require.ErrorIs(t, err, context.Canceled)

@@ -53,7 +53,8 @@ type Op struct {
 	StartedAt, EndedAt time.Time
 	// Due is when it is to go on.
 	Due time.Time
-	// Lease is until when a process has it, and Fence counts the claims.
+	// Lease is until when, on the store's clock, a process has it; zero if none has. Fence
+	// counts the claims.
 	Lease time.Time
 	Fence int64
 }

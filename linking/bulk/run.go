@@ -99,8 +99,7 @@ func (s *Service) ops() *work.Loop[Op] {
 	return &work.Loop[Op]{
 		Name: "bulk operations", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.advance, Workers: 4,
 		Claim: func(ctx context.Context, n int) ([]Op, error) {
-			now := s.now()
-			return s.store.Claim(ctx, n, now, now.Add(lease))
+			return s.store.Claim(ctx, n, s.now(), lease)
 		},
 	}
 }

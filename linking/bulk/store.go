@@ -39,11 +39,12 @@ type Store interface {
 	// team has no such operation. Those of users who were erased are left out.
 	Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]Item, error)
 
-	// Claim takes up to n operations of any team that are InProgress, whose Due and Lease
-	// are not after now, and that began first, and of equal ones have the lowest id, of all
+	// Claim takes up to n operations of any team that are InProgress, whose Due is not after
+	// now, the caller's clock, whose Lease has ended, and that began first, and of equal ones have the lowest id, of all
 	// that are InProgress for their team and provider: the longest due first, then by id.
-	// It sets their Lease to until, adds one to their Fence, and returns them so.
-	Claim(ctx context.Context, n int, now, until time.Time) ([]Op, error)
+	// It sets their Lease to the end of the lease on the store's own clock, adds one to their
+	// Fence, and returns them so.
+	Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Op, error)
 
 	// UpdateOp lets change edit an operation and writes it back. ID, Team, Type, Provider,
 	// Total and StartedAt are the store's: what change does to them is undone. Running is

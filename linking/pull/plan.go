@@ -135,7 +135,7 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 		}
 	}
 	if !c.Demo {
-		s.follow(ref.Provider, out.Tasks, at)
+		s.follow(ref.Provider, out.Tasks)
 	}
 	unfollow(out.Tasks, at)
 	for _, t := range old { // of resources that are no longer offered: for the record

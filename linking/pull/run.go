@@ -102,7 +102,7 @@ func (s *Service) claim(ctx context.Context, n int, l *lanes) ([]job, error) {
 		if l != nil {
 			without = append(without, l.full()...)
 		}
-		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: without, Now: now, Until: now.Add(s.opts.Lease)})
+		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: without, Now: now, Lease: s.opts.Lease})
 		if err != nil {
 			return nil, err
 		}

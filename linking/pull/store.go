@@ -28,7 +28,9 @@ type Store interface {
 	// ClaimConnections returns up to n connections, whatever their status, of live users
 	// of any team whose Due is set and not after now, the longest due first, and sets
 	// their Due to until. That is no new revision of the user. Two claims that run
-	// at the same time never return the same one.
+	// at the same time never return the same one. Both instants are of the caller's clock:
+	// two processes whose clocks differ may look after one connection, and Plan, which is
+	// atomic, comes to the same.
 	ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]Ref, error)
 
 	// Plan lets change make a new set of tasks for a connection out of the old one, and
@@ -40,9 +42,9 @@ type Store interface {
 	Plan(ctx context.Context, ref Ref, change func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error)) error
 
 	// Claim takes up to n tasks of any team whose Due is set and not after Now, and whose
-	// Lease is not after Now: of those the ones with the lowest Turn, of equal ones the
-	// longest due, then by user, provider, resource and kind. It sets their Lease to
-	// Until, adds one to their Fence, and returns them so.
+	// Lease has ended: of those the ones with the lowest Turn, of equal ones the
+	// longest due, then by user, provider, resource and kind. It sets their Lease to the end
+	// of the lease, adds one to their Fence, and returns them so.
 	Claim(ctx context.Context, q ClaimQuery) ([]Task, error)
 
 	// Update lets change edit a task and writes it back with the events. Key is the
@@ -93,8 +95,11 @@ type Planned struct {
 type ClaimQuery struct {
 	N int
 	// Without are applications whose tasks stay, as [Task.App] names them.
-	Without    []string
-	Now, Until time.Time
+	Without []string
+	// Now is the caller's clock: what is due goes by it, as budgets do.
+	Now time.Time
+	// Lease runs on the store's own clock.
+	Lease time.Duration
 }
 
 // PeopleQuery asks for the people of a team.

@@ -95,7 +95,8 @@ type Task struct {
 	Turn, Step int64
 	// Due is when it is to go on; zero if it is not to.
 	Due time.Time
-	// Lease is until when a process has it, and Fence counts the claims.
+	// Lease is until when, on the store's clock, a process has it; zero if none has. Fence
+	// counts the claims.
 	Lease time.Time
 	Fence int64
 	// Failures counts the errors in a row, and Error is the last of them.

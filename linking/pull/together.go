@@ -16,12 +16,12 @@ import (
 
 // follow lets histories that have not begun follow the first of their set, if they are of the same
 // range.
-func (s *Service) follow(provider string, tasks []Task, at time.Time) {
+func (s *Service) follow(provider string, tasks []Task) {
 	for _, set := range s.together[provider] {
 		var lead *Task
 		for i := range tasks {
 			t := &tasks[i]
-			begun := t.Status != Scheduled || !t.StartedAt.IsZero() || t.Lease.After(at)
+			begun := t.Status != Scheduled || !t.StartedAt.IsZero() || !t.Lease.IsZero()
 			if t.Kind != History || begun || t.Lead != "" || t.Due.IsZero() || !slices.Contains(set, t.Resource) {
 				continue
 			}

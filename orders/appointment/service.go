@@ -29,9 +29,10 @@ type Settings struct {
 // Feeds lets one process at a time refresh the cache of slots. The store of orders
 // implements it.
 type Feeds interface {
-	// ClaimFeed takes a named piece of work until a time, and returns the cursor that
-	// MoveFeed kept last; false if another process has it.
-	ClaimFeed(ctx context.Context, name string, now, until time.Time) (cursor string, ok bool, err error)
+	// ClaimFeed takes a named piece of work for the time of a lease, and returns the cursor
+	// that MoveFeed kept last and the end of the lease on the store's clock; a zero end means
+	// that another process has the work.
+	ClaimFeed(ctx context.Context, name string, lease time.Duration) (cursor string, until time.Time, err error)
 	// MoveFeed keeps a cursor and gives the work back. Precondition if the claim that ends
 	// at until is not the latest.
 	MoveFeed(ctx context.Context, name string, until time.Time, cursor string) error

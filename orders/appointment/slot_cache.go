@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
@@ -52,10 +51,9 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25
 	now := s.now()
-	until := healthlab.At(now.Add(s.opts.Lease)).Time
 	feed := "slots of " + slug
-	last, ok, err := s.opts.Feeds.ClaimFeed(ctx, feed, now, until)
-	if err != nil || !ok {
+	last, until, err := s.opts.Feeds.ClaimFeed(ctx, feed, s.opts.Lease)
+	if err != nil || until.IsZero() {
 		return 0, err
 	}
 	if t, err := time.Parse(time.RFC3339Nano, last); err == nil && now.Sub(t) < cachedEvery {
@@ -78,7 +76,7 @@ func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 		}
 		asked += len(sites)
 		after = sites[len(sites)-1].SiteCode
-		if len(sites) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
+		if len(sites) < batch || !s.now().Before(now.Add(s.opts.Lease-s.opts.LabTimeout)) {
 			break
 		}
 	}

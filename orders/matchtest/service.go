@@ -173,8 +173,7 @@ func (s *Service) loop() *work.Loop[Record] {
 	return &work.Loop[Record]{
 		Name: "test runs", Workers: 1, Idle: s.opts.Idle, Log: s.opts.Log, Do: s.do,
 		Claim: func(ctx context.Context, n int) ([]Record, error) {
-			at := s.now()
-			return s.store.ClaimMatchTestRuns(ctx, n, at, at.Add(s.opts.Lease))
+			return s.store.ClaimMatchTestRuns(ctx, n, s.opts.Lease)
 		},
 	}
 }

@@ -30,10 +30,10 @@ type Store interface {
 	// UpdateMatchTestRun lets change edit a run. An error of change is returned unchanged and
 	// nothing is written. NotFound as in MatchTestRun.
 	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID, change func(*Record) error) (Record, error)
-	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not after now,
-	// the longest due first, and sets their Due to until. Two claims that run at the
-	// same time never return the same run.
-	ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not later than
+	// the store's clock, the longest due first, and sets their Due to the end of the lease on
+	// that clock. Two claims that run at the same time never return the same run.
+	ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]Record, error)
 }
 
 // Names of the rules about test runs.

@@ -16,31 +16,31 @@ import (
 
 // brokenErasures are stores that forget too little of an erased user, or too much.
 var brokenErasures = []conformance.Broken{
-	{Name: "keeps the orders of the erased", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Orders = memory.New(nil).Orders()
+	{Name: "keeps the orders of the erased", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Orders = astray.Orders()
 	}), Subtest: "Erase/Orders"},
-	{Name: "takes orders of the deleted", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Orders = careless{h.Orders, memory.New(nil).Orders()}
+	{Name: "takes orders of the deleted", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Orders = careless{h.Orders, astray.Orders()}
 	}), Subtest: "Erase/Gone"},
-	{Name: "takes orders while it erases", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Orders = hasty{careless{h.Orders, memory.New(nil).Orders()}}
+	{Name: "takes orders while it erases", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Orders = hasty{careless{h.Orders, astray.Orders()}}
 	}), Subtest: "Erase/Meanwhile"},
-	{Name: "keeps the answers of the erased", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Keys = memory.New(nil).OrderKeys()
+	{Name: "keeps the answers of the erased", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Keys = astray.OrderKeys()
 	}), Subtest: "Erase/Keys"},
-	{Name: "lists orders of the deleted", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Orders = memory.New(nil).Orders()
+	{Name: "lists orders of the deleted", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Orders = astray.Orders()
 	}), Subtest: "Delete/Lists"},
-	{Name: "hands out orders of the deleted as others", Suite: erasing(func(h *orderstest.ErasureHarness) {
+	{Name: "hands out orders of the deleted as others", Suite: erasing(func(h *orderstest.ErasureHarness, _ *memory.Store) {
 		h.Orders = unmarked{h.Orders}
 	}), Subtest: "Delete/BackgroundWorkGoesOn"},
-	{Name: "notifies the deleted", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Orders = memory.New(nil).Orders()
+	{Name: "notifies the deleted", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Orders = astray.Orders()
 	}), Subtest: "Delete/Notifications"},
-	{Name: "repeats answers about the deleted", Suite: erasing(func(h *orderstest.ErasureHarness) {
-		h.Keys = memory.New(nil).OrderKeys()
+	{Name: "repeats answers about the deleted", Suite: erasing(func(h *orderstest.ErasureHarness, astray *memory.Store) {
+		h.Keys = astray.OrderKeys()
 	}), Subtest: "Delete/Answers"},
-	{Name: "erases whole transactions", Suite: erasing(func(h *orderstest.ErasureHarness) {
+	{Name: "erases whole transactions", Suite: erasing(func(h *orderstest.ErasureHarness, _ *memory.Store) {
 		b := &tracked{of: map[healthlab.UserID]orders.TransactionID{}, gone: map[orders.TransactionID]bool{}}
 		h.Users, h.Orders = trackedUsers{h.Users, b}, trackedOrders{h.Orders, b}
 	}), Subtest: "Erase/NothingElse"},
@@ -87,13 +87,14 @@ func (b hasty) Insert(ctx context.Context, r orders.Record, c orders.Change) (or
 	return b.careless.Insert(ctx, r, c)
 }
 
-// erasing returns the suite over stores that were broken in one way.
-func erasing(how func(*orderstest.ErasureHarness)) func(*testing.T) {
+// erasing returns the suite over stores that were broken in one way. how gets another store with
+// the same clock.
+func erasing(how func(h *orderstest.ErasureHarness, astray *memory.Store)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunErasure(t, func(testing.TB) orderstest.ErasureHarness {
-			s := memory.New(nil)
-			h := orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
-			how(&h)
+			s, clock := clockedStore()
+			h := orderstest.ErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys(), SetClock: clock.Set}
+			how(&h, memory.New(&memory.Options{Now: clock.Now}))
 			return h
 		})
 	}

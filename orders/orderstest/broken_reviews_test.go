@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -29,10 +28,10 @@ func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID,
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
-			s := memory.New(nil)
+			s, clock := clockedStore()
 			b := &brokenReviews{overriddenReviewStore: overriddenReviewStore{ReviewStore: s.Reviews()}, overriddenMatchTestRuns: overriddenMatchTestRuns{Store: s.MatchTestRuns()}}
 			spoil(b)
-			return orderstest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+			return orderstest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog(), SetClock: clock.Set}
 		})
 	}
 }
@@ -171,8 +170,8 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Trials/OnePerKey"},
 	{Name: "claims without a lease", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.claimMatchTestRuns = func(ctx context.Context, n int, now, _ time.Time) ([]matchtest.Record, error) {
-			return b.Store.ClaimMatchTestRuns(ctx, n, now, now)
+		b.claimMatchTestRuns = func(ctx context.Context, n int, _ time.Duration) ([]matchtest.Record, error) {
+			return b.Store.ClaimMatchTestRuns(ctx, n, 0)
 		}
 	}), Subtest: "Trials/ClaimAndUpdate"},
 }

@@ -20,14 +20,14 @@ import (
 // brokenStores are stores that break one promise each.
 var brokenStores = []conformance.Broken{
 	{Name: "claims later work without a lease", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claimNotifications = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
-			return b.Store.ClaimNotifications(ctx, n, now, now)
+		b.claimNotifications = func(ctx context.Context, n int, now time.Time, _ time.Duration) ([]orders.Record, error) {
+			return b.Store.ClaimNotifications(ctx, n, now, 0)
 		}
 	}), Subtest: "Claim/Notifications"},
 	{Name: "tells the lab of later work", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claimNotifications = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			due, _ := b.Store.Claim(ctx, n, now, until)
-			more, err := b.Store.ClaimNotifications(ctx, n, now, until)
+		b.claimNotifications = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			due, _ := b.Store.Claim(ctx, n, now, lease)
+			more, err := b.Store.ClaimNotifications(ctx, n, now, lease)
 			return append(due, more...), err
 		}
 	}), Subtest: "Claim/Notifications"},
@@ -252,43 +252,78 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Transaction/InsertAfterOfAnotherTeam"},
 	{Name: "claims what is not due", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			return b.Store.Claim(ctx, n, now.Add(time.Microsecond), until)
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return b.Store.Claim(ctx, n, now.Add(time.Microsecond), lease)
 		}
 	}), Subtest: "Claim/LongestDueFirst"},
 	{Name: "claims a moment late", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			return b.Store.Claim(ctx, n, now.Add(-time.Microsecond), until)
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return b.Store.Claim(ctx, n, now, lease+time.Microsecond)
 		}
 	}), Subtest: "Claim/LeaseEnds"},
 	{Name: "claims without a lease", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
-			return b.Store.Claim(ctx, n, now, now)
+		b.claim = func(ctx context.Context, n int, now time.Time, _ time.Duration) ([]orders.Record, error) {
+			return b.Store.Claim(ctx, n, now, 0)
 		}
 	}), Subtest: "Claim/LeaseEnds"},
+	{Name: "counts leases from the caller's clock", Suite: spoiltOrders(func(b *brokenOrders) {
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return b.Store.Claim(ctx, n, now, lease+now.Sub(b.clock.Now()))
+		}
+	}), Subtest: "Claim/CallersClocks"},
+	{Name: "counts leases of later work from the caller's clock", Suite: spoiltOrders(func(b *brokenOrders) {
+		b.claimNotifications = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return b.Store.ClaimNotifications(ctx, n, now, lease+now.Sub(b.clock.Now()))
+		}
+	}), Subtest: "Claim/CallersClocksOfNotifications"},
+	{Name: "ends a lease when an order is changed", Suite: spoiltOrders(func(b *brokenOrders) {
+		b.wrap = func(c orders.Change) orders.Change {
+			return func(r *orders.Record) ([]healthlab.Event, error) {
+				r.Lab.Lease = time.Time{}
+				return c(r)
+			}
+		}
+	}), Subtest: "Claim/EarlierWhileLeased"},
+	{Name: "ends a lease of later work when an order is changed", Suite: spoiltOrders(func(b *brokenOrders) {
+		b.wrap = func(c orders.Change) orders.Change {
+			return func(r *orders.Record) ([]healthlab.Event, error) {
+				r.Notifications.Lease = time.Time{}
+				return c(r)
+			}
+		}
+	}), Subtest: "Claim/NotificationsEarlierWhileLeased"},
+	{Name: "shows changes another clock", Suite: spoiltOrders(func(b *brokenOrders) {
+		b.wrap = func(c orders.Change) orders.Change {
+			return func(r *orders.Record) ([]healthlab.Event, error) {
+				r.StoreTime = r.StoreTime.Add(time.Hour)
+				return c(r)
+			}
+		}
+	}), Subtest: "Update/StoreTime"},
 	{Name: "claims the newest first", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			list, err := b.Store.Claim(ctx, n, now, until)
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			list, err := b.Store.Claim(ctx, n, now, lease)
 			slices.Reverse(list)
 			return list, err
 		}
 	}), Subtest: "Claim/LongestDueFirst"},
 	{Name: "claims all there is", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claim = func(ctx context.Context, _ int, now, until time.Time) ([]orders.Record, error) {
-			return b.Store.Claim(ctx, 1000, now, until)
+		b.claim = func(ctx context.Context, _ int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return b.Store.Claim(ctx, 1000, now, lease)
 		}
 	}), Subtest: "Claim/AtMostN"},
 	{Name: "gives a feed to everybody", Suite: spoiltOrders(func(b *brokenOrders) {
-		b.claimFeed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
-			cursor, _, err := b.Store.ClaimFeed(ctx, lab, now, until)
-			return cursor, true, err
+		b.claimFeed = func(ctx context.Context, lab string, lease time.Duration) (string, time.Time, error) {
+			cursor, _, err := b.Store.ClaimFeed(ctx, lab, lease)
+			return cursor, b.clock.Now().Add(lease), err
 		}
 	}), Subtest: "Feed/OneReader"},
 	{Name: "takes a cursor from anybody", Suite: spoiltOrders(func(b *brokenOrders) {
 		latest := map[string]time.Time{}
-		b.claimFeed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+		b.claimFeed = func(ctx context.Context, lab string, lease time.Duration) (string, time.Time, error) {
+			cursor, until, err := b.Store.ClaimFeed(ctx, lab, lease)
 			latest[lab] = until
-			return b.Store.ClaimFeed(ctx, lab, now, until)
+			return cursor, until, err
 		}
 		b.moveFeed = func(ctx context.Context, lab string, _ time.Time, cursor string) error {
 			return b.Store.MoveFeed(ctx, lab, latest[lab], cursor)
@@ -331,14 +366,20 @@ var brokenStores = []conformance.Broken{
 	}), Subtest: "Update/KeepsItsIdentity"},
 }
 
+// clockedStore returns an empty store whose clock can be set.
+func clockedStore() (*memory.Store, *conformance.Clock) {
+	clock := conformance.NewClock(time.Unix(0, 0))
+	return memory.New(&memory.Options{Now: clock.Now}), clock
+}
+
 // spoiltOrders returns the suite over stores that were broken in one way.
 func spoiltOrders(how func(*brokenOrders)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunStore(t, func(testing.TB) orderstest.StoreHarness {
-			store := memory.New(nil)
-			b := &brokenOrders{overriddenOrders: overriddenOrders{Store: store.Orders()}}
+			store, clock := clockedStore()
+			b := &brokenOrders{clock: clock, overriddenOrders: overriddenOrders{Store: store.Orders()}}
 			how(b)
-			return orderstest.StoreHarness{Orders: b, Messages: store.WebhookLog()}
+			return orderstest.StoreHarness{Orders: b, Messages: store.WebhookLog(), SetClock: clock.Set}
 		})
 	}
 }
@@ -346,6 +387,7 @@ func spoiltOrders(how func(*brokenOrders)) func(*testing.T) {
 // brokenOrders is a store with some of its methods replaced.
 type brokenOrders struct {
 	overriddenOrders
+	clock  *conformance.Clock
 	mu     sync.Mutex
 	owners map[orders.OrderID]healthlab.TeamID
 	wrap   func(orders.Change) orders.Change

@@ -10,46 +10,50 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
-type claimVisits = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error)
+type claimVisits = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 
 var brokenVisitStores = []conformance.Broken{
-	{Name: "claims what is not due", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			return s.ClaimVisits(ctx, n, now.Add(time.Microsecond), until)
+	{Name: "claims what is not due", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(ctx, n, now.Add(time.Microsecond), lease)
 		}
 	}), Subtest: "Claim/LongestDueFirst"},
-	{Name: "claims a moment late", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			return s.ClaimVisits(ctx, n, now.Add(-time.Microsecond), until)
+	{Name: "claims a moment late", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(ctx, n, now, lease+time.Microsecond)
 		}
 	}), Subtest: "Claim/LeaseEnds"},
-	{Name: "claims without a lease", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
-			return s.ClaimVisits(ctx, n, now, now)
+	{Name: "claims without a lease", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, _ time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(ctx, n, now, 0)
 		}
 	}), Subtest: "Claim/LeaseEnds"},
-	{Name: "claims the newest first", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			list, err := s.ClaimVisits(ctx, n, now, until)
+	{Name: "counts leases from the caller's clock", Suite: claimsVisits(func(s visitStore, clock *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(ctx, n, now, lease+now.Sub(clock.Now()))
+		}
+	}), Subtest: "Claim/CallersClocks"},
+	{Name: "claims the newest first", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			list, err := s.ClaimVisits(ctx, n, now, lease)
 			slices.Reverse(list)
 			return list, err
 		}
 	}), Subtest: "Claim/LongestDueFirst"},
-	{Name: "claims all there is", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, _ int, now, until time.Time) ([]orders.Record, error) {
-			return s.ClaimVisits(ctx, 1000, now, until)
+	{Name: "claims all there is", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, _ int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(ctx, 1000, now, lease)
 		}
 	}), Subtest: "Claim/AtMostN"},
-	{Name: "claims what is the lab's", Suite: claimsVisits(func(s visitStore) claimVisits { return s.Claim }), Subtest: "Claim/NotTheLabs"},
-	{Name: "goes on without its caller", Suite: claimsVisits(func(s visitStore) claimVisits {
-		return func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-			return s.ClaimVisits(context.WithoutCancel(ctx), n, now, until)
+	{Name: "claims what is the lab's", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits { return s.Claim }), Subtest: "Claim/NotTheLabs"},
+	{Name: "goes on without its caller", Suite: claimsVisits(func(s visitStore, _ *conformance.Clock) claimVisits {
+		return func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+			return s.ClaimVisits(context.WithoutCancel(ctx), n, now, lease)
 		}
 	}), Subtest: "Claim/ContextEnded"},
 	{Name: "gives a key to everybody", Suite: holdsBadly(func(s *badHolds) {
@@ -94,25 +98,26 @@ type visitStore interface {
 	orders.VisitStore
 }
 
-func wholeStore() visitStore {
-	s, ok := memory.New(nil).Orders().(visitStore)
+func wholeStore() (visitStore, *conformance.Clock) {
+	store, clock := clockedStore()
+	s, ok := store.Orders().(visitStore)
 	if !ok {
 		panic("the memory keeps no appointments")
 	}
-	return s
+	return s, clock
 }
 
 type brokenClaim struct{ claim claimVisits }
 
-func (b brokenClaim) ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	return b.claim(ctx, n, now, until)
+func (b brokenClaim) ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
+	return b.claim(ctx, n, now, lease)
 }
 
-func claimsVisits(how func(visitStore) claimVisits) func(*testing.T) {
+func claimsVisits(how func(visitStore, *conformance.Clock) claimVisits) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
-			s := wholeStore()
-			return orderstest.VisitsHarness{Orders: s, Visits: brokenClaim{how(s)}}
+			s, clock := wholeStore()
+			return orderstest.VisitsHarness{Orders: s, Visits: brokenClaim{how(s, clock)}, SetClock: clock.Set}
 		})
 	}
 }
@@ -140,10 +145,10 @@ func (s *badHolds) Insert(ctx context.Context, r orders.Record, c orders.Change)
 func holdsBadly(how func(*badHolds)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
-			s := wholeStore()
+			s, clock := wholeStore()
 			b := &badHolds{Store: s}
 			how(b)
-			return orderstest.VisitsHarness{Orders: b, Visits: s}
+			return orderstest.VisitsHarness{Orders: b, Visits: s, SetClock: clock.Set}
 		})
 	}
 }

@@ -31,16 +31,56 @@ func claimed(list []orders.Record) []orders.OrderID {
 	return out
 }
 
+// claimCall is a method of a store that claims orders.
+type claimCall = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
+
+// callersClocks claims the one order of a store, which has been due for two hours, with clocks
+// that are an hour fast and an hour slow. The store's clock stands at noon.
+func callersClocks(t *testing.T, setClock func(time.Time), claim claimCall) {
+	t.Helper()
+	fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
+	claims := func(now time.Time, want int) {
+		t.Helper()
+		got, err := claim(t.Context(), 10, now, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, got, want)
+	}
+	for i, first := range []time.Time{fast, slow} {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		setClock(at)
+		claims(first, 1)
+		setClock(at.Add(time.Minute - time.Microsecond))
+		claims(fast, 0)
+		claims(slow, 0)
+	}
+}
+
+// earlierWhileLeased makes an order due earlier while a process has it: it is claimed once the
+// process gives it back.
+func earlierWhileLeased(t *testing.T, s orders.Store, r orders.Record, claim claimCall, earlier, free func(*orders.Record)) {
+	t.Helper()
+	for i, tc := range []struct {
+		edit func(*orders.Record)
+		want int
+	}{{func(*orders.Record) {}, 1}, {earlier, 0}, {free, 1}} {
+		_, err := s.Update(t.Context(), r.TeamID, r.ID, edits(tc.edit))
+		require.NoError(t, err)
+		got, err := claim(t.Context(), 10, noon, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, got, tc.want, "claim %d", i)
+	}
+}
+
 var orderClaimCases = map[string]func(*testing.T, *ordersT){
 	"LongestDueFirst": func(t *testing.T, s *ordersT) {
 		now, until := noon, noon.Add(time.Minute)
 		late, early := s.due(t, "late", now), s.due(t, "early", now.Add(-time.Hour))
 		s.due(t, "future", now.Add(time.Microsecond))
 		s.due(t, "never", time.Time{})
-		got, err := s.Claim(t.Context(), 10, now, until)
+		got, err := s.Claim(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{early.ID, late.ID}, claimed(got))
-		require.True(t, got[0].Lab.Due.Equal(until))
+		require.True(t, got[0].Lab.Due.Equal(early.Lab.Due))
 		require.True(t, got[0].Lab.Lease.Equal(until))
 		require.Equal(t, 1, got[0].Lab.Attempts)
 		require.True(t, got[0].Lab.Started)
@@ -59,19 +99,21 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		late, early := later("late", now), later("early", now.Add(-time.Hour))
 		later("future", now.Add(time.Microsecond))
 		s.due(t, "never", now.Add(-time.Hour)) // the lab is, and nothing else
-		got, err := s.ClaimNotifications(t.Context(), 10, now, until)
+		got, err := s.ClaimNotifications(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{early.ID, late.ID}, claimed(got))
-		require.True(t, got[0].Notifications.Due.Equal(until))
+		require.True(t, got[0].Notifications.Due.Equal(early.Notifications.Due))
+		require.True(t, got[0].Notifications.Lease.Equal(until))
 		require.Equal(t, early.Revision, got[0].Revision, "not a new revision")
 		require.Zero(t, got[0].Lab.Attempts, "the lab is not told")
 		kept, err := s.Get(t.Context(), early.TeamID, early.ID)
 		require.NoError(t, err)
 		sameRecord(t, got[0], kept)
-		got, err = s.ClaimNotifications(t.Context(), 10, now, until)
+		got, err = s.ClaimNotifications(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Empty(t, got)
-		got, err = s.ClaimNotifications(t.Context(), 1, until, until.Add(time.Minute))
+		s.setClock(until)
+		got, err = s.ClaimNotifications(t.Context(), 1, now, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 	},
@@ -79,7 +121,7 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		for i := range 5 {
 			s.due(t, fmt.Sprint(i), noon)
 		}
-		got, err := s.Claim(t.Context(), 2, noon, noon.Add(time.Minute))
+		got, err := s.Claim(t.Context(), 2, noon, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, got, 2)
 	},
@@ -89,14 +131,35 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 			now  time.Duration
 			want int
 		}{{0, 1}, {0, 0}, {59 * time.Second, 0}, {time.Minute, 1}} {
-			now := noon.Add(tc.now)
-			got, err := s.Claim(t.Context(), 10, now, now.Add(time.Minute))
+			s.setClock(noon.Add(tc.now))
+			got, err := s.Claim(t.Context(), 10, noon, time.Minute)
 			require.NoError(t, err)
 			require.Len(t, got, tc.want, "claim %d", i)
 		}
-		got, err := s.Claim(t.Context(), 10, noon.Add(time.Hour), noon.Add(2*time.Hour))
+		s.setClock(noon.Add(time.Hour))
+		got, err := s.Claim(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, 3, got[0].Lab.Attempts)
+	},
+	"CallersClocks": func(t *testing.T, s *ordersT) {
+		s.due(t, "1", noon.Add(-2*time.Hour))
+		callersClocks(t, s.setClock, s.Claim)
+	},
+	"CallersClocksOfNotifications": func(t *testing.T, s *ordersT) {
+		r := newRecord("a", "1")
+		r.Notifications.Due = noon.Add(-2 * time.Hour)
+		s.place(t, r)
+		callersClocks(t, s.setClock, s.ClaimNotifications)
+	},
+	"EarlierWhileLeased": func(t *testing.T, s *ordersT) {
+		earlierWhileLeased(t, s, s.due(t, "1", noon), s.Claim, func(r *orders.Record) { r.Lab.Due = noon.Add(-time.Hour) },
+			func(r *orders.Record) { r.Lab.Lease = time.Time{} })
+	},
+	"NotificationsEarlierWhileLeased": func(t *testing.T, s *ordersT) {
+		r := newRecord("a", "1")
+		r.Notifications.Due = noon
+		earlierWhileLeased(t, s, s.place(t, r), s.ClaimNotifications, func(r *orders.Record) { r.Notifications.Due = noon.Add(-time.Hour) },
+			func(r *orders.Record) { r.Notifications.Lease = time.Time{} })
 	},
 	"NobodyTwice": func(t *testing.T, s *ordersT) {
 		const all = 40
@@ -109,7 +172,7 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		for range 8 {
 			wg.Go(func() {
 				for range all {
-					list, err := s.Claim(t.Context(), 3, noon, noon.Add(time.Hour))
+					list, err := s.Claim(t.Context(), 3, noon, time.Hour)
 					mu.Lock()
 					got = append(got, claimed(list)...)
 					if err != nil {
@@ -128,9 +191,9 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		s.due(t, "1", noon)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := s.Claim(ctx, 1, noon, noon.Add(time.Hour))
+		_, err := s.Claim(ctx, 1, noon, time.Hour)
 		require.ErrorIs(t, err, context.Canceled)
-		got, err := s.Claim(t.Context(), 1, noon, noon.Add(time.Hour))
+		got, err := s.Claim(t.Context(), 1, noon, time.Hour)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 	},
@@ -138,33 +201,36 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 
 var orderFeedCases = map[string]func(*testing.T, *ordersT){
 	"OneReader": func(t *testing.T, s *ordersT) {
-		until := noon.Add(time.Minute)
-		cursor, ok, err := s.ClaimFeed(t.Context(), "northlab", noon, until)
+		cursor, until, err := s.ClaimFeed(t.Context(), "northlab", time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok)
+		require.Equal(t, noon.Add(time.Minute), until)
 		require.Empty(t, cursor)
-		_, ok, err = s.ClaimFeed(t.Context(), "northlab", noon, until)
+		_, other, err := s.ClaimFeed(t.Context(), "northlab", time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "somebody has it")
-		_, ok, err = s.ClaimFeed(t.Context(), "southlab", noon, until)
+		require.Zero(t, other, "another process has it")
+		_, other, err = s.ClaimFeed(t.Context(), "southlab", time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "another lab's feed is free")
+		require.NotZero(t, other, "another lab's feed is free")
 		require.NoError(t, s.MoveFeed(t.Context(), "northlab", until, "c1"))
-		cursor, ok, err = s.ClaimFeed(t.Context(), "northlab", noon, until)
+		cursor, until, err = s.ClaimFeed(t.Context(), "northlab", time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "given back")
+		require.NotZero(t, until, "given back")
 		require.Equal(t, "c1", cursor)
 	},
 	"LeaseEnds": func(t *testing.T, s *ordersT) {
-		first, second := noon.Add(time.Minute), noon.Add(time.Hour)
-		_, _, err := s.ClaimFeed(t.Context(), "northlab", noon, first)
+		_, first, err := s.ClaimFeed(t.Context(), "northlab", time.Minute)
 		require.NoError(t, err)
-		_, ok, err := s.ClaimFeed(t.Context(), "northlab", first, second)
+		s.setClock(first.Add(-time.Microsecond))
+		_, second, err := s.ClaimFeed(t.Context(), "northlab", time.Hour)
 		require.NoError(t, err)
-		require.True(t, ok)
+		require.Zero(t, second)
+		s.setClock(first)
+		_, second, err = s.ClaimFeed(t.Context(), "northlab", time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, first.Add(time.Hour), second)
 		require.ErrorIs(t, s.MoveFeed(t.Context(), "northlab", first, "stale"), healthlab.Precondition)
 		require.NoError(t, s.MoveFeed(t.Context(), "northlab", second, "c1"))
-		cursor, _, err := s.ClaimFeed(t.Context(), "northlab", second, second.Add(time.Minute))
+		cursor, _, err := s.ClaimFeed(t.Context(), "northlab", time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, "c1", cursor)
 	},

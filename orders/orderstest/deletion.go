@@ -74,7 +74,7 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		ids, err := h.Orders.OfUser(t.Context(), team, ana)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{mine.ID}, ids)
-		due, err := h.Orders.Claim(t.Context(), 10, noon, noon.Add(time.Hour))
+		due, err := h.Orders.Claim(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Len(t, due, 1)
 		require.True(t, due[0].UserDeleted)
@@ -94,16 +94,16 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		require.NoError(t, err)
 		healthdatatest.AddUser(t, h.Users, team, ana)
 		healthdatatest.DeleteUser(t, h.Users, team, ana)
-		due, err := h.Orders.ClaimNotifications(t.Context(), 10, noon, noon.Add(time.Hour))
+		due, err := h.Orders.ClaimNotifications(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, due)
 		healthdatatest.RestoreUser(t, h.Users, team, ana)
-		due, err = h.Orders.ClaimNotifications(t.Context(), 10, noon, noon.Add(time.Hour))
+		due, err = h.Orders.ClaimNotifications(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Len(t, due, 1)
 	},
 	"Answers": func(t *testing.T, h ErasureHarness) {
-		k := keysT{h.Keys}
+		k := keysT{h.Keys, h.SetClock}
 		mine := h.put(t, "a", "1", "ana", "1")
 		h.put(t, "a", "2", "bo", "2")
 		healthdatatest.AddUser(t, h.Users, mine.TeamID, mine.UserID)
@@ -113,11 +113,11 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		}
 		about := scopeOf("a", "insurance", "3")
 		k.start(t, about, "3", 0)
-		require.NoError(t, k.FinishKey(t.Context(), about, noon.Add(time.Minute), []byte("member id"), mine.UserID, noon.Add(time.Hour)))
+		require.NoError(t, k.FinishKey(t.Context(), about, noon.Add(time.Minute), []byte("member id"), mine.UserID, time.Hour))
 
 		healthdatatest.DeleteUser(t, h.Users, mine.TeamID, mine.UserID)
 		state := k.start(t, scopeOf("a", "order", "1"), "1", time.Second)
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("1"), Fingerprint: "print of 1"}, state, "the order keeps its id")
+		require.Equal(t, started("1", time.Second), state, "the order keeps its id")
 		require.Nil(t, k.start(t, about, "3", time.Second).Answer)
 		require.Equal(t, "order 2", string(k.start(t, scopeOf("a", "order", "2"), "2", time.Second).Answer))
 		require.NoError(t, h.Users.Erase(t.Context(), mine.TeamID, mine.UserID))

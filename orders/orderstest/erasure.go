@@ -20,6 +20,8 @@ type ErasureHarness struct {
 	Users  healthdata.Users
 	Orders orders.Store
 	Keys   orders.Keys
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunErasure runs what [healthdata.Users] and [orders.Store] promise about the
@@ -27,11 +29,18 @@ type ErasureHarness struct {
 // cleanup on t.
 func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
 	for name, run := range conformance.Sorted(orderErasureCases) {
-		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
+		t.Run("Erase/"+name, func(t *testing.T) { run(t, newErasure(t, newStore)) })
 	}
 	for name, run := range conformance.Sorted(orderDeletionCases) {
-		t.Run("Delete/"+name, func(t *testing.T) { run(t, newStore(t)) })
+		t.Run("Delete/"+name, func(t *testing.T) { run(t, newErasure(t, newStore)) })
 	}
+}
+
+// newErasure returns a store whose clock stands at noon.
+func newErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) ErasureHarness {
+	h := newStore(t)
+	h.SetClock(noon)
+	return h
 }
 
 // put stores an order of a user in a transaction, with a sample of its own.
@@ -58,7 +67,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		page, err := h.Orders.List(t.Context(), orders.Query{Team: r.TeamID})
 		require.NoError(t, err)
 		require.Zero(t, page.Total)
-		due, err := h.Orders.Claim(t.Context(), 10, noon, noon.Add(time.Hour))
+		due, err := h.Orders.Claim(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, due)
 		again := h.put(t, "a", "1", "bo", "1") // the ids are free
@@ -120,7 +129,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Keys": func(t *testing.T, h ErasureHarness) {
-		k := keysT{h.Keys}
+		k := keysT{h.Keys, h.SetClock}
 		r, other := h.put(t, "a", "1", "ana", "1"), h.put(t, "a", "2", "bo", "2")
 		for _, key := range []string{"1", "2"} { // keys are named for their orders
 			k.start(t, scopeOf("a", "order", key), key, 0)
@@ -128,7 +137,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		}
 		healthdatatest.AddErasedUser(t, h.Users, r.TeamID, r.UserID)
 		state := k.start(t, scopeOf("a", "order", "1"), "3", time.Second)
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("3"), Fingerprint: "print of 3"}, state)
+		require.Equal(t, started("3", time.Second), state)
 		require.Equal(t, "order 2", string(k.start(t, scopeOf("a", "order", "2"), "4", time.Second).Answer))
 		_, err := h.Orders.Get(t.Context(), other.TeamID, other.ID)
 		require.NoError(t, err)

@@ -3,7 +3,7 @@ package orderstest
 import (
 	"bytes"
 	"context"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,26 +14,44 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// RunKeys runs the contract of [orders.Keys]. newKeys returns a fresh, empty one.
-func RunKeys(t *testing.T, newKeys func(t testing.TB) orders.Keys) {
+// KeysHarness is a fresh, empty store of idempotency keys.
+type KeysHarness struct {
+	Keys orders.Keys
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
+}
+
+// RunKeys runs the contract of [orders.Keys]. newKeys returns a fresh, empty store.
+func RunKeys(t *testing.T, newKeys func(t testing.TB) KeysHarness) {
 	for name, run := range conformance.Sorted(orderKeyCases) {
-		t.Run(name, func(t *testing.T) { run(t, keysT{newKeys(t)}) })
+		t.Run(name, func(t *testing.T) {
+			h := newKeys(t)
+			run(t, keysT{h.Keys, h.SetClock})
+		})
 	}
 }
 
-type keysT struct{ orders.Keys }
+type keysT struct {
+	orders.Keys
+	setClock func(now time.Time)
+}
 
 func (k keysT) start(t *testing.T, scope orders.KeyScope, order string, after time.Duration) orders.KeyState {
 	t.Helper()
-	now := noon.Add(after)
-	state, err := k.StartKey(t.Context(), scope, "print of "+order, orderID(order), now, now.Add(time.Minute))
+	k.setClock(noon.Add(after))
+	state, err := k.StartKey(t.Context(), scope, "print of "+order, orderID(order), time.Minute)
 	require.NoError(t, err)
 	return state
 }
 
-func (k keysT) finish(t *testing.T, scope orders.KeyScope, started time.Duration, answer []byte) error {
+func (k keysT) finish(t *testing.T, scope orders.KeyScope, after time.Duration, answer []byte) error {
 	t.Helper()
-	return k.FinishKey(t.Context(), scope, noon.Add(started+time.Minute), answer, healthlab.UserID{}, noon.Add(24*time.Hour))
+	return k.FinishKey(t.Context(), scope, noon.Add(after+time.Minute), answer, healthlab.UserID{}, 24*time.Hour)
+}
+
+// started is the state of a key that was started for an order.
+func started(order string, after time.Duration) orders.KeyState {
+	return orders.KeyState{Started: true, Until: noon.Add(after + time.Minute), Order: orderID(order), Fingerprint: "print of " + order}
 }
 
 func scopeOf(team, endpoint, key string) orders.KeyScope {
@@ -43,7 +61,7 @@ func scopeOf(team, endpoint, key string) orders.KeyScope {
 var orderKeyCases = map[string]func(*testing.T, keysT){
 	"AnsweredOnce": func(t *testing.T, k keysT) {
 		scope := scopeOf("a", "order", "k")
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("1"), Fingerprint: "print of 1"}, k.start(t, scope, "1", 0))
+		require.Equal(t, started("1", 0), k.start(t, scope, "1", 0))
 		require.Equal(t, orders.KeyState{Order: orderID("1"), Fingerprint: "print of 1"}, k.start(t, scope, "2", time.Second), "somebody has it")
 		answer := []byte{0, 255, '"'}
 		require.NoError(t, k.finish(t, scope, 0, answer))
@@ -71,7 +89,7 @@ var orderKeyCases = map[string]func(*testing.T, keysT){
 		scope := scopeOf("a", "order", "k")
 		k.start(t, scope, "1", 0)
 		require.False(t, k.start(t, scope, "2", time.Minute-time.Microsecond).Started)
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("1"), Fingerprint: "print of 1"}, k.start(t, scope, "2", time.Minute),
+		require.Equal(t, started("1", time.Minute), k.start(t, scope, "2", time.Minute),
 			"the work goes on with the same id")
 		require.ErrorIs(t, k.finish(t, scope, 0, []byte("stale")), healthlab.Precondition)
 		require.NoError(t, k.finish(t, scope, time.Minute, []byte("good")))
@@ -82,14 +100,16 @@ var orderKeyCases = map[string]func(*testing.T, keysT){
 		scope := scopeOf("a", "order", "k")
 		k.start(t, scope, "1", 0)
 		require.NoError(t, k.finish(t, scope, 0, nil))
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("1"), Fingerprint: "print of 2"}, k.start(t, scope, "2", time.Second))
+		want := started("1", time.Second)
+		want.Fingerprint = "print of 2"
+		require.Equal(t, want, k.start(t, scope, "2", time.Second))
 	},
 	"AnswersGrowOld": func(t *testing.T, k keysT) {
 		scope := scopeOf("a", "order", "k")
 		k.start(t, scope, "1", 0)
 		require.NoError(t, k.finish(t, scope, 0, []byte("old")))
 		require.Equal(t, "old", string(k.start(t, scope, "2", 24*time.Hour-time.Microsecond).Answer))
-		require.Equal(t, orders.KeyState{Started: true, Order: orderID("2"), Fingerprint: "print of 2"}, k.start(t, scope, "2", 24*time.Hour))
+		require.Equal(t, started("2", 24*time.Hour), k.start(t, scope, "2", 24*time.Hour))
 	},
 	"NeverStarted": func(t *testing.T, k keysT) {
 		require.ErrorIs(t, k.finish(t, scopeOf("a", "order", "k"), 0, []byte("x")), healthlab.Precondition)
@@ -105,36 +125,35 @@ var orderKeyCases = map[string]func(*testing.T, keysT){
 			after time.Duration
 			want  int
 		}{{10, 24*time.Hour - time.Microsecond, 0}, {2, 24 * time.Hour, 2}, {2, 24 * time.Hour, 1}, {2, 24 * time.Hour, 0}, {2, 25 * time.Hour, 1}, {2, 25 * time.Hour, 0}} {
-			n, err := k.PruneKeys(t.Context(), tc.n, noon.Add(tc.after))
+			k.setClock(noon.Add(tc.after))
+			n, err := k.PruneKeys(t.Context(), tc.n)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, n, "at %s", tc.after)
 		}
 	},
 	"OneGetsIt": func(t *testing.T, k keysT) {
 		const callers = 16
-		started := make([]bool, callers)
-		var wg sync.WaitGroup
-		for i := range callers {
-			wg.Go(func() { started[i] = k.start(t, scopeOf("a", "order", "k"), "1", 0).Started })
-		}
-		wg.Wait()
-		n := 0
-		for _, s := range started {
-			if s {
-				n++
+		var started atomic.Int64
+		for _, err := range conformance.Together(callers, func(int) error {
+			state, err := k.StartKey(t.Context(), scopeOf("a", "order", "k"), "print of 1", orderID("1"), time.Minute)
+			if state.Started {
+				started.Add(1)
 			}
+			return err
+		}) {
+			require.NoError(t, err)
 		}
-		require.Equal(t, 1, n)
+		require.EqualValues(t, 1, started.Load())
 	},
 	"ContextEnded": func(t *testing.T, k keysT) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		scope := scopeOf("a", "order", "k")
-		_, err := k.StartKey(ctx, scope, "", orderID("1"), noon, noon.Add(time.Minute))
+		_, err := k.StartKey(ctx, scope, "", orderID("1"), time.Minute)
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, k.start(t, scope, "1", 0).Started)
-		require.ErrorIs(t, k.FinishKey(ctx, scope, noon.Add(time.Minute), []byte("x"), healthlab.UserID{}, noon.Add(time.Hour)), context.Canceled)
-		_, err = k.PruneKeys(ctx, 1, noon)
+		require.ErrorIs(t, k.FinishKey(ctx, scope, noon.Add(time.Minute), []byte("x"), healthlab.UserID{}, time.Hour), context.Canceled)
+		_, err = k.PruneKeys(ctx, 1)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, k.start(t, scope, "1", 0).Answer)
 	},

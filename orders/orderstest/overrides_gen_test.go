@@ -14,9 +14,9 @@ import (
 // overriddenOrders is a orders.Store some of whose methods are replaced.
 type overriddenOrders struct {
 	orders.Store
-	claim              func(ctx context.Context, n int, now time.Time, until time.Time) ([]orders.Record, error)
-	claimFeed          func(ctx context.Context, lab string, now time.Time, until time.Time) (cursor string, ok bool, err error)
-	claimNotifications func(ctx context.Context, n int, now time.Time, until time.Time) ([]orders.Record, error)
+	claim              func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
+	claimFeed          func(ctx context.Context, lab string, lease time.Duration) (cursor string, until time.Time, err error)
+	claimNotifications func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 	countByStatus      func(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error)
 	findSample         func(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error)
 	get                func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error)
@@ -28,21 +28,21 @@ type overriddenOrders struct {
 	update             func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error)
 }
 
-func (o overriddenOrders) Claim(p0 context.Context, p1 int, p2 time.Time, p3 time.Time) ([]orders.Record, error) {
+func (o overriddenOrders) Claim(p0 context.Context, p1 int, p2 time.Time, p3 time.Duration) ([]orders.Record, error) {
 	if o.claim != nil {
 		return o.claim(p0, p1, p2, p3)
 	}
 	return o.Store.Claim(p0, p1, p2, p3)
 }
 
-func (o overriddenOrders) ClaimFeed(p0 context.Context, p1 string, p2 time.Time, p3 time.Time) (string, bool, error) {
+func (o overriddenOrders) ClaimFeed(p0 context.Context, p1 string, p2 time.Duration) (string, time.Time, error) {
 	if o.claimFeed != nil {
-		return o.claimFeed(p0, p1, p2, p3)
+		return o.claimFeed(p0, p1, p2)
 	}
-	return o.Store.ClaimFeed(p0, p1, p2, p3)
+	return o.Store.ClaimFeed(p0, p1, p2)
 }
 
-func (o overriddenOrders) ClaimNotifications(p0 context.Context, p1 int, p2 time.Time, p3 time.Time) ([]orders.Record, error) {
+func (o overriddenOrders) ClaimNotifications(p0 context.Context, p1 int, p2 time.Time, p3 time.Duration) ([]orders.Record, error) {
 	if o.claimNotifications != nil {
 		return o.claimNotifications(p0, p1, p2, p3)
 	}
@@ -160,17 +160,17 @@ func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.Tea
 // overriddenMatchTestRuns is a matchtest.Store some of whose methods are replaced.
 type overriddenMatchTestRuns struct {
 	matchtest.Store
-	claimMatchTestRuns func(ctx context.Context, n int, now time.Time, until time.Time) ([]matchtest.Record, error)
+	claimMatchTestRuns func(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error)
 	matchTestRun       func(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error)
 	startMatchTestRun  func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error)
 	updateMatchTestRun func(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error)
 }
 
-func (o overriddenMatchTestRuns) ClaimMatchTestRuns(p0 context.Context, p1 int, p2 time.Time, p3 time.Time) ([]matchtest.Record, error) {
+func (o overriddenMatchTestRuns) ClaimMatchTestRuns(p0 context.Context, p1 int, p2 time.Duration) ([]matchtest.Record, error) {
 	if o.claimMatchTestRuns != nil {
-		return o.claimMatchTestRuns(p0, p1, p2, p3)
+		return o.claimMatchTestRuns(p0, p1, p2)
 	}
-	return o.Store.ClaimMatchTestRuns(p0, p1, p2, p3)
+	return o.Store.ClaimMatchTestRuns(p0, p1, p2)
 }
 
 func (o overriddenMatchTestRuns) MatchTestRun(p0 context.Context, p1 healthlab.TeamID, p2 matchtest.RunID) (matchtest.Record, error) {

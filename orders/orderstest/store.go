@@ -28,18 +28,22 @@ type StoreHarness struct {
 	Orders orders.Store
 	// Messages shows the events that Orders wrote. It looks at the same store.
 	Messages webhook.Log
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // ordersT is a store under test that remembers which events it was given.
 type ordersT struct {
 	orders.Store
 	messages webhook.Log
+	setClock func(now time.Time)
 	mu       sync.Mutex
 	given    map[string][]uuid.UUID // by key
 }
 
 func newOrdersT(h StoreHarness) *ordersT {
-	return &ordersT{Store: h.Orders, messages: h.Messages, given: map[string][]uuid.UUID{}}
+	h.SetClock(noon)
+	return &ordersT{Store: h.Orders, messages: h.Messages, setClock: h.SetClock, given: map[string][]uuid.UUID{}}
 }
 
 func (s *ordersT) watched(change orders.Change) orders.Change {
@@ -264,6 +268,24 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 }
 
 var orderUpdateCases = map[string]func(*testing.T, *ordersT){
+	"StoreTime": func(t *testing.T, s *ordersT) {
+		var seen []time.Time
+		sees := edits(func(r *orders.Record) { seen = append(seen, r.StoreTime) })
+		r, err := s.Insert(t.Context(), newRecord("a", "1"), sees)
+		require.NoError(t, err)
+		s.setClock(noon.Add(time.Hour))
+		kept, err := s.Update(t.Context(), r.TeamID, r.ID, sees)
+		require.NoError(t, err)
+		s.setClock(noon.Add(2 * time.Hour))
+		_, _, err = s.InsertAfter(t.Context(), r.ID, newRecord("a", "2"), func(parent, child *orders.Record) ([]healthlab.Event, error) {
+			seen = append(seen, parent.StoreTime, child.StoreTime)
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []time.Time{noon, noon.Add(time.Hour), noon.Add(2 * time.Hour), noon.Add(2 * time.Hour)}, seen)
+		require.Zero(t, r.StoreTime)
+		require.Zero(t, kept.StoreTime)
+	},
 	"WritesAndCounts": func(t *testing.T, s *ordersT) {
 		r := s.place(t, newRecord("a", "1"))
 		for i := range 3 {

@@ -24,6 +24,8 @@ type VisitsHarness struct {
 	Orders orders.Store
 	// Visits is the same store.
 	Visits orders.VisitStore
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunVisits runs the contract of [orders.VisitStore], and what [orders.Store]
@@ -31,7 +33,11 @@ type VisitsHarness struct {
 // registers its own cleanup on t.
 func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
 	for name, run := range conformance.Sorted(orderVisitCases) {
-		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+		t.Run(name, func(t *testing.T) {
+			h := newStore(t)
+			h.SetClock(noon)
+			run(t, h)
+		})
 	}
 }
 
@@ -88,10 +94,10 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		late, early := h.due(t, "late", now), h.due(t, "early", now.Add(-time.Hour))
 		h.due(t, "future", now.Add(time.Microsecond))
 		h.due(t, "never", time.Time{})
-		got, err := h.Visits.ClaimVisits(t.Context(), 10, now, until)
+		got, err := h.Visits.ClaimVisits(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{early.ID, late.ID}, claimed(got))
-		require.True(t, got[0].VisitWork.Due.Equal(until))
+		require.True(t, got[0].VisitWork.Due.Equal(early.VisitWork.Due))
 		require.True(t, got[0].VisitWork.Lease.Equal(until))
 		require.Equal(t, early.Revision, got[0].Revision, "not a new revision")
 		kept, err := h.Orders.Get(t.Context(), early.TeamID, early.ID)
@@ -100,13 +106,13 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 	},
 	"Claim/NotTheLabs": func(t *testing.T, h VisitsHarness) {
 		h.due(t, "visit", noon)
-		got, err := h.Orders.Claim(t.Context(), 10, noon, noon.Add(time.Minute))
+		got, err := h.Orders.Claim(t.Context(), 10, noon, time.Minute)
 		require.NoError(t, err)
 		require.Empty(t, got)
 		r := newRecord("a", "lab")
 		r.Lab.Due = noon
 		h.put(t, r)
-		got, err = h.Visits.ClaimVisits(t.Context(), 10, noon, noon.Add(time.Minute))
+		got, err = h.Visits.ClaimVisits(t.Context(), 10, noon, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{orderID("visit")}, claimed(got))
 	},
@@ -115,7 +121,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 			h.due(t, fmt.Sprint(i), noon)
 		}
 		for _, n := range []int{2, 0} {
-			got, err := h.Visits.ClaimVisits(t.Context(), n, noon, noon.Add(time.Minute))
+			got, err := h.Visits.ClaimVisits(t.Context(), n, noon, time.Minute)
 			require.NoError(t, err)
 			require.Len(t, got, n)
 		}
@@ -126,19 +132,28 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 			now  time.Duration
 			want int
 		}{{0, 1}, {0, 0}, {59 * time.Second, 0}, {time.Minute, 1}} {
-			now := noon.Add(tc.now)
-			got, err := h.Visits.ClaimVisits(t.Context(), 10, now, now.Add(time.Minute))
+			h.SetClock(noon.Add(tc.now))
+			got, err := h.Visits.ClaimVisits(t.Context(), 10, noon, time.Minute)
 			require.NoError(t, err)
 			require.Len(t, got, tc.want, "claim %d", i)
 		}
 	},
+	"Claim/CallersClocks": func(t *testing.T, h VisitsHarness) {
+		h.due(t, "1", noon.Add(-2*time.Hour))
+		callersClocks(t, h.SetClock, h.Visits.ClaimVisits)
+	},
+	"Claim/EarlierWhileLeased": func(t *testing.T, h VisitsHarness) {
+		r := h.due(t, "1", noon)
+		earlierWhileLeased(t, h.Orders, r, h.Visits.ClaimVisits, func(r *orders.Record) { r.VisitWork.Due = noon.Add(-time.Hour) },
+			func(r *orders.Record) { r.VisitWork.Lease = time.Time{} })
+	},
 	"Claim/Planned": func(t *testing.T, h VisitsHarness) {
 		r := h.due(t, "1", noon)
-		_, err := h.Visits.ClaimVisits(t.Context(), 10, noon, noon.Add(time.Minute))
+		_, err := h.Visits.ClaimVisits(t.Context(), 10, noon, time.Minute)
 		require.NoError(t, err)
 		_, err = h.Orders.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) { r.VisitWork = orders.VisitWork{} }))
 		require.NoError(t, err)
-		got, err := h.Visits.ClaimVisits(t.Context(), 10, noon.Add(time.Hour), noon.Add(2*time.Hour))
+		got, err := h.Visits.ClaimVisits(t.Context(), 10, noon.Add(time.Hour), time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, got, "nothing is due any more")
 	},
@@ -153,7 +168,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		for range 8 {
 			wg.Go(func() {
 				for range all {
-					list, err := h.Visits.ClaimVisits(t.Context(), 3, noon, noon.Add(time.Hour))
+					list, err := h.Visits.ClaimVisits(t.Context(), 3, noon, time.Hour)
 					mu.Lock()
 					got = append(got, claimed(list)...)
 					if err != nil {
@@ -170,9 +185,9 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 	},
 	"Claim/ContextEnded": func(t *testing.T, h VisitsHarness) {
 		h.due(t, "1", noon)
-		_, err := h.Visits.ClaimVisits(conformance.Ended(t), 1, noon, noon.Add(time.Hour))
+		_, err := h.Visits.ClaimVisits(conformance.Ended(t), 1, noon, time.Hour)
 		require.ErrorIs(t, err, context.Canceled)
-		got, err := h.Visits.ClaimVisits(t.Context(), 1, noon, noon.Add(time.Hour))
+		got, err := h.Visits.ClaimVisits(t.Context(), 1, noon, time.Hour)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 	},

@@ -18,10 +18,11 @@ import (
 func broken(name, dies string, how func(b *brokenExports)) conformance.Broken {
 	return conformance.Broken{Name: name, Subtest: dies, Suite: func(t *testing.T) {
 		personexporttest.RunStore(t, func(testing.TB) personexporttest.StoreHarness {
-			s := memory.New(nil)
+			clock := conformance.NewClock(time.Unix(0, 0))
+			s := memory.New(&memory.Options{Now: clock.Now})
 			b := &brokenExports{Store: s.PersonExports()}
 			how(b)
-			return personexporttest.StoreHarness{Exports: b, Users: s.Users()}
+			return personexporttest.StoreHarness{Exports: b, Users: s.Users(), SetClock: clock.Set}
 		})
 	}}
 }
@@ -67,8 +68,23 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	broken("claims without a lease", "Claim/Lease", func(b *brokenExports) {
-		b.claim = func(ctx context.Context, at, _ time.Time, n int) ([]personexport.Job, error) {
-			return b.Store.Claim(ctx, at, at, n)
+		b.claim = func(ctx context.Context, n int, _ time.Duration) ([]personexport.Job, error) {
+			return b.Store.Claim(ctx, n, 0)
+		}
+	}),
+	broken("counts leases from the caller's clock", "Claim/Lease", func(b *brokenExports) {
+		b.claim = func(ctx context.Context, n int, lease time.Duration) ([]personexport.Job, error) {
+			jobs, err := b.Store.Claim(ctx, n, lease)
+			for i := range jobs {
+				until := time.Now().Add(lease)
+				jobs[i], _ = b.Store.Update(ctx, jobs[i].Team, jobs[i].ID, func(j *personexport.Job) error { j.DueAt = until; return nil })
+			}
+			return jobs, err
+		}
+	}),
+	broken("shows changes the caller's clock", "Update/StoreTime", func(b *brokenExports) {
+		b.update = func(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error) {
+			return b.Store.Update(ctx, team, id, func(j *personexport.Job) error { j.StoreTime = time.Now(); return change(j) })
 		}
 	}),
 	broken("keeps what is deleted", "Delete", func(b *brokenExports) {

@@ -13,7 +13,7 @@ import (
 // brokenExports is a personexport.Store some of whose methods are replaced.
 type brokenExports struct {
 	personexport.Store
-	claim  func(ctx context.Context, at time.Time, until time.Time, n int) ([]personexport.Job, error)
+	claim  func(ctx context.Context, n int, lease time.Duration) ([]personexport.Job, error)
 	delete func(ctx context.Context, team healthlab.TeamID, id personexport.JobID) error
 	get    func(ctx context.Context, team healthlab.TeamID, id personexport.JobID) (personexport.Job, error)
 	insert func(ctx context.Context, j personexport.Job, most int) error
@@ -21,11 +21,11 @@ type brokenExports struct {
 	update func(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error)
 }
 
-func (o brokenExports) Claim(p0 context.Context, p1 time.Time, p2 time.Time, p3 int) ([]personexport.Job, error) {
+func (o brokenExports) Claim(p0 context.Context, p1 int, p2 time.Duration) ([]personexport.Job, error) {
 	if o.claim != nil {
-		return o.claim(p0, p1, p2, p3)
+		return o.claim(p0, p1, p2)
 	}
-	return o.Store.Claim(p0, p1, p2, p3)
+	return o.Store.Claim(p0, p1, p2)
 }
 
 func (o brokenExports) Delete(p0 context.Context, p1 healthlab.TeamID, p2 personexport.JobID) error {

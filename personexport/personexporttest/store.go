@@ -20,13 +20,19 @@ import (
 type StoreHarness struct {
 	Exports personexport.Store
 	Users   healthdata.Users
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunStore runs the contract of [personexport.Store]. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(storeCases) {
-		t.Run(name, func(t *testing.T) { run(storeT{t, newStore(t)}) })
+		t.Run(name, func(t *testing.T) {
+			h := newStore(t)
+			h.SetClock(began)
+			run(storeT{t, h})
+		})
 	}
 }
 
@@ -228,6 +234,15 @@ var storeCases = map[string]func(t storeT){
 		require.Equal(t, j, got)
 		t.requireJob(j)
 	},
+	"Update/StoreTime": func(t storeT) {
+		j := t.insert(export(t.newUser()))
+		t.SetClock(began.Add(time.Hour))
+		got, err := t.Exports.Update(t.Context(), j.Team, j.ID, func(j *personexport.Job) error { j.DueAt = j.StoreTime.Add(time.Minute); return nil })
+		require.NoError(t, err)
+		j.DueAt, j.Revision = began.Add(time.Hour+time.Minute), 2
+		require.Equal(t, j, got)
+		t.requireJob(j)
+	},
 	"Update/Error": func(t storeT) {
 		j := t.insert(export(t.newUser()))
 		failed := errors.New("failed")
@@ -269,7 +284,7 @@ var storeCases = map[string]func(t storeT){
 			want = append(want, t.insert(j).ID)
 		}
 		slices.Reverse(want)
-		jobs, err := t.Exports.Claim(t.Context(), began, began.Add(time.Hour), 2)
+		jobs, err := t.Exports.Claim(t.Context(), 2, time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, want[:2], ids(jobs))
 		require.Equal(t, int64(2), jobs[0].Revision)
@@ -281,22 +296,24 @@ var storeCases = map[string]func(t storeT){
 		j.DueAt = began
 		t.insert(j)
 		claim := func(at time.Time) []personexport.JobID {
-			jobs, err := t.Exports.Claim(t.Context(), at, at.Add(time.Minute), 10)
+			t.SetClock(at)
+			jobs, err := t.Exports.Claim(t.Context(), 10, time.Minute)
 			require.NoError(t, err)
 			return ids(jobs)
 		}
 		require.Empty(t, claim(began.Add(-time.Microsecond)))
 		require.Equal(t, []personexport.JobID{j.ID}, claim(began))
-		require.Empty(t, claim(began.Add(time.Second)))
+		require.Empty(t, claim(began.Add(time.Minute-time.Microsecond)))
 		require.Equal(t, []personexport.JobID{j.ID}, claim(began.Add(time.Minute)))
 	},
 	"Claim/Concurrent": func(t storeT) {
 		for range 6 {
 			t.insert(export(t.newUser()))
 		}
+		t.SetClock(began.Add(time.Hour))
 		found := make([][]personexport.JobID, 4)
 		for _, err := range conformance.Together(4, func(i int) error {
-			jobs, err := t.Exports.Claim(t.Context(), began.Add(time.Hour), began.Add(2*time.Hour), 3)
+			jobs, err := t.Exports.Claim(t.Context(), 3, time.Hour)
 			found[i] = ids(jobs)
 			return err
 		}) {
@@ -310,7 +327,8 @@ var storeCases = map[string]func(t storeT){
 	},
 	"Claim/None": func(t storeT) {
 		t.insert(export(t.newUser()))
-		jobs, err := t.Exports.Claim(t.Context(), began.Add(time.Hour), began.Add(2*time.Hour), 0)
+		t.SetClock(began.Add(time.Hour))
+		jobs, err := t.Exports.Claim(t.Context(), 0, time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, jobs)
 	},
@@ -341,14 +359,15 @@ var storeCases = map[string]func(t storeT){
 		left := func(j personexport.Job) personexport.Job {
 			return personexport.Job{ID: j.ID, Team: team, Revision: 3, Status: personexport.Failed, Files: j.Files, CreatedAt: began, UpdatedAt: began, DueAt: began.Add(time.Hour)}
 		}
-		jobs, err = t.Exports.Claim(t.Context(), began, began.Add(time.Hour), 10)
+		jobs, err = t.Exports.Claim(t.Context(), 10, time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, []personexport.Job{left(done)}, jobs)
 		_, err = t.Exports.Update(t.Context(), team, done.ID, unchanged)
 		require.NoError(t, err)
 		require.NoError(t, t.Exports.Delete(t.Context(), team, done.ID))
 		require.NoError(t, t.Exports.Delete(t.Context(), other.Team, other.ID))
-		jobs, err = t.Exports.Claim(t.Context(), running.DueAt, began.Add(time.Hour), 10)
+		t.SetClock(running.DueAt)
+		jobs, err = t.Exports.Claim(t.Context(), 10, began.Add(time.Hour).Sub(running.DueAt))
 		require.NoError(t, err)
 		require.Equal(t, []personexport.Job{left(running)}, jobs)
 	},
@@ -360,7 +379,7 @@ var storeCases = map[string]func(t storeT){
 			"get":    conformance.ErrOf(t.Exports.Get(ctx, j.Team, j.ID)),
 			"update": conformance.ErrOf(t.Exports.Update(ctx, j.Team, j.ID, func(j *personexport.Job) error { j.Next = 2; return nil })),
 			"list":   conformance.ErrOf(t.Exports.OfUser(ctx, j.Team, j.User)),
-			"claim":  conformance.ErrOf(t.Exports.Claim(ctx, began.Add(time.Hour), began.Add(2*time.Hour), 10)),
+			"claim":  conformance.ErrOf(t.Exports.Claim(ctx, 10, time.Hour)),
 			"delete": t.Exports.Delete(ctx, j.Team, j.ID),
 		} {
 			require.ErrorIs(t, err, ctx.Err(), name)

@@ -264,14 +264,13 @@ func (t atRestT) scope() orders.KeyScope {
 }
 
 func plantAnswer(t atRestT) {
-	until := atRestNoon.Add(time.Minute)
-	_, err := t.Store.OrderKeys().StartKey(t.Context(), t.scope(), "fingerprint", orders.OrderID{UUID: t.id("order")}, atRestNoon, until)
+	k, err := t.Store.OrderKeys().StartKey(t.Context(), t.scope(), "fingerprint", orders.OrderID{UUID: t.id("order")}, time.Minute)
 	t.ok(err)
-	t.ok(t.Store.OrderKeys().FinishKey(t.Context(), t.scope(), until, []byte(`{"first_name":"`+markFirst+`"}`), t.user, atRestNoon.Add(time.Hour)))
+	t.ok(t.Store.OrderKeys().FinishKey(t.Context(), t.scope(), k.Until, []byte(`{"first_name":"`+markFirst+`"}`), t.user, time.Hour))
 }
 
 func readAnswer(t atRestT) error {
-	k, err := t.Store.OrderKeys().StartKey(t.Context(), t.scope(), "fingerprint", orders.OrderID{UUID: t.id("order")}, atRestNoon, atRestNoon.Add(time.Minute))
+	k, err := t.Store.OrderKeys().StartKey(t.Context(), t.scope(), "fingerprint", orders.OrderID{UUID: t.id("order")}, time.Minute)
 	if err == nil {
 		require.Contains(t, string(k.Answer), markFirst)
 	}

@@ -5,7 +5,7 @@
 create function healthlab.clock() returns timestamptz language sql stable parallel safe as $$ select now() $$;
 -- +goose StatementEnd
 comment on function healthlab.clock is
-	'The clock of deliveries and of what receivers have seen: what is due, and when a lease ends, goes by it alone. Tests put another one in its place.';
+	'The clock of leases, of deliveries and of what receivers have seen. Tests put another one in its place.';
 
 create table healthlab.event_key (
 	team_id  uuid   not null,

@@ -27,6 +27,7 @@ create table healthlab.orders (
 	member         json        not null,
 	doc            bytea       not null,
 	later_due      timestamptz,
+	later_lease    timestamptz,
 	visit_due      timestamptz,
 	visit_lease    timestamptz,
 	hidden         boolean     not null default false,
@@ -52,15 +53,17 @@ comment on column healthlab.orders.tokens is
 	'What the order is found by: a keyed hash of each word of the names, each beginning of one, and of the year, month and day of birth.';
 comment on column healthlab.orders.sort_name is 'Last and first name in lower case, encrypted; empty if there is none.';
 comment on column healthlab.orders.lab_due is
-	'When the lab is to be called next; a claim moves it to the end of its lease. Not in the document.';
+	'When the lab is to be called next. Not in the document.';
+comment on column healthlab.orders.lab_lease is 'The end of the lease under which a process calls the lab, by healthlab.clock. Not in the document.';
 comment on column healthlab.orders.member is 'The order as its transaction shows it.';
 comment on column healthlab.orders.doc is
 	'The order as it was written, encrypted, but for what its transaction and the lab_ columns say.';
 comment on column healthlab.orders.later_due is
-	'When something is to happen by itself: a message to the patient, the next step of a simulation. A claim moves it to the end of its lease. Not in the document.';
+	'When something is to happen by itself: a message to the patient, the next step of a simulation. Not in the document.';
+comment on column healthlab.orders.later_lease is 'The end of the lease under which a process does what later_due is about, by healthlab.clock. Not in the document.';
 comment on column healthlab.orders.visit_due is
-	'When something is to be done about the order''s appointments; a claim moves it to the end of its lease. Not in the document.';
-comment on column healthlab.orders.visit_lease is 'The end of the lease under which a process calls the provider. Not in the document.';
+	'When something is to be done about the order''s appointments. Not in the document.';
+comment on column healthlab.orders.visit_lease is 'The end of the lease under which a process calls the provider, by healthlab.clock. Not in the document.';
 comment on column healthlab.orders.hidden is 'The user is deleted, and can come back. Lists have no row of the order in order_search.';
 create index orders_transaction on healthlab.orders (team_id, transaction_id);
 create index orders_due on healthlab.orders (lab_due, order_id) where lab_due is not null;
@@ -125,7 +128,7 @@ comment on table healthlab.order_key is 'Idempotency keys, and what the requests
 comment on constraint order_key_pkey on healthlab.order_key is
 	'The hash is the SHA-256 of endpoint and key, which may hold any bytes.';
 comment on constraint order_key_answer on healthlab.order_key is 'An answered request has no claim.';
-comment on column healthlab.order_key.claimed_until is 'The end of the claim of the key; null without a claim.';
+comment on column healthlab.order_key.claimed_until is 'The end of the claim of the key, by healthlab.clock; null without a claim.';
 comment on column healthlab.order_key.user_id is 'Whom the answer is about; null for the order''s user, or none.';
 comment on column healthlab.order_key.forget_at is 'Until when the answer is kept; without one, a day after the claim ended.';
 create index order_key_order on healthlab.order_key (team_id, order_id);
@@ -144,7 +147,7 @@ comment on table healthlab.order_feed is 'How far the messages of each lab were 
 comment on constraint order_feed_pkey on healthlab.order_feed is 'A lab has one feed.';
 comment on constraint order_feed_team on healthlab.order_feed is
 	'A feed has the orders of all teams, so it is no team''s: only work over all teams sees it.';
-comment on column healthlab.order_feed.until is 'The end of the lease of the reader; null without a lease.';
+comment on column healthlab.order_feed.until is 'The end of the lease of the reader, by healthlab.clock; null without a lease.';
 
 create table healthlab.lab_test (
 	team_id     uuid        not null,

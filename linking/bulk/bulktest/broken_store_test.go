@@ -30,12 +30,14 @@ func (b *brokenBulk) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, e
 
 func bulkMutant(name, dies string, how func(context.Context, *memory.Store, bulk.HeldQuery) ([]bulk.Held, error)) conformance.Broken {
 	return conformance.Broken{Name: "bulk: " + name, Suite: func(t *testing.T) {
-		s := memory.New(nil)
+		clock := conformance.NewClock(time.Unix(0, 0))
+		s := memory.New(&memory.Options{Now: clock.Now})
 		bulktest.RunStore(t, bulktest.StoreHarness{
 			Bulk: &brokenBulk{s.Bulk(), func(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) { return how(ctx, s, q) }},
 			Linking: linkingtest.StoreHarness{
 				Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
 			},
+			SetClock: clock.Set,
 		})
 	}, Subtest: dies}
 }
@@ -94,7 +96,8 @@ var brokenHeldStores = []conformance.Broken{
 type brokenOps struct {
 	bulk.Store
 	submit func(context.Context, bulk.Op, []bulk.Item) error
-	claim  func(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error)
+	clock  *conformance.Clock
+	claim  func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error)
 	items  func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error)
 	update func(context.Context, healthlab.TeamID, uuid.UUID, func(*bulk.Op) error) (bulk.Op, error)
 	ops    func(context.Context, healthlab.TeamID, bulk.Place, int) ([]bulk.Op, error)
@@ -119,8 +122,8 @@ func (b *brokenOps) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) e
 	return b.submit(ctx, op, items)
 }
 
-func (b *brokenOps) Claim(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
-	return b.claim(ctx, n, now, until)
+func (b *brokenOps) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
+	return b.claim(ctx, n, now, lease)
 }
 
 func (b *brokenOps) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
@@ -137,16 +140,17 @@ func (b *brokenOps) Ops(ctx context.Context, team healthlab.TeamID, before bulk.
 
 func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) conformance.Broken {
 	return conformance.Broken{Name: "bulk: " + name, Suite: func(t *testing.T) {
-		s := memory.New(nil)
+		clock := conformance.NewClock(time.Unix(0, 0))
+		s := memory.New(&memory.Options{Now: clock.Now})
 		good := s.Bulk()
 		b := &brokenOps{
 			Store: good, submit: good.Submit, claim: good.Claim, items: good.Items, update: good.UpdateOp, ops: good.Ops, imp: good.Import, reject: good.Reject,
-			prune: good.Prune,
+			prune: good.Prune, clock: clock,
 		}
 		how(b, good)
 		bulktest.RunStore(t, bulktest.StoreHarness{Bulk: b, Linking: linkingtest.StoreHarness{
 			Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
-		}})
+		}, SetClock: clock.Set})
 	}, Subtest: dies}
 }
 
@@ -206,18 +210,23 @@ var brokenOpStores = []conformance.Broken{
 		}
 	}),
 	bulkOpMutant("claims what is leased", "Claims", func(b *brokenOps, good bulk.Store) {
-		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]bulk.Op, error) {
-			return good.Claim(ctx, n, now, now)
+		b.claim = func(ctx context.Context, n int, now time.Time, _ time.Duration) ([]bulk.Op, error) {
+			return good.Claim(ctx, n, now, 0)
+		}
+	}),
+	bulkOpMutant("counts leases from the caller's clock", "CallersClocks", func(b *brokenOps, good bulk.Store) {
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
+			return good.Claim(ctx, n, now, lease+now.Sub(b.clock.Now()))
 		}
 	}),
 	bulkOpMutant("claims too early", "Claims", func(b *brokenOps, good bulk.Store) {
-		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
-			return good.Claim(ctx, n, now.Add(time.Second), until)
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
+			return good.Claim(ctx, n, now.Add(time.Second), lease)
 		}
 	}),
 	bulkOpMutant("lets operations overtake", "OneAfterAnother", func(b *brokenOps, good bulk.Store) {
-		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
-			list, err := good.Claim(ctx, n, now, until)
+		b.claim = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
+			list, err := good.Claim(ctx, n, now, lease)
 			slices.Reverse(list)
 			return list, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,8 @@ func (h StoreHarness) requireOp(t *testing.T, want bulk.Op) {
 // claimed claims what is due at an instant, and returns what is of a team.
 func (h StoreHarness) claimed(t *testing.T, team string, at time.Time) (out []bulk.Op) {
 	t.Helper()
-	all, err := h.Bulk.Claim(t.Context(), 1000, at, at.Add(time.Minute))
+	h.SetClock(at)
+	all, err := h.Bulk.Claim(t.Context(), 1000, at, time.Minute)
 	require.NoError(t, err)
 	for _, op := range all {
 		if op.Team == conformance.Team(team) {
@@ -154,6 +156,24 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		h.change(t, op, func(op *bulk.Op) { op.Status, op.Lease = bulk.Success, time.Time{} })
 		require.Empty(t, h.claimed(t, x, at.Add(time.Hour)), "over")
 	},
+	"CallersClocks": func(t *testing.T, h StoreHarness, x string) {
+		op := h.submitted(t, x, "op", noon.Add(-2*time.Hour), conformance.User(x+"ann"))
+		fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
+		claims := func(now time.Time, want bool) {
+			t.Helper()
+			all, err := h.Bulk.Claim(t.Context(), 1000, now, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, want, slices.ContainsFunc(all, func(o bulk.Op) bool { return o.ID == op.ID }))
+		}
+		for i, first := range []time.Time{fast, slow} {
+			at := noon.Add(time.Duration(i) * time.Minute)
+			h.SetClock(at)
+			claims(first, true)
+			h.SetClock(at.Add(time.Minute - time.Microsecond))
+			claims(fast, false)
+			claims(slow, false)
+		}
+	},
 	"OneAfterAnother": func(t *testing.T, h StoreHarness, x string) {
 		first := h.submitted(t, x, "first", noon, conformance.User(x+"ann"))
 		second := h.submitted(t, x, "second", noon.Add(time.Second), conformance.User(x+"ann"))
@@ -263,7 +283,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		require.ErrorIs(t, h.Bulk.Submit(ctx, again, nil), context.Canceled)
 		_, err := h.Bulk.UpdateOp(ctx, op.Team, op.ID, func(*bulk.Op) error { panic("called") })
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = h.Bulk.Claim(ctx, 10, noon, noon.Add(time.Minute))
+		_, err = h.Bulk.Claim(ctx, 10, noon, time.Minute)
 		require.ErrorIs(t, err, context.Canceled)
 		h.requireOp(t, op)
 	},

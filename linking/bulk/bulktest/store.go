@@ -22,11 +22,14 @@ type StoreHarness struct {
 	Bulk bulk.Store
 	// Linking has the connections, on the same store.
 	Linking linkingtest.StoreHarness
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunStore runs the contract of [bulk.Store]. All cases share one store, and each has teams
 // of its own.
 func RunStore(t *testing.T, h StoreHarness) {
+	h.SetClock(noon)
 	for _, cases := range []map[string]func(*testing.T, StoreHarness, string){bulkCases, bulkOpCases, bulkImportCases} {
 		for name, run := range conformance.Sorted(cases) {
 			t.Run(name, func(t *testing.T) { run(t, h, "bulk "+name+" ") })

@@ -18,6 +18,7 @@ import (
 // brokenPulls passes on what it is not told to break.
 type brokenPulls struct {
 	pull.Store
+	clock       *conformance.Clock
 	claim       func(context.Context, pull.ClaimQuery) ([]pull.Task, error)
 	connections func(ctx context.Context, n int, now, until time.Time) ([]pull.Ref, error)
 	plan        func(context.Context, pull.Ref, planChange) error
@@ -88,14 +89,16 @@ func pullMutant(name, dies string, how func(b *brokenPulls)) conformance.Broken 
 	}
 	return conformance.Broken{Name: name, Suite: func(t *testing.T) {
 		suite(t, func(testing.TB) pulltest.StoreHarness {
-			s := memory.New(nil)
+			clock := conformance.NewClock(time.Unix(0, 0))
+			s := memory.New(&memory.Options{Now: clock.Now})
 			p := s.Pulls()
 			b := &brokenPulls{
+				clock: clock,
 				Store: p, claim: p.Claim, connections: p.ClaimConnections, plan: p.Plan, update: p.Update, tasks: p.Tasks,
 				budgets: p.UpdateBudgets, quarantine: p.Quarantine, notify: p.Notify, people: p.People,
 			}
 			how(b)
-			return pulltest.StoreHarness{Pulls: b, Users: s.Users(), Messages: s.WebhookLog()}
+			return pulltest.StoreHarness{Pulls: b, Users: s.Users(), Messages: s.WebhookLog(), SetClock: clock.Set}
 		})
 	}, Subtest: dies}
 }
@@ -140,6 +143,13 @@ var brokenStores = []conformance.Broken{
 			return real(ctx, n, forget, change)
 		}
 	}),
+	pullMutant("counts leases from the caller's clock", "CallersClocks", func(b *brokenPulls) {
+		real := b.claim
+		b.claim = func(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
+			q.Lease += q.Now.Sub(b.clock.Now())
+			return real(ctx, q)
+		}
+	}),
 	pullMutant("claims for nobody", "ClaimOrder", func(b *brokenPulls) {
 		real := b.claim
 		b.claim = func(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
@@ -170,13 +180,8 @@ var brokenStores = []conformance.Broken{
 	pullMutant("wakes what waits", "UpdatedTasksWait", func(b *brokenPulls) {
 		real := b.claim
 		b.claim = func(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
-			until := q.Until
 			q.Now = q.Now.Add(time.Hour)
-			list, err := real(ctx, q)
-			for i := range list {
-				list[i].Lease = until
-			}
-			return list, err
+			return real(ctx, q)
 		}
 	}),
 	pullMutant("claims connections twice", "ConnectionsThatAreDue", func(b *brokenPulls) {

@@ -52,25 +52,27 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 
 // crashWorld is a provider, its people, and processes that come and go.
 type crashWorld struct {
-	t       *testing.T
-	health  *healthdata.Service
-	keeper  *linking.Keeper
-	team    healthlab.TeamID
-	people  []healthlab.UserID
-	cloud   *crashCloud
-	mortal  *mortalPulls
-	dice    *rand.Rand
-	now     time.Time
-	crashes int
+	t        *testing.T
+	health   *healthdata.Service
+	keeper   *linking.Keeper
+	team     healthlab.TeamID
+	people   []healthlab.UserID
+	cloud    *crashCloud
+	mortal   *mortalPulls
+	dice     *rand.Rand
+	now      time.Time
+	setClock func(now time.Time)
+	crashes  int
 }
 
 const crashProvider = "acme_band"
 
 func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	w := &crashWorld{
-		t: t, team: healthlab.TeamID{UUID: uuid.New()}, dice: rand.New(rand.NewPCG(6, 2026)), now: noon,
+		t: t, team: healthlab.TeamID{UUID: uuid.New()}, dice: rand.New(rand.NewPCG(6, 2026)), now: noon, setClock: h.SetClock,
 		mortal: &mortalPulls{Store: h.Pulls, told: map[healthlab.UserID]int{}},
 	}
+	h.SetClock(noon)
 	clock := func() time.Time { return w.now }
 	w.cloud = &crashCloud{now: clock, held: map[healthlab.UserID][]crashReading{}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
@@ -97,7 +99,10 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	return w
 }
 
-func (w *crashWorld) wait(d time.Duration) { w.now = w.now.Add(d) }
+func (w *crashWorld) wait(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.setClock(w.now)
+}
 
 // process begins one.
 func (w *crashWorld) process() *pull.Service {

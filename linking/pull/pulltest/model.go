@@ -33,6 +33,7 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 			StoreHarness: h, t: t, now: noon, provider: "acme_" + uuid.NewString()[:8], tasks: map[pull.Key]pull.Task{},
 			budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[healthlab.UserID]map[uuid.UUID]pull.Refused{}, known: map[byte]bool{},
 		}
+		m.SetClock(m.now)
 		defer m.clear()
 		for i := range 3 {
 			m.join(i)
@@ -210,7 +211,7 @@ func (m *pullModel) planSome(rt *rapid.T) {
 }
 
 func (m *pullModel) claimSome(rt *rapid.T) {
-	q := pull.ClaimQuery{N: rapid.IntRange(0, 4).Draw(rt, "n"), Now: m.now, Until: m.now.Add(2 * time.Minute)}
+	q := pull.ClaimQuery{N: rapid.IntRange(0, 4).Draw(rt, "n"), Now: m.now, Lease: 2 * time.Minute}
 	if rapid.IntRange(0, 4).Draw(rt, "without") == 0 {
 		q.Without = []string{"acme_other", m.provider}
 	}
@@ -224,7 +225,7 @@ func (m *pullModel) claimSome(rt *rapid.T) {
 	require.NoError(rt, err)
 	var want []pull.Task
 	for _, t := range due[:min(q.N, len(due))] {
-		t.Lease = q.Until
+		t.Lease = m.now.Add(q.Lease)
 		t.Fence++
 		m.tasks[t.Key] = t
 		want = append(want, t)
@@ -356,4 +357,5 @@ func (m *pullModel) leave(rt *rapid.T) {
 
 func (m *pullModel) wait(rt *rapid.T) {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes")) * time.Minute)
+	m.SetClock(m.now)
 }

@@ -28,6 +28,8 @@ type StoreHarness struct {
 	// Data and Grants are what the pulls themselves need besides.
 	Data   healthdata.Data
 	Grants linking.Grants
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
 }
 
 // RunStore runs the contract of [pull.Store]. newStore returns a fresh, empty store and
@@ -35,7 +37,11 @@ type StoreHarness struct {
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for _, cases := range []map[string]func(*testing.T, StoreHarness){pullCases, noticeCases, peopleCases} {
 		for name, run := range conformance.Sorted(cases) {
-			t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+			t.Run(name, func(t *testing.T) {
+				h := newStore(t)
+				h.SetClock(noon)
+				run(t, h)
+			})
 		}
 	}
 }
@@ -84,7 +90,8 @@ func (h StoreHarness) tasks(t *testing.T, ref pull.Ref) []pull.Task {
 
 func (h StoreHarness) claim(t *testing.T, n int, now time.Time, without ...string) (names []string) {
 	t.Helper()
-	list, err := h.Pulls.Claim(t.Context(), pull.ClaimQuery{N: n, Without: without, Now: now, Until: now.Add(time.Minute)})
+	h.SetClock(now)
+	list, err := h.Pulls.Claim(t.Context(), pull.ClaimQuery{N: n, Without: without, Now: now, Lease: time.Minute})
 	require.NoError(t, err)
 	for _, x := range list {
 		require.Equal(t, now.Add(time.Minute), x.Lease)
@@ -229,6 +236,27 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 			}
 		}
 	},
+	"CallersClocks": func(t *testing.T, h StoreHarness) {
+		ref := h.band(t, "a", "ann", time.Time{})
+		k := pullTask(ref, "sleep")
+		k.Due, k.Lease = noon.Add(-2*time.Hour), time.Time{}
+		h.plan(t, ref, k)
+		fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
+		claims := func(now time.Time, want int) {
+			t.Helper()
+			got, err := h.Pulls.Claim(t.Context(), pull.ClaimQuery{N: 9, Now: now, Lease: time.Minute})
+			require.NoError(t, err)
+			require.Len(t, got, want)
+		}
+		for i, first := range []time.Time{fast, slow} {
+			at := noon.Add(time.Duration(i) * time.Minute)
+			h.SetClock(at)
+			claims(first, 1)
+			h.SetClock(at.Add(time.Minute - time.Microsecond))
+			claims(fast, 0)
+			claims(slow, 0)
+		}
+	},
 	"ClaimNobodyTwice": func(t *testing.T, h StoreHarness) {
 		const all = 40
 		ref := h.band(t, "a", "ann", time.Time{})
@@ -241,7 +269,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		h.plan(t, ref, tasks...)
 		got := make([][]string, 8)
 		for _, err := range conformance.Together(8, func(i int) error {
-			list, err := h.Pulls.Claim(t.Context(), pull.ClaimQuery{N: 7, Now: noon, Until: noon.Add(time.Minute)})
+			list, err := h.Pulls.Claim(t.Context(), pull.ClaimQuery{N: 7, Now: noon, Lease: time.Minute})
 			for _, x := range list {
 				got[i] = append(got[i], x.Resource)
 			}
@@ -460,7 +488,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		stop()
 		_, err := h.Pulls.Update(ctx, k.Key, func(*pull.Task) ([]healthlab.Event, error) { panic("called") })
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = h.Pulls.Claim(ctx, pull.ClaimQuery{N: 1, Now: noon, Until: noon.Add(time.Minute)})
+		_, err = h.Pulls.Claim(ctx, pull.ClaimQuery{N: 1, Now: noon, Lease: time.Minute})
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = h.Pulls.ClaimConnections(ctx, 1, noon, noon)
 		require.ErrorIs(t, err, context.Canceled)
@@ -469,5 +497,5 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// noon is the time of most calls. It is near the clock of the store.
+// noon is the time of most calls.
 var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)
