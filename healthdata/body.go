@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Body is one measurement of body composition.
@@ -56,5 +57,5 @@ func (b *Body) check(p *healthlab.Problems) {
 	if b.MeasuredAt.IsZero() {
 		p.Add("missing", "a measurement needs its instant", "measured_at")
 	}
-	checkNumbers(p, b)
+	check.Numbers(p, b)
 }

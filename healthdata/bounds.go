@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Bounds are the values that a measurement can have, both ends included. They are wide:
@@ -154,7 +155,7 @@ func refusedAlone(list healthlab.Problems) bool {
 
 // check notes a value outside of the bounds.
 func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
-	if finite(v) && (v < b.Low || v > b.High) {
+	if check.Finite(v) && (v < b.Low || v > b.High) {
 		p.Add(codeBounds, "must be "+b.String(), path...)
 	}
 }
@@ -162,7 +163,7 @@ func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
 // checkBounds notes the numbers of a summary that cannot be.
 func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 	bounds := summaryBounds[resource]
-	eachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
+	check.EachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
 		b, ok := bounds[strings.ReplaceAll(strings.Trim(fmt.Sprint(path), "[]"), " ", ".")]
 		if !ok || slices.ContainsFunc(*p, func(q healthlab.Problem) bool { return slices.Equal(q.Path, path) }) {
 			return

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
@@ -83,9 +85,36 @@ const maxConsentVersion = 64
 
 // checkConsentVersion notes what is wrong with the version of a text.
 func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
-	if version != "" && !goodLine(version, maxConsentVersion) {
+	if version != "" && !check.Line(version, maxConsentVersion) {
 		p.Add("consent_version", "1 to 64 characters, and not only space or control characters", path...)
 	}
+}
+
+// ConsentText names the text that people agree to when they connect a source.
+type ConsentText struct {
+	// Version is recorded with each consent: 1 to 64 characters.
+	Version string `json:"version"`
+	// URL is an https address that the link pages lead to; empty for none.
+	URL string `json:"url,omitempty"`
+}
+
+// Problems lists what is wrong with the text, by the names in JSON.
+func (t ConsentText) Problems() healthlab.Problems {
+	var p healthlab.Problems
+	if t.Version == "" {
+		p.Add("missing", "must be 1 to 64 characters", "version")
+	}
+	checkConsentVersion(&p, t.Version, "version")
+	if t.URL != "" && !goodPage(t.URL) {
+		p.Add("url", "must be an https address of at most 2048 bytes", "url")
+	}
+	return p
+}
+
+// goodPage reports whether a text is an address of a page.
+func goodPage(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }
 
 // Consent returns the newest consent for a provider, or nil.

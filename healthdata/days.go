@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Days is a range of calendar days, both inclusive, on the clock that each item was
@@ -37,12 +38,12 @@ func (d Days) check() error {
 // whatever their offsets are.
 func (d Days) narrow(from, to time.Time) (time.Time, time.Time) {
 	if !d.From.IsZero() {
-		if first := d.From.At(time.UTC).Add(-maxOffset * time.Second); from.Before(first) {
+		if first := d.From.At(time.UTC).Add(-check.MaxOffset * time.Second); from.Before(first) {
 			from = first
 		}
 	}
 	if !d.To.IsZero() {
-		if last := d.To.AddDays(1).At(time.UTC).Add(maxOffset*time.Second - time.Microsecond); to.IsZero() || to.After(last) {
+		if last := d.To.AddDays(1).At(time.UTC).Add(check.MaxOffset*time.Second - time.Microsecond); to.IsZero() || to.After(last) {
 			to = last
 		}
 	}

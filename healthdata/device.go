@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Names of the event types of devices.
@@ -73,7 +74,7 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 		name string
 		v    *string
 	}{{"manufacturer", d.Manufacturer}, {"model", d.Model}, {"version", d.Version}, {"id", d.ID}} {
-		checkOptional(p, f.v, "source", "device", f.name)
+		check.Optional(p, f.v, "source", "device", f.name)
 	}
 	if deref(d.ID) == "" && deref(d.Model) == "" {
 		p.Add("missing", "a device has an id or a model", "source", "device")
@@ -89,7 +90,7 @@ func (d *DeviceInfo) kept() *DeviceInfo {
 	out := *d
 	for _, f := range []**string{&out.Manufacturer, &out.Model, &out.Version, &out.ID} {
 		var p healthlab.Problems
-		if checkOptional(&p, *f); len(p) > 0 {
+		if check.Optional(&p, *f); len(p) > 0 {
 			*f = nil
 		}
 	}

@@ -1,6 +1,10 @@
 package healthdata
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+)
 
 // Diary reports whether people write a resource down themselves, so that several entries
 // may have one identity where a source rounds their time: carbohydrates, insulin_injection
@@ -58,7 +62,7 @@ func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
 		return 0, s.Unit == r.Unit
 	}
 	amount, ok = r.Convert(s.Value.Number, s.Unit, deref(s.Type))
-	return amount, ok && finite(amount)
+	return amount, ok && check.Finite(amount)
 }
 
 // join adds an entry to another one.

@@ -1,6 +1,10 @@
 package healthdata
 
-import "time"
+import (
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+)
 
 // FloatingZone returns the zone in which clock digits of a provider are read that
 // writes no zone beside them but says elsewhere where the person is: that of its
@@ -8,7 +12,7 @@ import "time"
 // empty or unknown name counts as not said.
 func (u *User) FloatingZone(profile, activity string) *time.Location {
 	for _, id := range []string{profile, activity} {
-		if loc, err := loadZone(id); err == nil {
+		if loc, err := check.LoadZone(id); err == nil {
 			return loc
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Stage says where in a connection's life data was found.
@@ -116,13 +117,6 @@ func (r *Received) see(at time.Time, day healthlab.Date) {
 // futureLimit is how far ahead of our clock a timestamp may be.
 const futureLimit = 24 * time.Hour
 
-// Limits of texts that come with data, in bytes.
-const (
-	maxName     = 256
-	maxNote     = 16 << 10
-	maxPolyline = 1 << 20
-)
-
 // intake is an upload that was found good, with what is needed to read its items.
 type intake struct {
 	Upload
@@ -160,7 +154,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		p.Add("unknown_provider", "not a configured provider", "provider")
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
-	if checkOptional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
+	if check.Optional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
 		w := Head{Source: up.Source, ExternalID: *up.Workout}
 		of := SummaryID(team, id, up.Provider, up.Source.Type, "workouts", w.key(""))
 		up.Source.WorkoutID = &of
@@ -170,7 +164,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		up.Device.check(&p)
 	}
 	if up.TimeZone != "" {
-		if _, err := loadZone(up.TimeZone); err != nil {
+		if _, err := check.LoadZone(up.TimeZone); err != nil {
 			p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
 		}
 	}
@@ -189,7 +183,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	up.Source.Name, up.Source.Logo = "", ""
 	c := s.clockOf(&u, provider, r.Slug)
 	if up.TimeZone != "" {
-		c.loc, _ = loadZone(up.TimeZone)
+		c.loc, _ = check.LoadZone(up.TimeZone)
 	}
 	in := &intake{
 		Upload: up, team: team, user: u, provider: provider, resource: r,
@@ -225,9 +219,9 @@ func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id hea
 }
 
 func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
-	checkText(p, string(src.Type), maxName, "source", "type")
-	checkOptional(p, src.AppID, "source", "app_id")
-	checkOptional(p, src.Sport, "source", "sport")
+	check.Text(p, string(src.Type), check.MaxName, "source", "type")
+	check.Optional(p, src.AppID, "source", "app_id")
+	check.Optional(p, src.Sport, "source", "sport")
 	if r.Key == KeyWorkout {
 		if src.WorkoutID == nil {
 			p.Add("missing", "samples of a workout need its id", "source", "workout_id")

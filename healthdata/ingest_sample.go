@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
@@ -223,8 +224,8 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if !checkYear(p, at, "timestamp") || v.End != nil && !checkYear(p, *v.End, "end") ||
-		v.TimezoneOffset != nil && !checkOffset(p, *v.TimezoneOffset) {
+	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") ||
+		v.TimezoneOffset != nil && !check.Offset(p, *v.TimezoneOffset) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
@@ -242,9 +243,6 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	}
 	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }
-
-// maxOffset is the widest offset from UTC that we accept, in seconds.
-const maxOffset = 18 * 60 * 60
 
 // sampleFields reads what a sample carries beside time and value.
 func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
@@ -267,14 +265,14 @@ func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sam
 		if f.from == nil {
 			continue
 		}
-		checkText(p, *f.from, maxName, f.name)
+		check.Text(p, *f.from, check.MaxName, f.name)
 		if f.name != "type" && !slices.Contains(in.resource.Fields, f.name) {
 			p.Add("not_allowed", "not a field of this resource", f.name)
 		}
 		*f.to = *f.from
 	}
 	for i, tag := range v.Tags {
-		checkText(p, tag, maxName, "tags", i)
+		check.Text(p, tag, check.MaxName, "tags", i)
 		if strings.Contains(tag, tagSeparator) {
 			p.Add("not_allowed", "a tag is a word", "tags", i)
 		}
@@ -295,8 +293,8 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		return
 	}
 	convert := func(n float64, name string) float64 {
-		if !finite(n) {
-			p.Add("not_finite", "a number is finite", name)
+		if !check.Finite(n) {
+			p.Add("not_finite", "a number is check.Finite", name)
 			return 0
 		}
 		out, ok := in.resource.Convert(n, v.Unit, row.Type)
@@ -304,8 +302,8 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			p.Add("unit", "not a unit that can be converted to "+in.resource.Unit, "unit")
 			return 0
 		}
-		if !finite(out) {
-			p.Add("not_finite", "a number is finite in "+in.resource.Unit, name)
+		if !check.Finite(out) {
+			p.Add("not_finite", "a number is check.Finite in "+in.resource.Unit, name)
 			return 0
 		}
 		return out + 0 // minus zero is zero
@@ -321,7 +319,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		case !v.Value.IsText:
 			p.Add("type", "the value of this resource is a text", "value")
 		default:
-			checkText(p, v.Value.Text, maxNote, "value")
+			check.Text(p, v.Value.Text, check.MaxNote, "value")
 			row.Text = v.Value.Text
 		}
 		if v.Unit != in.resource.Unit {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // IngestSummaries stores summaries of one resource, all of them or none, and
@@ -256,22 +257,22 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		return
 	}
 	h := item.head()
-	checkOptional(p, &h.ExternalID, "external_id")
+	check.Optional(p, &h.ExternalID, "external_id")
 	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw}
 	if !in.settings.ProviderRawData {
 		h.Raw = nil
 	}
-	checkTexts(p, item)
+	check.Texts(p, item)
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
-		checkOffset(p, **offset)
+		check.Offset(p, **offset)
 	}
 	if len(*p) > 0 {
 		return
 	}
 	for _, m := range item.times() {
-		if !checkYear(p, *m.at, m.name) {
+		if !check.Year(p, *m.at, m.name) {
 			continue
 		}
 		*m.at = in.clock.instant(healthlab.At(m.at.Time))

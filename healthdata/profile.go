@@ -1,9 +1,12 @@
 package healthdata
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Profile is what one source says about the person.
@@ -81,15 +84,15 @@ func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZo
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
 func (e *Electrocardiogram) check(p *healthlab.Problems) {
-	checkSession(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
-	checkZone(p, e.TimeZone)
+	check.Session(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
+	check.Zone(p, e.TimeZone)
 	if e.VoltageSampleCount < 0 {
 		p.Add("negative", "a count is zero or more", "voltage_sample_count")
 	}
 	if e.InconclusiveCause != nil && (e.Classification == nil || *e.Classification != "inconclusive") {
 		p.Add("not_allowed", "a cause goes with the classification inconclusive only", "inconclusive_cause")
 	}
-	checkNumbers(p, e)
+	check.Numbers(p, e)
 }
 
 // MenstrualCycle is one cycle. The arrays are sorted by date and never nil on the
@@ -200,8 +203,16 @@ func (c *MenstrualCycle) check(p *healthlab.Problems) {
 		p.Add("order", "a cycle does not end before it starts", "cycle_end")
 	}
 	for i, t := range c.BasalBodyTemperatures {
-		if !finite(t.Value) {
-			p.Add("not_finite", "a number is finite", "basal_body_temperature", i, "value")
+		if !check.Finite(t.Value) {
+			p.Add("not_finite", "a number is check.Finite", "basal_body_temperature", i, "value")
 		}
 	}
+}
+
+// sortDays sorts an array of days, and makes an empty one of nil.
+func sortDays[T any](days *[]T, date func(T) healthlab.Date) {
+	if *days == nil {
+		*days = []T{}
+	}
+	slices.SortStableFunc(*days, func(a, b T) int { return cmp.Compare(date(a).Compare(date(b)), 0) })
 }

@@ -114,6 +114,45 @@ type Backfill struct {
 	Mode string `json:"mode,omitempty"`
 }
 
+// HistoryChoice is how many days of a provider's history a team wants.
+type HistoryChoice struct {
+	Default   int            `json:"default"`
+	Resources map[string]int `json:"resources,omitempty"`
+}
+
+// mostHistory is how many days of history are fetched at most, of any provider.
+const mostHistory = 365
+
+// Limit returns how many days of history a team can want at most.
+func (b *Backfill) Limit() int {
+	if b.MaxDays > 0 {
+		return min(b.MaxDays, mostHistory)
+	}
+	return mostHistory
+}
+
+// Range returns how many days of a resource's history are fetched for a team that wants so
+// many, and how many it could want at most: a choice of zero is none, and what the provider
+// does not do is cut off.
+func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) {
+	if fixed, ok := b.Days[resource]; ok {
+		fixed = min(fixed, mostHistory)
+		return fixed, fixed
+	}
+	limit = b.Limit()
+	days = min(b.DefaultDays, limit)
+	if !b.Configurable {
+		return days, days
+	}
+	if want.Default > 0 {
+		days = want.Default
+	}
+	if n := want.Resources[resource]; n > 0 {
+		days = n
+	}
+	return min(days, limit), limit
+}
+
 // Affinity is what a provider knows of the time zone of one kind of its data.
 type Affinity string
 

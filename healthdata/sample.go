@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Sample is one measurement of a timeseries, as it is published. What may be null and
@@ -61,8 +62,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	if v.IsText {
 		return appendString(nil, v.Text), nil
 	}
-	if !finite(v.Number) {
-		return nil, fmt.Errorf("%w: a number is finite", healthlab.Invalid)
+	if !check.Finite(v.Number) {
+		return nil, fmt.Errorf("%w: a number is check.Finite", healthlab.Invalid)
 	}
 	return appendNumber(nil, v.Number), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // streamSlug is the resource of workout streams.
@@ -258,8 +259,8 @@ func (w *WorkoutStream) check(p *healthlab.Problems, latest time.Time) {
 			p.Add("length", lengths, name)
 		}
 		for i, v := range col {
-			if v != nil && !finite(*v) {
-				p.Add("not_finite", "a number is finite", name, i)
+			if v != nil && !check.Finite(*v) {
+				p.Add("not_finite", "a number is check.Finite", name, i)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,3 +127,6 @@ func (h *Head) dayKey(d healthlab.Date) string {
 	}
 	return k
 }
+
+// sameType reports whether two summaries are of one resource.
+func sameType(a, b Summary) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // ColumnType is the type of a column of a [Table].
@@ -90,7 +91,7 @@ type ListField struct {
 // Value returns the column's value in a row.
 func (c *Column) Value(r *Row) Cell {
 	v := c.get(r)
-	if c.Type == TypeFloat64 && !finite(v.Float) {
+	if c.Type == TypeFloat64 && !check.Finite(v.Float) {
 		return Cell{}
 	}
 	return v
@@ -324,7 +325,7 @@ func localCell(r *Row, t healthlab.Time) Cell {
 
 // minutes returns minutes as whole seconds.
 func minutes(v *float64) Cell {
-	if v == nil || !finite(*v) {
+	if v == nil || !check.Finite(*v) {
 		return Cell{}
 	}
 	return intCell(int64(math.Round(*v * 60)))

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // User is a person whose data a team keeps.
@@ -108,7 +109,7 @@ func (u *User) Live() bool { return u.DeletedAt.IsZero() }
 // Location returns the fallback zone; UTC where the tz database of this machine does
 // not know it.
 func (u *User) Location() *time.Location {
-	loc, err := loadZone(u.FallbackTimeZone.ID)
+	loc, err := check.LoadZone(u.FallbackTimeZone.ID)
 	if err != nil {
 		return time.UTC
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Reinterpret takes the clock digits of an instant written as UTC and reads them in a
@@ -69,4 +70,18 @@ func (c clock) offset(at time.Time, own *int, zone *string) int {
 	}
 	_, o := at.In(c.loc).Zone()
 	return o
+}
+
+// zoneOffset returns the offset of a zone at an instant, in seconds east of UTC; nil
+// without a zone.
+func zoneOffset(zone *string, at healthlab.Time) *int {
+	if zone == nil {
+		return nil
+	}
+	loc, err := check.LoadZone(*zone)
+	if err != nil {
+		return nil
+	}
+	_, offset := at.In(loc).Zone()
+	return &offset
 }
