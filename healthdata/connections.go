@@ -249,9 +249,6 @@ func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, erro
 	}, nil
 }
 
-// errUnchanged ends an update that has nothing to write.
-var errUnchanged = errors.New("nothing to change")
-
 // establish connects a source and completes the event that says so.
 func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
 	for _, c := range u.Connections {
@@ -325,23 +322,6 @@ func providerProblem(code, msg string) error {
 	return p.Err()
 }
 
-// connectedSources says which of a user's connections are there to be seen: all but
-// the removed ones, the oldest first.
-func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
-	out := []ConnectedSource{}
-	for _, c := range connections {
-		if c.Status == Deregistered {
-			continue
-		}
-		name := s.providers.name(c.Provider)
-		out = append(out, ConnectedSource{CreatedOn: healthlab.At(c.CreatedOn), Source: name, Provider: name})
-	}
-	slices.SortFunc(out, func(a, b ConnectedSource) int {
-		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Source.Slug, b.Source.Slug))
-	})
-	return out
-}
-
 // ConnectionView is a connection as it is published: what became of it, and what data
 // will come.
 type ConnectionView struct {
@@ -399,29 +379,6 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Slug, b.Slug))
 	})
 	return out, nil
-}
-
-// Why a connection failed for good. The list is open.
-const (
-	FailureTokenRefresh    = "token_refresh_failed"
-	FailureWebhook         = "webhook_registration_failed"
-	FailureUserNotFound    = "user_not_found"
-	FailureDeregistered    = "deregistered_per_provider"
-	FailureScopes          = "required_scopes_not_granted"
-	FailureCredential      = "provider_credential_error"
-	FailurePasswordExpired = "provider_password_expired"
-	FailureUnknown         = "unknown"
-)
-
-// ConnectionFailure says why a connection failed for good.
-type ConnectionFailure struct {
-	// Type is one of the Failure names; empty is [FailureUnknown].
-	Type string
-	// Message and Details are for people. They never hold what a provider said of a
-	// person.
-	Message, Details string
-	// At is when it failed. Reports of a failure leave it out.
-	At time.Time
 }
 
 // FailConnection records that a provider refuses us for good: the connection stays, in

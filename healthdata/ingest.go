@@ -4,115 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
-
-// Stage says where in a connection's life data was found.
-type Stage string
-
-const (
-	// StageDaily is new data. Changes are announced with their payload. It is the
-	// default, also as the empty string.
-	StageDaily Stage = "daily"
-	// StageHistorical is the backfill of a new connection. Its data is announced
-	// once, when it is complete.
-	StageHistorical Stage = "historical"
-)
-
-// Names of the rules that ingestion may refuse by (healthlab.RuleError).
-const (
-	// RuleNoConnection: the user has no working connection to the provider. An on-device
-	// store is connected by the upload, unless [TeamSettings].ExplicitConnect is set.
-	RuleNoConnection = "NO_CONNECTION"
-	// RuleIngestionOver: the source was paused at the end of the user's time of ingestion,
-	// and that has not been moved.
-	RuleIngestionOver = "INGESTION_OVER"
-)
-
-// Upload says where uploaded data comes from.
-type Upload struct {
-	// Provider is the slug of a provider that the user has connected.
-	Provider string
-	// Stage is daily or historical.
-	Stage Stage
-	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
-	// WorkoutID. The rest is filled in.
-	Source Source
-	// Workout is the source's own id of the workout that the samples are of, for the
-	// resources that are about one; that workout's id becomes Source.WorkoutID. It is of the
-	// same source type, and may be stored later.
-	Workout *string
-	// Device is what recorded it, where the source says; it is kept, and its id becomes
-	// Source.DeviceID.
-	Device *DeviceInfo
-	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
-	// not known.
-	TimeZone string
-}
-
-// Counts says what became of the items of an upload.
-type Counts struct {
-	// New items had never been seen.
-	New int `json:"new"`
-	// Changed items replaced an earlier version.
-	Changed int `json:"changed"`
-	// Same items were there already, or stood in the upload once more.
-	Same int `json:"same"`
-	// Dropped items are outside the user's ingestion bounds.
-	Dropped int `json:"dropped"`
-	// Refused items have values that cannot be; see [Resource.Bounds]. Nil if there is none.
-	Refused []ItemRefusal `json:"refused,omitempty"`
-}
-
-// Received says what became of what a provider sent.
-type Received struct {
-	Counts
-	// Refused are the items that were not kept, and why.
-	Refused []Refusal
-	// Sent is how many objects were announced.
-	Sent int
-	// Oldest and Newest are the first and the last instant of what was kept; zero if
-	// nothing was.
-	Oldest, Newest time.Time
-	// Days are the local days of what was kept, each once, in no order.
-	Days []healthlab.Date
-}
-
-// Refusal says why an item was refused.
-type Refusal struct {
-	// Index is where it stood.
-	Index int
-	// Problems name fields and rules, never values.
-	Problems []healthlab.Problem
-}
-
-// refuseAll notes that none of n items is kept.
-func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
-	for i := range n {
-		r.Refused = append(r.Refused, Refusal{i, problems})
-	}
-}
-
-// see notes an item that is kept.
-func (r *Received) see(at time.Time, day healthlab.Date) {
-	if r.Oldest.IsZero() || at.Before(r.Oldest) {
-		r.Oldest = at
-	}
-	if at.After(r.Newest) {
-		r.Newest = at
-	}
-	if day.IsZero() {
-		return
-	}
-	if n := len(r.Days); n > 0 && r.Days[n-1] == day || slices.Contains(r.Days, day) {
-		return
-	}
-	r.Days = append(r.Days, day)
-}
 
 // futureLimit is how far ahead of our clock a timestamp may be.
 const futureLimit = 24 * time.Hour
@@ -232,14 +128,6 @@ func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	}
 }
 
-// source returns a source as it is published: with the provider's name and logo as
-// they are today.
-func (s *Service) source(src Source) Source {
-	name := s.providers.name(src.Provider)
-	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo
-	return src
-}
-
 // announces reports whether changes of this upload are events.
 func (in *intake) announces() bool {
 	return in.resource.Events && (in.Stage == StageDaily || in.settings.PushHistoricalData)
@@ -248,7 +136,7 @@ func (in *intake) announces() bool {
 // tooLate notes an instant that lies further ahead than clocks err.
 func (in *intake) tooLate(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.After(in.now.Add(futureLimit)) {
-		p.Add(codeFuture, "must be at most 24 hours ahead of the present", path...)
+		p.Add(check.CodeFuture, "must be at most 24 hours ahead of the present", path...)
 	}
 }
 

@@ -212,16 +212,6 @@ func (c *SleepCycle) check(p *healthlab.Problems) {
 	check.Zone(p, c.TimeZone)
 }
 
-// SleepStream is what was measured during one sleep session. Arrays are never nil on
-// the wire, and empty when nothing is known.
-type SleepStream struct {
-	HRV             []Sample `json:"hrv"`
-	Heartrate       []Sample `json:"heartrate"`
-	RespiratoryRate []Sample `json:"respiratory_rate"`
-	// Hypnogram holds one interval per stage; its value is a [SleepStage].
-	Hypnogram []Sample `json:"hypnogram"`
-}
-
 // flatSource is the source once more, as flat fields, for the resources that have it
 // so. It always agrees with [Head.Source].
 type flatSource struct {

@@ -68,6 +68,12 @@ type Head struct {
 	assumed assumption
 }
 
+// assumption says what of a summary's place was assumed.
+type assumption struct {
+	offset bool
+	day    bool // the calendar date follows from the offset
+}
+
 func (h *Head) head() *Head { return h }
 
 // HeadOf returns the part of a summary that all summaries share. It is the summary's

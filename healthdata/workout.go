@@ -195,3 +195,6 @@ func EncodePolyline(lat, lng []float64) string {
 	}
 	return string(b)
 }
+
+// streamSlug is the resource of workout streams.
+const streamSlug = "workout_stream"

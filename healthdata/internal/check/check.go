@@ -168,3 +168,24 @@ func Address(s string) bool {
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s && len(s) <= 254
 }
+
+// The codes of problems that refuse an item alone. All others refuse the upload.
+const (
+	CodeBounds   = "out_of_bounds"
+	CodeNegative = "negative"
+	CodeEarly    = "too_early"
+	CodeFuture   = "future"
+)
+
+// FirstYear is the first year that is taken.
+const FirstYear = 1900
+
+// earliest is the first instant that is taken.
+var earliest = time.Date(FirstYear, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Earliest notes an instant before 1900.
+func Earliest(p *healthlab.Problems, t healthlab.Time, path ...any) {
+	if t.Before(earliest) {
+		p.Add(CodeEarly, "must be 1900-01-01 or later", path...)
+	}
+}
