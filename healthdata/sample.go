@@ -457,3 +457,11 @@ func purpose(a, b *string) *string {
 	}
 	return &both
 }
+
+// SplitTags returns the tags of a note from the form in which a block holds them.
+func SplitTags(tags string) []string {
+	if tags == "" {
+		return nil
+	}
+	return strings.Split(tags, tagSeparator)
+}

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -56,11 +56,12 @@ var mayImport = forSuites(map[string][]string{
 	"healthdata":                {".", "internal/fsm", "internal/work", "healthdata/series", "healthdata/internal/check"},
 	"healthdata/organisation":   {".", "healthdata/internal/check"},
 	"healthdata/teamsettings":   {".", "healthdata", "healthdata/internal/check"},
+	"healthdata/tables":         {".", "healthdata", "healthdata/internal/check"},
 	"linking":                   {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"linking/pull":              {".", "internal/fsm", "internal/work", "healthdata", "linking"},
 	"linking/bulk":              {".", "internal/work", "healthdata", "linking", "linking/pull"},
-	"aggregate":                 {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
-	"aggregate/parquet":         {"healthdata", "aggregate"},
+	"aggregate":                 {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series", "healthdata/tables"},
+	"aggregate/parquet":         {"healthdata", "healthdata/tables", "aggregate"},
 	"orders/catalogue":          {".", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":             {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":        {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
@@ -138,6 +139,7 @@ var modules = forSuites(map[string][]string{
 	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata/organisation": {"github.com/google/uuid"},
 	"healthdata/teamsettings": {},
+	"healthdata/tables":       {"github.com/google/uuid"},
 	"linking":                 {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking/pull":            {"github.com/google/uuid"},
 	"linking/bulk":            {"github.com/google/uuid"},
