@@ -169,6 +169,14 @@ func optionalID(id uuid.UUID) *uuid.UUID {
 // tagSeparator joins tags in a column.
 const tagSeparator = ","
 
+// SplitTags returns the tags of a note from the form in which a block holds them.
+func SplitTags(tags string) []string {
+	if tags == "" {
+		return nil
+	}
+	return strings.Split(tags, tagSeparator)
+}
+
 // appendNumber writes a finite number in the shortest form that reads back as the
 // same float64; minus zero as 0.
 func appendNumber(b []byte, v float64) []byte {
@@ -456,12 +464,4 @@ func purpose(a, b *string) *string {
 		}
 	}
 	return &both
-}
-
-// SplitTags returns the tags of a note from the form in which a block holds them.
-func SplitTags(tags string) []string {
-	if tags == "" {
-		return nil
-	}
-	return strings.Split(tags, tagSeparator)
 }

@@ -127,6 +127,19 @@ func (u *User) Location() *time.Location {
 	return loc
 }
 
+// FloatingZone returns the zone in which clock digits of a provider are read that
+// writes no zone beside them but says elsewhere where the person is: that of its
+// profile, else that of the most recent activity, else the user's fallback zone. An
+// empty or unknown name counts as not said.
+func (u *User) FloatingZone(profile, activity string) *time.Location {
+	for _, id := range []string{profile, activity} {
+		if loc, err := check.LoadZone(id); err == nil {
+			return loc
+		}
+	}
+	return u.Location()
+}
+
 // LogValue shows the ids and nothing else.
 func (u User) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", u.ID.String()), slog.String("team", u.Team.String()))
@@ -201,88 +214,6 @@ type ConnectionFailure struct {
 // LogValue shows neither whose account it is nor what was granted.
 func (c Connection) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("status", string(c.Status)))
-}
-
-// ConsentMeans says how a person gave a consent.
-type ConsentMeans string
-
-// The ways to give a consent.
-const (
-	// ConsentByLink: the person connected the provider through a link token.
-	ConsentByLink ConsentMeans = "link"
-	// ConsentByApp: the person agreed in an app of the team.
-	ConsentByApp ConsentMeans = "app"
-	// ConsentInWriting: the person signed a form.
-	ConsentInWriting ConsentMeans = "written"
-	// ConsentSpoken: the person agreed in a conversation that the team has recorded.
-	ConsentSpoken ConsentMeans = "verbal"
-	// ConsentUnknown: the provider was connected before a consent was recorded.
-	ConsentUnknown ConsentMeans = "unknown"
-)
-
-// Consent records that a person agreed to data of one provider being collected for a team.
-type Consent struct {
-	// Provider is the slug.
-	Provider string `json:"provider"`
-	// Version names the text that the person agreed to; empty if the team names none.
-	Version string       `json:"version"`
-	Means   ConsentMeans `json:"means"`
-	// GrantedAt is null if the consent was withdrawn without ever being recorded.
-	GrantedAt *healthlab.Time `json:"granted_at"`
-	// WithdrawnAt is null while the consent holds. A consent also ends when the same person
-	// gives a newer one for the provider.
-	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
-}
-
-// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
-// consent is needed before the provider is connected or data of it is accepted.
-const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
-
-// maxConsents is how many consents of one provider are kept; the newest stay.
-const maxConsents = 50
-
-// Consent returns the newest consent for a provider, or nil.
-func (u *User) Consent(provider string) *Consent {
-	for i := len(u.Consents) - 1; i >= 0; i-- {
-		if u.Consents[i].Provider == provider {
-			return &u.Consents[i]
-		}
-	}
-	return nil
-}
-
-// consents fails if the person has withdrawn the consent for a provider.
-func (u *User) consents(provider string) error {
-	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
-		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
-	}
-	return nil
-}
-
-// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
-func (u *User) grant(c Consent) {
-	u.Consents = append(u.Consents, c)
-	same := func(x Consent) bool { return x.Provider == c.Provider }
-	n := 0
-	for _, x := range u.Consents {
-		if same(x) {
-			n++
-		}
-	}
-	if n > maxConsents {
-		oldest := slices.IndexFunc(u.Consents, same)
-		u.Consents = slices.Delete(u.Consents, oldest, oldest+1)
-	}
-}
-
-// agree records the consent that a person gives by connecting a provider. Without one, a
-// withdrawal is in the way.
-func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
-	if c == nil {
-		return u.consents(provider)
-	}
-	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
-	return nil
 }
 
 // Connection returns the connection to a provider, or nil.
@@ -494,15 +425,84 @@ func clone[T any](p *T) *T {
 // no user has.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// FloatingZone returns the zone in which clock digits of a provider are read that
-// writes no zone beside them but says elsewhere where the person is: that of its
-// profile, else that of the most recent activity, else the user's fallback zone. An
-// empty or unknown name counts as not said.
-func (u *User) FloatingZone(profile, activity string) *time.Location {
-	for _, id := range []string{profile, activity} {
-		if loc, err := check.LoadZone(id); err == nil {
-			return loc
+// ConsentMeans says how a person gave a consent.
+type ConsentMeans string
+
+// The ways to give a consent.
+const (
+	// ConsentByLink: the person connected the provider through a link token.
+	ConsentByLink ConsentMeans = "link"
+	// ConsentByApp: the person agreed in an app of the team.
+	ConsentByApp ConsentMeans = "app"
+	// ConsentInWriting: the person signed a form.
+	ConsentInWriting ConsentMeans = "written"
+	// ConsentSpoken: the person agreed in a conversation that the team has recorded.
+	ConsentSpoken ConsentMeans = "verbal"
+	// ConsentUnknown: the provider was connected before a consent was recorded.
+	ConsentUnknown ConsentMeans = "unknown"
+)
+
+// Consent records that a person agreed to data of one provider being collected for a team.
+type Consent struct {
+	// Provider is the slug.
+	Provider string `json:"provider"`
+	// Version names the text that the person agreed to; empty if the team names none.
+	Version string       `json:"version"`
+	Means   ConsentMeans `json:"means"`
+	// GrantedAt is null if the consent was withdrawn without ever being recorded.
+	GrantedAt *healthlab.Time `json:"granted_at"`
+	// WithdrawnAt is null while the consent holds. A consent also ends when the same person
+	// gives a newer one for the provider.
+	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
+}
+
+// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
+// consent is needed before the provider is connected or data of it is accepted.
+const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
+
+// maxConsents is how many consents of one provider are kept; the newest stay.
+const maxConsents = 50
+
+// Consent returns the newest consent for a provider, or nil.
+func (u *User) Consent(provider string) *Consent {
+	for i := len(u.Consents) - 1; i >= 0; i-- {
+		if u.Consents[i].Provider == provider {
+			return &u.Consents[i]
 		}
 	}
-	return u.Location()
+	return nil
+}
+
+// consents fails if the person has withdrawn the consent for a provider.
+func (u *User) consents(provider string) error {
+	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
+		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
+	}
+	return nil
+}
+
+// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
+func (u *User) grant(c Consent) {
+	u.Consents = append(u.Consents, c)
+	same := func(x Consent) bool { return x.Provider == c.Provider }
+	n := 0
+	for _, x := range u.Consents {
+		if same(x) {
+			n++
+		}
+	}
+	if n > maxConsents {
+		oldest := slices.IndexFunc(u.Consents, same)
+		u.Consents = slices.Delete(u.Consents, oldest, oldest+1)
+	}
+}
+
+// agree records the consent that a person gives by connecting a provider. Without one, a
+// withdrawal is in the way.
+func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
+	if c == nil {
+		return u.consents(provider)
+	}
+	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
+	return nil
 }
