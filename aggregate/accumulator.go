@@ -5,8 +5,8 @@ import (
 	"math/bits"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // acc takes in the values of one group, in stretches of rows.
@@ -17,7 +17,7 @@ type acc interface {
 	merge(o acc)
 	// result returns the value. The fault is healthlab.Invalid: a number that its
 	// type cannot hold.
-	result() (healthdata.Cell, error)
+	result() (tables.Cell, error)
 }
 
 // newAcc returns an empty acc for a function. left is how many values those that must
@@ -58,14 +58,14 @@ var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "makes a su
 
 var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more distinct values than can be put in order at once"}}.Err()
 
-func floatCell(v float64) healthdata.Cell {
+func floatCell(v float64) tables.Cell {
 	if v-v != 0 {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
-	return healthdata.Cell{Valid: true, Float: v}
+	return tables.Cell{Valid: true, Float: v}
 }
 
-func intCell(v int64) healthdata.Cell { return healthdata.Cell{Valid: true, Int: v} }
+func intCell(v int64) tables.Cell { return tables.Cell{Valid: true, Int: v} }
 
 // countAcc counts.
 type countAcc struct{ n int64 }
@@ -84,7 +84,7 @@ func (a *countAcc) add(v *vec, _ *batch, i, j int) {
 
 func (a *countAcc) merge(o acc) { a.n += o.(*countAcc).n }
 
-func (a *countAcc) result() (healthdata.Cell, error) { return intCell(a.n), nil }
+func (a *countAcc) result() (tables.Cell, error) { return intCell(a.n), nil }
 
 // floatAcc adds up numbers with about twice the digits of one.
 type floatAcc struct {
@@ -135,10 +135,10 @@ func (a *floatAcc) merge(o acc) {
 	a.sum, a.n = a.sum.Plus(b.sum), a.n+b.n
 }
 
-func (a *floatAcc) result() (healthdata.Cell, error) {
+func (a *floatAcc) result() (tables.Cell, error) {
 	switch {
 	case a.n == 0:
-		return healthdata.Cell{}, nil
+		return tables.Cell{}, nil
 	case a.mean:
 		acc := series.Acc{N: a.n, Sum: a.sum}
 		return floatCell(acc.Mean()), nil
@@ -183,14 +183,14 @@ func (a *intAcc) merge(o acc) {
 	a.n += b.n
 }
 
-func (a *intAcc) result() (healthdata.Cell, error) {
+func (a *intAcc) result() (tables.Cell, error) {
 	if a.n == 0 {
-		return healthdata.Cell{}, nil
+		return tables.Cell{}, nil
 	}
 	if !a.mean {
 		sum := int64(a.lo)
 		if a.hi != uint64(sum>>63) {
-			return healthdata.Cell{}, errOverflow
+			return tables.Cell{}, errOverflow
 		}
 		return intCell(sum), nil
 	}
@@ -265,9 +265,9 @@ func (a *deviationAcc) merge(o acc) {
 	a.sum, a.squares, a.n = a.sum.Plus(b.sum), a.squares.Plus(b.squares), a.n+b.n
 }
 
-func (a *deviationAcc) result() (healthdata.Cell, error) {
+func (a *deviationAcc) result() (tables.Cell, error) {
 	if a.n < 2 {
-		return healthdata.Cell{}, nil
+		return tables.Cell{}, nil
 	}
 	// squares - sum*sum/n, in twice the digits.
 	n := float64(a.n)
@@ -287,7 +287,7 @@ func (a *deviationAcc) result() (healthdata.Cell, error) {
 
 // extremeAcc finds the smallest or the largest value.
 type extremeAcc struct {
-	best healthdata.Cell
+	best tables.Cell
 	max  bool
 	typ  Type
 }
@@ -300,7 +300,7 @@ func (a *extremeAcc) add(v *vec, _ *batch, i, j int) {
 				x = y
 			}
 		}
-		a.take(healthdata.Cell{Valid: true, Float: x})
+		a.take(tables.Cell{Valid: true, Float: x})
 		return
 	}
 	for ; i < j; i++ {
@@ -310,7 +310,7 @@ func (a *extremeAcc) add(v *vec, _ *batch, i, j int) {
 	}
 }
 
-func (a *extremeAcc) take(c healthdata.Cell) {
+func (a *extremeAcc) take(c tables.Cell) {
 	if !a.best.Valid {
 		a.best = c
 		return
@@ -326,10 +326,10 @@ func (a *extremeAcc) merge(o acc) {
 	}
 }
 
-func (a *extremeAcc) result() (healthdata.Cell, error) { return a.best, nil }
+func (a *extremeAcc) result() (tables.Cell, error) { return a.best, nil }
 
 // compareCells compares two values of one type that are not null.
-func compareCells(t Type, a, b healthdata.Cell) int {
+func compareCells(t Type, a, b tables.Cell) int {
 	switch t {
 	case typeFloat:
 		return compareFloat(a.Float, b.Float)
@@ -351,7 +351,7 @@ func compareCells(t Type, a, b healthdata.Cell) int {
 // decides between equal indexes: the first of them stays; but inside one series, where
 // the clock was set back, the later instant is newer.
 type edgeAcc struct {
-	best   healthdata.Cell
+	best   tables.Cell
 	at     int64
 	serial int
 	newest bool
@@ -378,7 +378,7 @@ func (a *edgeAcc) merge(o acc) {
 	}
 }
 
-func (a *edgeAcc) result() (healthdata.Cell, error) { return a.best, nil }
+func (a *edgeAcc) result() (tables.Cell, error) { return a.best, nil }
 
 // overTimeAcc weighs values with the time that they held.
 type overTimeAcc struct {
@@ -409,9 +409,9 @@ func (a *overTimeAcc) merge(o acc) {
 	a.inside, a.whole = a.inside.Plus(b.inside), a.whole.Plus(b.whole)
 }
 
-func (a *overTimeAcc) result() (healthdata.Cell, error) {
+func (a *overTimeAcc) result() (tables.Cell, error) {
 	if a.whole.Float64() == 0 {
-		return healthdata.Cell{}, nil
+		return tables.Cell{}, nil
 	}
 	v := a.inside.Float64() / a.whole.Float64()
 	if !a.mean {

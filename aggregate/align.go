@@ -3,7 +3,7 @@ package aggregate
 import (
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // carry fills the gaps of a result: each combination of the other keys gets a row for
@@ -118,7 +118,7 @@ func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) e
 		v := &out.keys[i].v
 		for _, t := range spine {
 			if i == p.trunc {
-				v.add(healthdata.Cell{Valid: true, Int: t})
+				v.add(tables.Cell{Valid: true, Int: t})
 				continue
 			}
 			v.add(g.keys[i].v.cell(rows[0]))
@@ -163,7 +163,7 @@ func (p *plan) carryColumn(in, out *vec, spine []int64, from []int) {
 		case ahead >= 0:
 			out.add(in.cell(from[ahead]))
 		default:
-			out.add(healthdata.Cell{})
+			out.add(tables.Cell{})
 		}
 	}
 }

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // vec is the values of one slot in the rows of a batch. Which field holds them
@@ -13,7 +13,7 @@ type vec struct {
 	ints   []int64 // int64, bool, dates as days, times as microseconds
 	floats []float64
 	texts  []string
-	lists  []healthdata.Cell
+	lists  []tables.Cell
 	nulls  []bool // nil: none is null
 
 	// What keep reuses; the fields above may be borrowed.
@@ -32,7 +32,7 @@ func (v *vec) reset() {
 }
 
 // add appends a value.
-func (v *vec) add(c healthdata.Cell) {
+func (v *vec) add(c tables.Cell) {
 	n := v.len()
 	if !c.Valid && v.nulls == nil {
 		v.nulls = slices.Grow(v.ownNulls[:0], n+1)[:n]
@@ -58,7 +58,7 @@ func (v *vec) add(c healthdata.Cell) {
 }
 
 // repeat appends a value n times.
-func (v *vec) repeat(c healthdata.Cell, n int) {
+func (v *vec) repeat(c tables.Cell, n int) {
 	if n == 0 {
 		return
 	}
@@ -107,26 +107,26 @@ func (v *vec) len() int {
 }
 
 // cell returns one value.
-func (v *vec) cell(i int) healthdata.Cell {
+func (v *vec) cell(i int) tables.Cell {
 	if v.isNull(i) {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	switch v.typ {
 	case typeFloat:
-		return healthdata.Cell{Valid: true, Float: v.floats[i]}
+		return tables.Cell{Valid: true, Float: v.floats[i]}
 	case typeText:
-		return healthdata.Cell{Valid: true, Text: v.texts[i]}
+		return tables.Cell{Valid: true, Text: v.texts[i]}
 	case typeList:
 		return v.lists[i]
 	default:
-		return healthdata.Cell{Valid: true, Int: v.ints[i]}
+		return tables.Cell{Valid: true, Int: v.ints[i]}
 	}
 }
 
 // allNull makes a vector of n nulls.
 func (v *vec) allNull(n int) {
 	v.reset()
-	v.repeat(healthdata.Cell{}, n)
+	v.repeat(tables.Cell{}, n)
 }
 
 // batch is some rows of one source, as columns.

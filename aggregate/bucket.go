@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // The fast way for samples: functions that follow from count, sum, extremes, first and
@@ -29,8 +29,8 @@ type bucketPlan struct {
 
 // lane is the sources that compete for the same groups.
 type lane struct {
-	keys    []healthdata.Cell // by key; not set for the truncation
-	sources []int             // ascending
+	keys    []tables.Cell // by key; not set for the truncation
+	sources []int         // ascending
 }
 
 // bucketPlanOf says whether a plan can go the fast way, and how.
@@ -114,7 +114,7 @@ func (b *bucketPlan) readFilters() bool {
 // makeLanes puts the sources together that compete with each other.
 func (b *bucketPlan) makeLanes() {
 	for s, source := range b.set.sources {
-		l := lane{keys: make([]healthdata.Cell, len(b.p.keys)), sources: []int{s}}
+		l := lane{keys: make([]tables.Cell, len(b.p.keys)), sources: []int{s}}
 		for k, key := range b.p.keys {
 			if key.kind != keySlot {
 				continue
@@ -127,7 +127,7 @@ func (b *bucketPlan) makeLanes() {
 			}
 		}
 		at := slices.IndexFunc(b.lanes, func(o lane) bool {
-			return slices.EqualFunc(l.keys, o.keys, func(x, y healthdata.Cell) bool { return x.Text == y.Text && x.Valid == y.Valid })
+			return slices.EqualFunc(l.keys, o.keys, func(x, y tables.Cell) bool { return x.Text == y.Text && x.Valid == y.Valid })
 		})
 		if at < 0 {
 			b.lanes = append(b.lanes, l)
@@ -172,7 +172,7 @@ func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
 // emptyRow is the answer of functions over nothing.
 func (b *bucketPlan) emptyRow(out *grid) {
 	for k, a := range b.p.aggs {
-		out.aggs[k].v.add(healthdata.Cell{Valid: a.fn == Count})
+		out.aggs[k].v.add(tables.Cell{Valid: a.fn == Count})
 	}
 	out.n = 1
 }

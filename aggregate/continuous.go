@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // QueryID names a continuous query. UUID version 7.
@@ -265,7 +265,7 @@ func (p *plan) dependencies() []string {
 			out = append(out, r.Slug)
 		}
 	case p.table.summary == nil:
-		out = append(out, healthdata.TableByName("sleep").Resource)
+		out = append(out, tables.ByName("sleep").Resource)
 	default:
 		out = append(out, p.table.summary.Resource)
 		if p.cycles() {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // faults are the codes and places of what is wrong, as "code at path".
@@ -243,16 +243,16 @@ func TestColumnNames(t *testing.T) {
 func TestEveryColumn(t *testing.T) {
 	s := service(t, newPerson(), nil)
 	columns, resources := 0, 0
-	try := func(e aggregate.Expr, name string, typ healthdata.ColumnType) {
+	try := func(e aggregate.Expr, name string, typ tables.ColumnType) {
 		frame := aggregate.Last(1, date("2026-03-01"))
 		var queries []aggregate.Query
-		if typ != healthdata.TypeList {
+		if typ != tables.TypeList {
 			queries = append(queries,
 				aggregate.Query{Select: []aggregate.Expr{e}, Where: name + " IS NOT NULL"},
 				aggregate.Query{Select: []aggregate.Expr{aggregate.Keys(), aggregate.Count.Of(e)}, GroupBy: []aggregate.Expr{e}})
 		}
 		queries = append(queries, aggregate.Query{Select: []aggregate.Expr{aggregate.Count.Of(e)}})
-		if slices.Contains([]healthdata.ColumnType{healthdata.TypeInt64, healthdata.TypeFloat64}, typ) {
+		if slices.Contains([]tables.ColumnType{tables.TypeInt64, tables.TypeFloat64}, typ) {
 			var fns []aggregate.Expr
 			for _, f := range []aggregate.Func{aggregate.Sum, aggregate.Mean, aggregate.Median, aggregate.StdDev, aggregate.Min, aggregate.Max, aggregate.Oldest, aggregate.Newest, aggregate.Percentile(5)} {
 				fns = append(fns, f.Of(e))
@@ -268,7 +268,7 @@ func TestEveryColumn(t *testing.T) {
 		require.NoError(t, err, string(text))
 		require.Equal(t, *req, again)
 	}
-	for _, table := range healthdata.Tables() {
+	for _, table := range tables.All() {
 		for _, c := range table.Columns {
 			columns++
 			try(aggregate.Col(table.Name, c.Name), table.Name+"."+c.Name, c.Type)
@@ -276,7 +276,7 @@ func TestEveryColumn(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		typ  healthdata.ColumnType
+		typ  tables.ColumnType
 	}{
 		{"date", "date"}, {"chronotype", "string"}, {"sleep_score", "int64"}, {"recovery_score", "int64"}, {"recovery_zone", "string"},
 		{"stress_score", "int64"}, {"strain_score", "int64"}, {"strain_zone", "string"},
@@ -284,9 +284,9 @@ func TestEveryColumn(t *testing.T) {
 		columns++
 		try(aggregate.Col("derived_readiness", c.name), c.name, c.typ)
 	}
-	for _, r := range healthdata.SampleTimeseries() {
+	for _, r := range tables.SampleTimeseries() {
 		resources++
-		for _, c := range r.SampleColumns() {
+		for _, c := range tables.SampleColumns(r) {
 			try(aggregate.Field{Resource: r.Slug, Field: c.Name}, r.Slug+"."+c.Name, c.Type)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // grouper puts rows into groups and chooses between sources in each. It takes batches
@@ -408,16 +409,16 @@ func (g *grouper) start(n *group) int64 {
 }
 
 // keyCell turns a code back into its value.
-func (g *grouper) keyCell(n *group, k int) healthdata.Cell {
+func (g *grouper) keyCell(n *group, k int) tables.Cell {
 	if n.nulls[k] {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	switch g.p.keys[k].typ {
 	case typeFloat:
-		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))}
+		return tables.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))}
 	case typeText:
-		return healthdata.Cell{Valid: true, Text: g.names[n.keys[k]]}
+		return tables.Cell{Valid: true, Text: g.names[n.keys[k]]}
 	default:
-		return healthdata.Cell{Valid: true, Int: n.keys[k]}
+		return tables.Cell{Valid: true, Int: n.keys[k]}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // macroNames are the derived values of a sleep session.
@@ -65,10 +66,10 @@ func HouseSleepScore(n SleepNight) (int64, bool) {
 func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
 // macro returns a derived value of a sleep session.
-func (m *models) macro(name string, r *healthdata.Row) healthdata.Cell {
+func (m *models) macro(name string, r *tables.Row) tables.Cell {
 	s, ok := r.Summary.(*healthdata.Sleep)
 	if !ok {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	offset := int64(r.Record.Offset) * second
 	start, end := s.BedtimeStart.UnixMicro()+offset, s.BedtimeStop.UnixMicro()+offset
@@ -88,7 +89,7 @@ func (m *models) macro(name string, r *healthdata.Row) healthdata.Cell {
 			return intCell(v)
 		}
 	}
-	return healthdata.Cell{}
+	return tables.Cell{}
 }
 
 func nightOf(s *healthdata.Sleep) SleepNight {
@@ -117,22 +118,22 @@ func isAsleep(t healthdata.SleepStage) bool {
 }
 
 // awakeAt is the end of the last stretch of sleep. Stages ascend by start.
-func awakeAt(c *healthdata.SleepCycle, start int64) healthdata.Cell {
+func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	if c == nil {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	for i := len(c.StageType) - 1; i >= 0; i-- {
 		if isAsleep(c.StageType[i]) || c.StageType[i] == healthdata.SleepStageByHand {
 			return intCell(start + c.StageEndOffsetSecond[i]*second)
 		}
 	}
-	return healthdata.Cell{}
+	return tables.Cell{}
 }
 
 // awakenings counts how often sleep is followed by being awake.
-func awakenings(c *healthdata.SleepCycle) healthdata.Cell {
+func awakenings(c *healthdata.SleepCycle) tables.Cell {
 	if c == nil {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	n := int64(0)
 	for i := 1; i < len(c.StageType); i++ {

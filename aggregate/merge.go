@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // Merging decides which source counts before rows are grouped. The grain of the decision
@@ -303,7 +304,7 @@ func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 
 // sessionSpan returns the time of a session on the person's clock; false if the row is no
 // session or has no length.
-func sessionSpan(r *healthdata.Row) (interval, bool) {
+func sessionSpan(r *tables.Row) (interval, bool) {
 	offset := int64(r.Record.Offset) * second
 	var v interval
 	switch s := r.Summary.(type) {

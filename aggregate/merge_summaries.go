@@ -3,7 +3,7 @@ package aggregate
 import (
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // mergeSummaries returns the rows that count. rows are in order of source, best first, then
@@ -160,7 +160,7 @@ func mergeDate(rows []kept, place map[Source]int) (out []kept, verdicts []verdic
 			out, verdicts = append(out, r), append(verdicts, v)
 			continue
 		}
-		cells := make([]healthdata.Cell, len(r.cells))
+		cells := make([]tables.Cell, len(r.cells))
 		used := 0
 		for k, c := range r.cells {
 			switch {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // rankAcc finds the value at a place in the order of all: the median, a percentile.
@@ -74,20 +74,20 @@ func (a *rankAcc) place(n int64) (lo, hi int64, share float64) {
 	return lo, hi, share
 }
 
-func (a *rankAcc) result() (healthdata.Cell, error) {
+func (a *rankAcc) result() (tables.Cell, error) {
 	if *a.left < 0 {
-		return healthdata.Cell{}, errValues
+		return tables.Cell{}, errValues
 	}
 	if a.in == typeFloat {
 		if a.tally.n == 0 {
-			return healthdata.Cell{}, nil
+			return tables.Cell{}, nil
 		}
 		lo, hi, share := a.place(a.tally.n)
 		x, y := a.tally.at(lo, hi)
 		return floatCell(between(x, y, share)), nil
 	}
 	if len(a.ints) == 0 {
-		return healthdata.Cell{}, nil
+		return tables.Cell{}, nil
 	}
 	slices.Sort(a.ints)
 	lo, hi, share := a.place(int64(len(a.ints)))

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // The columns of derived_readiness.
@@ -137,7 +138,7 @@ type mainSleep struct {
 	source Source
 	sleep  *healthdata.Sleep
 	end    int64
-	row    healthdata.Row
+	row    tables.Row
 }
 
 // readinessRows computes the table derived_readiness for the days of a window.
@@ -147,8 +148,8 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 	if w != everything {
 		w.from -= baselineDays * day
 	}
-	t := healthdata.TableByName("sleep")
-	err := eachSummary(ctx, v, t, w, false, func(r *healthdata.Row, at int64) error {
+	t := tables.ByName("sleep")
+	err := eachSummary(ctx, v, t, w, false, func(r *tables.Row, at int64) error {
 		s, ok := r.Summary.(*healthdata.Sleep)
 		if !ok || s.Type != healthdata.SleepLong {
 			return nil
@@ -176,7 +177,7 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 			}
 		}
 		cells := readinessCells(d, &n, before, m)
-		k := kept{source: n.source, index: d * day, id: n.sleep.ID, cells: make([]healthdata.Cell, len(p.slots))}
+		k := kept{source: n.source, index: d * day, id: n.sleep.ID, cells: make([]tables.Cell, len(p.slots))}
 		for i := range p.slots {
 			switch s := &p.slots[i]; s.from {
 			case fromReadiness:
@@ -215,8 +216,8 @@ func (n *mainSleep) night() Night {
 	return out
 }
 
-func readinessCells(d int64, n *mainSleep, before []Night, m *models) []healthdata.Cell {
-	out := make([]healthdata.Cell, readyStrainZone+1)
+func readinessCells(d int64, n *mainSleep, before []Night, m *models) []tables.Cell {
+	out := make([]tables.Cell, readyStrainZone+1)
 	out[readyDate] = intCell(d)
 	out[readyChronotype] = m.macro("chronotype", &n.row)
 	out[readySleepScore] = m.macro("sleep_score", &n.row)

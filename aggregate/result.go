@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // Result is the answer to a request: one [Frame] for each query, in order.
@@ -74,21 +74,21 @@ type Column struct {
 func NewColumn(name string, t Type, values []any) (Column, error) {
 	c := newColumn(name, t)
 	for i, v := range values {
-		var cell healthdata.Cell
+		var cell tables.Cell
 		known := true
 		switch v := v.(type) {
 		case nil:
 		case int64:
 			cell, known = intCell(v), t == typeInt
 		case float64:
-			cell, known = healthdata.Cell{Valid: true, Float: v}, t == typeFloat
+			cell, known = tables.Cell{Valid: true, Float: v}, t == typeFloat
 		case bool:
 			cell, known = intCell(0), t == typeBool
 			if v {
 				cell = intCell(1)
 			}
 		case string:
-			cell, known = healthdata.Cell{Valid: true, Text: v}, t == typeText
+			cell, known = tables.Cell{Valid: true, Text: v}, t == typeText
 		case time.Time:
 			cell, known = intCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
 			if t == typeDate {
@@ -312,4 +312,4 @@ func appendFloat(b []byte, v float64) []byte {
 }
 
 // cellOf returns the value of a text, null if it is empty.
-func cellOf(s string) healthdata.Cell { return healthdata.Cell{Valid: s != "", Text: s} }
+func cellOf(s string) tables.Cell { return tables.Cell{Valid: s != "", Text: s} }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // sampleSet is the series that a plan may read, in order of preference.
@@ -512,7 +513,7 @@ func (f *filler) column(k int, block *series.Block) {
 	case fieldDuration:
 		for i := range n {
 			if block.End == nil || block.End[i] == series.NoEnd {
-				v.add(healthdata.Cell{})
+				v.add(tables.Cell{})
 				continue
 			}
 			v.add(floatCell(float64(block.End[i]-block.Time[i]) / float64(second)))
@@ -525,7 +526,7 @@ func (f *filler) column(k int, block *series.Block) {
 }
 
 // attr returns what a run of samples has in common.
-func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
+func (f *filler) attr(field sampleField, a *series.Attrs) tables.Cell {
 	switch field {
 	case fieldProvider:
 		return cellOf(f.s.Key.Provider)
@@ -535,7 +536,7 @@ func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 		return cellOf(a.App)
 	case fieldWorkout:
 		if a.Workout == uuid.Nil {
-			return healthdata.Cell{}
+			return tables.Cell{}
 		}
 		return cellOf(a.Workout.String())
 	case fieldSport:
@@ -545,17 +546,17 @@ func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 	case fieldType:
 		return cellOf(a.Type)
 	case fieldContent:
-		return healthdata.Cell{Valid: true, Text: a.Text}
+		return tables.Cell{Valid: true, Text: a.Text}
 	case fieldTags:
 		tags := healthdata.SplitTags(a.Tags)
 		if tags == nil {
-			return healthdata.Cell{}
+			return tables.Cell{}
 		}
-		list := make([][]healthdata.Cell, len(tags))
+		list := make([][]tables.Cell, len(tags))
 		for i, t := range tags {
-			list[i] = []healthdata.Cell{{Valid: true, Text: strings.Clone(t)}}
+			list[i] = []tables.Cell{{Valid: true, Text: strings.Clone(t)}}
 		}
-		return healthdata.Cell{Valid: true, List: list}
+		return tables.Cell{Valid: true, List: list}
 	case fieldLocation:
 		return cellOf(a.Location)
 	case fieldIntensity:
@@ -567,7 +568,7 @@ func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 	case fieldPurpose:
 		return cellOf(a.BolusPurpose)
 	default:
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 }
 

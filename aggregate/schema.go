@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // Schema is what queries can name.
@@ -59,7 +60,7 @@ func Describe() Schema {
 		}
 		out.Tables = append(out.Tables, one)
 	}
-	resources := healthdata.SampleTimeseries()
+	resources := tables.SampleTimeseries()
 	slices.SortFunc(resources, func(a, b *healthdata.Resource) int { return strings.Compare(a.Slug, b.Slug) })
 	for _, r := range resources {
 		one := TableSchema{Name: r.Slug, Aliases: []string{}, IndexType: typeTime}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 var update = flag.Bool("update", false, "write docs/query-columns.md")
@@ -94,7 +94,7 @@ func TestAliases(t *testing.T) {
 	for _, table := range aggregate.Describe().Tables {
 		for _, name := range append(table.Aliases, table.Name) {
 			for _, c := range table.Columns {
-				if c.Type == healthdata.TypeList {
+				if c.Type == tables.TypeList {
 					continue // a subquery reads it
 				}
 				want, err := ask(table.Name, c.Name, "")

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 func groupKeyName(k int) string { return "group_key." + strconv.Itoa(k) }
@@ -66,7 +66,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 }
 
 // elementWhere reads the condition on the elements of a list.
-func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub *subplan, p path) bool {
+func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *subplan, p path) bool {
 	n, fault := condition.Parse(text)
 	if fault != nil {
 		c.bad = true
@@ -89,7 +89,7 @@ func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub 
 	return len(ch.faults) == 0
 }
 
-func fieldOf(fields []healthdata.ListField, name string) int {
+func fieldOf(fields []tables.ListField, name string) int {
 	for i, f := range fields {
 		if f.Name == name && name != "" {
 			return i
@@ -98,7 +98,7 @@ func fieldOf(fields []healthdata.ListField, name string) int {
 	return -1
 }
 
-func fieldNames(fields []healthdata.ListField) []string {
+func fieldNames(fields []tables.ListField) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
 		out[i] = f.Name
@@ -110,7 +110,7 @@ func fieldNames(fields []healthdata.ListField) []string {
 }
 
 // value makes the one value of a list. eb is memory for its elements.
-func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb *batch) healthdata.Cell {
+func (s *subplan) value(list tables.Cell, fields []tables.ListField, eb *batch) tables.Cell {
 	eb.reset(len(fields))
 	for i, f := range fields {
 		eb.cols[i].typ = f.Type
@@ -123,7 +123,7 @@ func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb 
 		eb.keep(s.where)
 	}
 	if s.agg.slot < 0 {
-		return healthdata.Cell{Valid: true, Int: int64(eb.n)}
+		return tables.Cell{Valid: true, Int: int64(eb.n)}
 	}
 	left := len(list.List)
 	a := newAcc(&s.agg, &left)

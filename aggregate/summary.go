@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // maxOffset is how far a person's clock can be from UTC.
@@ -21,7 +22,7 @@ const maxOffset = 24 * time.Hour
 const pageOf = 92 * 24 * time.Hour
 
 // eachSummary visits the rows of a table inside a window, page by page.
-func eachSummary(ctx context.Context, v healthdata.View, t *healthdata.Table, w window, cycles bool, visit func(*healthdata.Row, int64) error) error {
+func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w window, cycles bool, visit func(*tables.Row, int64) error) error {
 	pages := []healthdata.RecordQuery{{Resource: t.Resource}}
 	if t.IndexType != typeInstant {
 		pages = w.pages(t.Resource)
@@ -49,7 +50,7 @@ func eachSummary(ctx context.Context, v healthdata.View, t *healthdata.Table, w 
 			if err != nil {
 				return fmt.Errorf("read %s: %w", t.Name, err)
 			}
-			row := healthdata.Row{Record: r, Summary: s, Cycle: byID[r.ID]}
+			row := tables.Row{Record: r, Summary: s, Cycle: byID[r.ID]}
 			at := t.Index(&row)
 			if at < w.from || at >= w.to {
 				continue
@@ -127,7 +128,7 @@ type kept struct {
 	index   int64
 	updated int64
 	id      uuid.UUID
-	cells   []healthdata.Cell
+	cells   []tables.Cell
 	span    interval // of a session
 	session bool     // span is known
 }
@@ -135,10 +136,10 @@ type kept struct {
 // summaryRows reads the rows of a plan over summaries.
 func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([]kept, error) {
 	var out []kept
-	err := eachSummary(ctx, v, p.table.summary, p.readWindow(), p.cycles(), func(r *healthdata.Row, at int64) error {
+	err := eachSummary(ctx, v, p.table.summary, p.readWindow(), p.cycles(), func(r *tables.Row, at int64) error {
 		k := kept{
 			source: Source{r.Record.Provider, r.Record.SourceType}, index: at,
-			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]healthdata.Cell, len(p.slots)),
+			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]tables.Cell, len(p.slots)),
 		}
 		k.span, k.session = sessionSpan(r)
 		for i := range p.slots {
@@ -158,7 +159,7 @@ func (p *plan) cycles() bool {
 }
 
 // ofRow returns the value of a slot in a row of summaries.
-func (s *slot) ofRow(r *healthdata.Row, at int64, m *models) healthdata.Cell {
+func (s *slot) ofRow(r *tables.Row, at int64, m *models) tables.Cell {
 	switch s.from {
 	case fromSummary:
 		return s.summary.Value(r)
@@ -167,12 +168,12 @@ func (s *slot) ofRow(r *healthdata.Row, at int64, m *models) healthdata.Cell {
 	case fromIndex:
 		return indexCell(s.typ, at)
 	default:
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 }
 
 // indexCell returns a time as the type of an index.
-func indexCell(t Type, at int64) healthdata.Cell {
+func indexCell(t Type, at int64) tables.Cell {
 	if t == typeDate {
 		at = floorDiv(at, day)
 	}

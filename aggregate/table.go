@@ -5,21 +5,22 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // Type is the type of a column, in tables and in results.
-type Type = healthdata.ColumnType
+type Type = tables.ColumnType
 
 // The types, once more under short names.
 const (
-	typeInt     = healthdata.TypeInt64
-	typeFloat   = healthdata.TypeFloat64
-	typeBool    = healthdata.TypeBool
-	typeText    = healthdata.TypeString
-	typeDate    = healthdata.TypeDate
-	typeTime    = healthdata.TypeTimestamp
-	typeInstant = healthdata.TypeInstant
-	typeList    = healthdata.TypeList
+	typeInt     = tables.TypeInt64
+	typeFloat   = tables.TypeFloat64
+	typeBool    = tables.TypeBool
+	typeText    = tables.TypeString
+	typeDate    = tables.TypeDate
+	typeTime    = tables.TypeTimestamp
+	typeInstant = tables.TypeInstant
+	typeList    = tables.TypeList
 )
 
 // The tables that are not summaries of one resource.
@@ -32,7 +33,7 @@ const (
 type table struct {
 	name      string
 	indexType Type
-	summary   *healthdata.Table // nil for samples and readiness
+	summary   *tables.Table // nil for samples and readiness
 	columns   []column
 	byName    map[string]int
 }
@@ -42,12 +43,12 @@ type column struct {
 	name   string
 	base   string // as the names of result columns have it
 	typ    Type
-	fields []healthdata.ListField
+	fields []tables.ListField
 	unit   string
 	doc    string
 
 	from     origin
-	summary  *healthdata.Column   // fromSummary
+	summary  *tables.Column       // fromSummary
 	resource *healthdata.Resource // fromSample
 	field    sampleField          // fromSample
 	number   int                  // fromReadiness and fromMacro: which
@@ -105,7 +106,7 @@ var sourceNames = []string{"source_provider", "source_type", "source_app_id", "s
 // catalogue are the tables by name. It derives from the catalogue of healthdata, once.
 var catalogue = sync.OnceValue(func() map[string]*table {
 	out := map[string]*table{}
-	for _, h := range healthdata.Tables() {
+	for _, h := range tables.All() {
 		t := &table{name: h.Name, indexType: h.IndexType, summary: h}
 		for i := range h.Columns {
 			c := &h.Columns[i]
@@ -133,7 +134,7 @@ var catalogue = sync.OnceValue(func() map[string]*table {
 // tableNames lists the tables.
 var tableNames = func() []string {
 	out := []string{readinessTable, samplesTable}
-	for _, t := range healthdata.Tables() {
+	for _, t := range tables.All() {
 		out = append(out, t.Name)
 	}
 	slices.Sort(out)
@@ -181,7 +182,7 @@ func sampleResource(slug string) *healthdata.Resource {
 
 func sampleResourceNames() []string {
 	var out []string
-	for _, r := range healthdata.SampleTimeseries() {
+	for _, r := range tables.SampleTimeseries() {
 		out = append(out, r.Slug)
 	}
 	return out
@@ -189,7 +190,7 @@ func sampleResourceNames() []string {
 
 // sampleColumn returns a field of a resource's samples.
 func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
-	for _, c := range r.SampleColumns() {
+	for _, c := range tables.SampleColumns(r) {
 		if c.Name != name {
 			continue
 		}
@@ -208,7 +209,7 @@ func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
 
 func sampleColumnNames(r *healthdata.Resource) []string {
 	var out []string
-	for _, c := range r.SampleColumns() {
+	for _, c := range tables.SampleColumns(r) {
 		out = append(out, c.Name)
 	}
 	return out

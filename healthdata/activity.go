@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Activity sums up one local day of one source. Expect many updates in a day; a
@@ -69,8 +70,8 @@ func (a *Activity) check(p *healthlab.Problems) {
 	if a.CalendarDate.IsZero() {
 		p.Add("missing", "a day of activity needs its date", "calendar_date")
 	}
-	checkZone(p, a.TimeZone)
-	checkNumbers(p, a)
+	check.Zone(p, a.TimeZone)
+	check.Numbers(p, a)
 }
 
 // trueOrNull keeps a flag that is never published as false.

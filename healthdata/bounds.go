@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Bounds are the values that a measurement can have, both ends included. They are wide:
@@ -137,32 +138,17 @@ func (r *Resource) PartBounds() map[string]Bounds {
 	return out
 }
 
-// The codes of problems that refuse an item alone. All others refuse the upload.
-const (
-	codeBounds   = "out_of_bounds"
-	codeNegative = "negative"
-	codeEarly    = "too_early"
-	codeFuture   = "future"
-)
-
-// refusedAlone reports whether the problems of an item leave the rest of its upload good.
-func refusedAlone(list healthlab.Problems) bool {
-	return !slices.ContainsFunc(list, func(p healthlab.Problem) bool {
-		return p.Code != codeBounds && p.Code != codeNegative && p.Code != codeEarly && p.Code != codeFuture
-	})
-}
-
 // check notes a value outside of the bounds.
 func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
-	if finite(v) && (v < b.Low || v > b.High) {
-		p.Add(codeBounds, "must be "+b.String(), path...)
+	if check.Finite(v) && (v < b.Low || v > b.High) {
+		p.Add(check.CodeBounds, "must be "+b.String(), path...)
 	}
 }
 
 // checkBounds notes the numbers of a summary that cannot be.
 func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 	bounds := summaryBounds[resource]
-	eachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
+	check.EachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
 		b, ok := bounds[strings.ReplaceAll(strings.Trim(fmt.Sprint(path), "[]"), " ", ".")]
 		if !ok || slices.ContainsFunc(*p, func(q healthlab.Problem) bool { return slices.Equal(q.Path, path) }) {
 			return
@@ -177,74 +163,7 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 	if s, ok := item.(*Sleep); ok {
 		session := int64(s.BedtimeStop.Sub(s.BedtimeStart.Time)/time.Second) + 60 // sources round to minutes
 		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total > session {
-			p.Add(codeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
+			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
 		}
 	}
-}
-
-// earliest is the first instant that is taken.
-var earliest = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// checkEarliest notes an instant before 1900.
-func checkEarliest(p *healthlab.Problems, t healthlab.Time, path ...any) {
-	if t.Before(earliest) {
-		p.Add(codeEarly, "must be 1900-01-01 or later", path...)
-	}
-}
-
-// ItemRefusal is an item that was not stored, and why.
-type ItemRefusal struct {
-	// Index is the item's position in the upload, from 0.
-	Index int `json:"index"`
-	// Problems name fields and rules, never values.
-	Problems []ItemProblem `json:"problems"`
-}
-
-// ItemProblem is a rule that a field of an item breaks. It never holds the value.
-type ItemProblem struct {
-	// Field is the path inside the item, such as value.
-	Field string `json:"field"`
-	// Type is out_of_bounds, negative, too_early or future.
-	Type string `json:"type"`
-	// Msg says what is expected, with the bounds and the unit.
-	Msg string `json:"msg"`
-}
-
-// refusedItem publishes the problems of an item.
-func itemRefusal(i int, list healthlab.Problems) ItemRefusal {
-	out := ItemRefusal{Index: i, Problems: make([]ItemProblem, len(list))}
-	for k, p := range list {
-		parts := make([]string, len(p.Path))
-		for n, part := range p.Path {
-			parts[n] = fmt.Sprint(part)
-		}
-		out.Problems[k] = ItemProblem{Field: strings.Join(parts, "."), Type: p.Code, Msg: p.Msg}
-	}
-	return out
-}
-
-// uploadProblems gathers the problems of the n items of an upload.
-type uploadProblems struct {
-	n     int
-	fatal healthlab.Problems // of items that refuse the upload
-	all   healthlab.Problems
-	alone []ItemRefusal
-}
-
-// refuse notes the problems of an item.
-func (u *uploadProblems) refuse(i int, q healthlab.Problems) {
-	u.all.Under(q, "data", i)
-	if refusedAlone(q) {
-		u.alone = append(u.alone, itemRefusal(i, q))
-		return
-	}
-	u.fatal.Under(q, "data", i)
-}
-
-// err returns why the upload is refused as a whole; nil if it is not.
-func (u *uploadProblems) err() error {
-	if len(u.fatal) > 0 || len(u.alone) > 0 && len(u.alone) == u.n {
-		return u.all.Err()
-	}
-	return nil
 }

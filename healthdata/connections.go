@@ -249,9 +249,6 @@ func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, erro
 	}, nil
 }
 
-// errUnchanged ends an update that has nothing to write.
-var errUnchanged = errors.New("nothing to change")
-
 // establish connects a source and completes the event that says so.
 func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
 	for _, c := range u.Connections {
@@ -325,19 +322,119 @@ func providerProblem(code, msg string) error {
 	return p.Err()
 }
 
-// connectedSources says which of a user's connections are there to be seen: all but
-// the removed ones, the oldest first.
-func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
-	out := []ConnectedSource{}
-	for _, c := range connections {
+// ConnectionView is a connection as it is published: what became of it, and what data
+// will come.
+type ConnectionView struct {
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+	// Logo is a URL; empty if the provider has none.
+	Logo string `json:"logo"`
+	// CreatedOn is when it was (last) connected.
+	CreatedOn healthlab.Time   `json:"created_on"`
+	Status    ConnectionStatus `json:"status"`
+	// ExternalUserID is the provider's own name for the person; null where it has none.
+	ExternalUserID *string `json:"external_user_id"`
+	// ErrorDetails is null unless the status is error.
+	ErrorDetails *ConnectionErrorDetails `json:"error_details"`
+	// ResourceAvailability says by resource whether data will come. Never nil on the
+	// wire; empty for a provider that is no longer configured.
+	ResourceAvailability map[string]Availability `json:"resource_availability"`
+}
+
+// ConnectionErrorDetails says why a connection failed for good.
+type ConnectionErrorDetails struct {
+	// ErrorType is one of the Failure names (open).
+	ErrorType string `json:"error_type"`
+	// ErrorMessage is for people.
+	ErrorMessage string         `json:"error_message"`
+	ErroredAt    healthlab.Time `json:"errored_at"`
+}
+
+// Connections returns the connections of a user that were not removed, the oldest first.
+// [healthlab.NotFound] if the team has no such user.
+func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]ConnectionView, error) {
+	u, err := s.live(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("connections: %w", err)
+	}
+	out := []ConnectionView{}
+	for _, c := range u.Connections {
 		if c.Status == Deregistered {
 			continue
 		}
 		name := s.providers.name(c.Provider)
-		out = append(out, ConnectedSource{CreatedOn: healthlab.At(c.CreatedOn), Source: name, Provider: name})
+		v := ConnectionView{
+			Name: name.Name, Slug: name.Slug, Logo: name.Logo, CreatedOn: healthlab.At(c.CreatedOn), Status: c.Status,
+			ExternalUserID: c.ExternalUserID, ResourceAvailability: map[string]Availability{},
+		}
+		if f := c.Failure; f != nil {
+			v.ErrorDetails = &ConnectionErrorDetails{ErrorType: f.Type, ErrorMessage: f.Message, ErroredAt: healthlab.At(f.At)}
+		}
+		if p := s.providers.Get(c.Provider); p != nil {
+			v.ResourceAvailability = p.Availability(c.Scopes)
+		}
+		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b ConnectedSource) int {
-		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Source.Slug, b.Source.Slug))
+	slices.SortFunc(out, func(a, b ConnectionView) int {
+		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Slug, b.Slug))
 	})
-	return out
+	return out, nil
+}
+
+// FailConnection records that a provider refuses us for good: the connection stays, in
+// [ConnectionError], until the person links again, and that is announced once. One that
+// is not [Connected] is left as it is, without an event.
+//
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team
+// has no such user, or the user has not connected the provider.
+func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string, f ConnectionFailure) error {
+	change, err := s.Failing(provider, f)
+	if err != nil {
+		return fmt.Errorf("fail connection: %w", err)
+	}
+	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		events, err := change(u)
+		if err == nil && events == nil {
+			err = errUnchanged
+		}
+		return events, err
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return fmt.Errorf("fail connection: %w", err)
+	}
+	return nil
+}
+
+// Failing is [Service.FailConnection] as a change of a user, for a caller whose store
+// writes it in one step with something of its own. It has no events if it changed
+// nothing. Faults as of FailConnection, those about the user from the change itself.
+func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
+	if _, err := s.provider(provider); err != nil {
+		return nil, err
+	}
+	if f.Type == "" {
+		f.Type = FailureUnknown
+	}
+	e := s.connectionEvent(EventConnectionError)
+	f.At = e.At
+	return func(u *User) ([]healthlab.Event, error) {
+		c := u.Connection(provider)
+		switch {
+		case !u.Live() || c == nil || c.Status == Deregistered:
+			return nil, healthlab.NotFound
+		case c.Status != Connected:
+			return nil, nil
+		}
+		why := f
+		c.Status, c.Failure, c.Due = ConnectionError, &why, time.Time{}
+		data, err := json.Marshal(ConnectionFailed{
+			UserID: u.ID, Provider: provider, ErrorType: f.Type, Message: f.Message, ErrorDetails: f.Details,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+		e := e
+		e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, provider), data
+		return []healthlab.Event{e}, nil
+	}, nil
 }

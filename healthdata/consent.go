@@ -5,51 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"net/url"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
-
-// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
-// consent is needed before the provider is connected or data of it is accepted.
-const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
 
 // EventConsentWithdrawn is the name of the event type of a withdrawal.
 const EventConsentWithdrawn = "provider.consent.withdrawn"
 
-// ConsentMeans says how a person gave a consent.
-type ConsentMeans string
-
-// The ways to give a consent.
-const (
-	// ConsentByLink: the person connected the provider through a link token.
-	ConsentByLink ConsentMeans = "link"
-	// ConsentByApp: the person agreed in an app of the team.
-	ConsentByApp ConsentMeans = "app"
-	// ConsentInWriting: the person signed a form.
-	ConsentInWriting ConsentMeans = "written"
-	// ConsentSpoken: the person agreed in a conversation that the team has recorded.
-	ConsentSpoken ConsentMeans = "verbal"
-	// ConsentUnknown: the provider was connected before a consent was recorded.
-	ConsentUnknown ConsentMeans = "unknown"
-)
-
 // consentMeans lists the means of a new consent.
 var consentMeans = []ConsentMeans{ConsentByLink, ConsentByApp, ConsentInWriting, ConsentSpoken}
-
-// Consent records that a person agreed to data of one provider being collected for a team.
-type Consent struct {
-	// Provider is the slug.
-	Provider string `json:"provider"`
-	// Version names the text that the person agreed to; empty if the team names none.
-	Version string       `json:"version"`
-	Means   ConsentMeans `json:"means"`
-	// GrantedAt is null if the consent was withdrawn without ever being recorded.
-	GrantedAt *healthlab.Time `json:"granted_at"`
-	// WithdrawnAt is null while the consent holds. A consent also ends when the same person
-	// gives a newer one for the provider.
-	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
-}
 
 // NewConsent is a consent to be recorded.
 type NewConsent struct {
@@ -75,61 +41,41 @@ func consentEventType() healthlab.EventType {
 	}
 }
 
-// maxConsents is how many consents of one provider are kept; the newest stay.
-const maxConsents = 50
-
 // maxConsentVersion is the longest version of a text, in characters.
 const maxConsentVersion = 64
 
 // checkConsentVersion notes what is wrong with the version of a text.
 func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
-	if version != "" && !goodLine(version, maxConsentVersion) {
+	if version != "" && !check.Line(version, maxConsentVersion) {
 		p.Add("consent_version", "1 to 64 characters, and not only space or control characters", path...)
 	}
 }
 
-// Consent returns the newest consent for a provider, or nil.
-func (u *User) Consent(provider string) *Consent {
-	for i := len(u.Consents) - 1; i >= 0; i-- {
-		if u.Consents[i].Provider == provider {
-			return &u.Consents[i]
-		}
-	}
-	return nil
+// ConsentText names the text that people agree to when they connect a source.
+type ConsentText struct {
+	// Version is recorded with each consent: 1 to 64 characters.
+	Version string `json:"version"`
+	// URL is an https address that the link pages lead to; empty for none.
+	URL string `json:"url,omitempty"`
 }
 
-// consents fails if the person has withdrawn the consent for a provider.
-func (u *User) consents(provider string) error {
-	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
-		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
+// Problems lists what is wrong with the text, by the names in JSON.
+func (t ConsentText) Problems() healthlab.Problems {
+	var p healthlab.Problems
+	if t.Version == "" {
+		p.Add("missing", "must be 1 to 64 characters", "version")
 	}
-	return nil
+	checkConsentVersion(&p, t.Version, "version")
+	if t.URL != "" && !goodPage(t.URL) {
+		p.Add("url", "must be an https address of at most 2048 bytes", "url")
+	}
+	return p
 }
 
-// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
-func (u *User) grant(c Consent) {
-	u.Consents = append(u.Consents, c)
-	same := func(x Consent) bool { return x.Provider == c.Provider }
-	n := 0
-	for _, x := range u.Consents {
-		if same(x) {
-			n++
-		}
-	}
-	if n > maxConsents {
-		oldest := slices.IndexFunc(u.Consents, same)
-		u.Consents = slices.Delete(u.Consents, oldest, oldest+1)
-	}
-}
-
-// agree records the consent that a person gives by connecting a provider. Without one, a
-// withdrawal is in the way.
-func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
-	if c == nil {
-		return u.consents(provider)
-	}
-	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
-	return nil
+// goodPage reports whether a text is an address of a page.
+func goodPage(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }
 
 // Consents returns the consents of a user, oldest first; withdrawn ones are among them.

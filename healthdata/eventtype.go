@@ -8,16 +8,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Verbs of health data. There is none for deletion.
-const (
-	verbCreated = "created"
-	verbUpdated = "updated"
-)
-
-func dailyEvent(slug, verb string) string { return "daily.data." + slug + "." + verb }
-
-func historicalEvent(slug string) string { return "historical.data." + slug + "." + verbCreated }
-
 // Historical is the payload of the historical events: that the backfill of a resource
 // is complete. It carries no data; read it for the provider and range.
 type Historical struct {

@@ -4,124 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
-
-// Stage says where in a connection's life data was found.
-type Stage string
-
-const (
-	// StageDaily is new data. Changes are announced with their payload. It is the
-	// default, also as the empty string.
-	StageDaily Stage = "daily"
-	// StageHistorical is the backfill of a new connection. Its data is announced
-	// once, when it is complete.
-	StageHistorical Stage = "historical"
-)
-
-// Names of the rules that ingestion may refuse by (healthlab.RuleError).
-const (
-	// RuleNoConnection: the user has no working connection to the provider. An on-device
-	// store is connected by the upload, unless [TeamSettings].ExplicitConnect is set.
-	RuleNoConnection = "NO_CONNECTION"
-	// RuleIngestionOver: the source was paused at the end of the user's time of ingestion,
-	// and that has not been moved.
-	RuleIngestionOver = "INGESTION_OVER"
-)
-
-// Upload says where uploaded data comes from.
-type Upload struct {
-	// Provider is the slug of a provider that the user has connected.
-	Provider string
-	// Stage is daily or historical.
-	Stage Stage
-	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
-	// WorkoutID. The rest is filled in.
-	Source Source
-	// Workout is the source's own id of the workout that the samples are of, for the
-	// resources that are about one; that workout's id becomes Source.WorkoutID. It is of the
-	// same source type, and may be stored later.
-	Workout *string
-	// Device is what recorded it, where the source says; it is kept, and its id becomes
-	// Source.DeviceID.
-	Device *DeviceInfo
-	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
-	// not known.
-	TimeZone string
-}
-
-// Counts says what became of the items of an upload.
-type Counts struct {
-	// New items had never been seen.
-	New int `json:"new"`
-	// Changed items replaced an earlier version.
-	Changed int `json:"changed"`
-	// Same items were there already, or stood in the upload once more.
-	Same int `json:"same"`
-	// Dropped items are outside the user's ingestion bounds.
-	Dropped int `json:"dropped"`
-	// Refused items have values that cannot be; see [Resource.Bounds]. Nil if there is none.
-	Refused []ItemRefusal `json:"refused,omitempty"`
-}
-
-// Received says what became of what a provider sent.
-type Received struct {
-	Counts
-	// Refused are the items that were not kept, and why.
-	Refused []Refusal
-	// Sent is how many objects were announced.
-	Sent int
-	// Oldest and Newest are the first and the last instant of what was kept; zero if
-	// nothing was.
-	Oldest, Newest time.Time
-	// Days are the local days of what was kept, each once, in no order.
-	Days []healthlab.Date
-}
-
-// Refusal says why an item was refused.
-type Refusal struct {
-	// Index is where it stood.
-	Index int
-	// Problems name fields and rules, never values.
-	Problems []healthlab.Problem
-}
-
-// refuseAll notes that none of n items is kept.
-func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
-	for i := range n {
-		r.Refused = append(r.Refused, Refusal{i, problems})
-	}
-}
-
-// see notes an item that is kept.
-func (r *Received) see(at time.Time, day healthlab.Date) {
-	if r.Oldest.IsZero() || at.Before(r.Oldest) {
-		r.Oldest = at
-	}
-	if at.After(r.Newest) {
-		r.Newest = at
-	}
-	if day.IsZero() {
-		return
-	}
-	if n := len(r.Days); n > 0 && r.Days[n-1] == day || slices.Contains(r.Days, day) {
-		return
-	}
-	r.Days = append(r.Days, day)
-}
 
 // futureLimit is how far ahead of our clock a timestamp may be.
 const futureLimit = 24 * time.Hour
-
-// Limits of texts that come with data, in bytes.
-const (
-	maxName     = 256
-	maxNote     = 16 << 10
-	maxPolyline = 1 << 20
-)
 
 // intake is an upload that was found good, with what is needed to read its items.
 type intake struct {
@@ -160,7 +50,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		p.Add("unknown_provider", "not a configured provider", "provider")
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
-	if checkOptional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
+	if check.Optional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
 		w := Head{Source: up.Source, ExternalID: *up.Workout}
 		of := SummaryID(team, id, up.Provider, up.Source.Type, "workouts", w.key(""))
 		up.Source.WorkoutID = &of
@@ -170,7 +60,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		up.Device.check(&p)
 	}
 	if up.TimeZone != "" {
-		if _, err := loadZone(up.TimeZone); err != nil {
+		if _, err := check.LoadZone(up.TimeZone); err != nil {
 			p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
 		}
 	}
@@ -189,7 +79,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	up.Source.Name, up.Source.Logo = "", ""
 	c := s.clockOf(&u, provider, r.Slug)
 	if up.TimeZone != "" {
-		c.loc, _ = loadZone(up.TimeZone)
+		c.loc, _ = check.LoadZone(up.TimeZone)
 	}
 	in := &intake{
 		Upload: up, team: team, user: u, provider: provider, resource: r,
@@ -225,9 +115,9 @@ func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id hea
 }
 
 func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
-	checkText(p, string(src.Type), maxName, "source", "type")
-	checkOptional(p, src.AppID, "source", "app_id")
-	checkOptional(p, src.Sport, "source", "sport")
+	check.Text(p, string(src.Type), check.MaxName, "source", "type")
+	check.Optional(p, src.AppID, "source", "app_id")
+	check.Optional(p, src.Sport, "source", "sport")
 	if r.Key == KeyWorkout {
 		if src.WorkoutID == nil {
 			p.Add("missing", "samples of a workout need its id", "source", "workout_id")
@@ -238,14 +128,6 @@ func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	}
 }
 
-// source returns a source as it is published: with the provider's name and logo as
-// they are today.
-func (s *Service) source(src Source) Source {
-	name := s.providers.name(src.Provider)
-	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo
-	return src
-}
-
 // announces reports whether changes of this upload are events.
 func (in *intake) announces() bool {
 	return in.resource.Events && (in.Stage == StageDaily || in.settings.PushHistoricalData)
@@ -254,7 +136,7 @@ func (in *intake) announces() bool {
 // tooLate notes an instant that lies further ahead than clocks err.
 func (in *intake) tooLate(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.After(in.now.Add(futureLimit)) {
-		p.Add(codeFuture, "must be at most 24 hours ahead of the present", path...)
+		p.Add(check.CodeFuture, "must be at most 24 hours ahead of the present", path...)
 	}
 }
 

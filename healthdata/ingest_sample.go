@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
@@ -223,13 +223,13 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if !checkYear(p, at, "timestamp") || v.End != nil && !checkYear(p, *v.End, "end") ||
-		v.TimezoneOffset != nil && !checkOffset(p, *v.TimezoneOffset) {
+	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") ||
+		v.TimezoneOffset != nil && !check.Offset(p, *v.TimezoneOffset) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
 	in.tooLate(p, t, "timestamp")
-	checkEarliest(p, t, "timestamp")
+	check.Earliest(p, t, "timestamp")
 	row.Time = t.UnixMicro()
 	row.End = series.NoEnd
 	if v.End != nil {
@@ -242,9 +242,6 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	}
 	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }
-
-// maxOffset is the widest offset from UTC that we accept, in seconds.
-const maxOffset = 18 * 60 * 60
 
 // sampleFields reads what a sample carries beside time and value.
 func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
@@ -267,14 +264,14 @@ func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sam
 		if f.from == nil {
 			continue
 		}
-		checkText(p, *f.from, maxName, f.name)
+		check.Text(p, *f.from, check.MaxName, f.name)
 		if f.name != "type" && !slices.Contains(in.resource.Fields, f.name) {
 			p.Add("not_allowed", "not a field of this resource", f.name)
 		}
 		*f.to = *f.from
 	}
 	for i, tag := range v.Tags {
-		checkText(p, tag, maxName, "tags", i)
+		check.Text(p, tag, check.MaxName, "tags", i)
 		if strings.Contains(tag, tagSeparator) {
 			p.Add("not_allowed", "a tag is a word", "tags", i)
 		}
@@ -285,9 +282,6 @@ func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sam
 	row.Tags = strings.Join(v.Tags, tagSeparator)
 }
 
-// tagSeparator joins tags in a column.
-const tagSeparator = ","
-
 // sampleValue reads the value of a sample in the resource's unit.
 func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	if v.Unit == "" {
@@ -295,8 +289,8 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		return
 	}
 	convert := func(n float64, name string) float64 {
-		if !finite(n) {
-			p.Add("not_finite", "a number is finite", name)
+		if !check.Finite(n) {
+			p.Add("not_finite", "a number is check.Finite", name)
 			return 0
 		}
 		out, ok := in.resource.Convert(n, v.Unit, row.Type)
@@ -304,8 +298,8 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			p.Add("unit", "not a unit that can be converted to "+in.resource.Unit, "unit")
 			return 0
 		}
-		if !finite(out) {
-			p.Add("not_finite", "a number is finite in "+in.resource.Unit, name)
+		if !check.Finite(out) {
+			p.Add("not_finite", "a number is check.Finite in "+in.resource.Unit, name)
 			return 0
 		}
 		return out + 0 // minus zero is zero
@@ -321,7 +315,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		case !v.Value.IsText:
 			p.Add("type", "the value of this resource is a text", "value")
 		default:
-			checkText(p, v.Value.Text, maxNote, "value")
+			check.Text(p, v.Value.Text, check.MaxNote, "value")
 			row.Text = v.Value.Text
 		}
 		if v.Unit != in.resource.Unit {
@@ -379,28 +373,6 @@ func (r *Resource) Span() series.Span {
 	}
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// optional returns nil for the empty text, which is how columns keep null.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func optionalID(id uuid.UUID) *uuid.UUID {
-	if id == uuid.Nil {
-		return nil
-	}
-	return &id
-}
-
 // eventKey orders the events of samples: user, resource, provider, source type, and
 // the workout where it is part of a sample's identity.
 func (in *intake) eventKey() string {
@@ -409,4 +381,93 @@ func (in *intake) eventKey() string {
 		key += "/" + in.Source.WorkoutID.String()
 	}
 	return key
+}
+
+// sampleNews gathers the samples of one upload that were new or changed, over all the
+// series that it touched.
+type sampleNews struct {
+	blocks []*series.Block
+	fresh  [][]bool
+}
+
+func (n *sampleNews) add(in *series.Block, o *series.Outcome) {
+	if o.Idle() {
+		return
+	}
+	block := new(series.Block)
+	fresh := o.Diff(block, in)
+	n.blocks, n.fresh = append(n.blocks, block), append(n.fresh, fresh)
+}
+
+func (n *sampleNews) len() int {
+	total := 0
+	for _, b := range n.blocks {
+		total += b.Len()
+	}
+	return total
+}
+
+// newsItem is one sample that was new or changed.
+type newsItem struct {
+	series.Sample
+	fresh bool
+}
+
+// sorted returns the samples ascending by timestamp, then type.
+func (n *sampleNews) sorted() []newsItem {
+	out := make([]newsItem, 0, n.len())
+	for i, b := range n.blocks {
+		for j, s := range b.All() {
+			out = append(out, newsItem{s, n.fresh[i][j]})
+		}
+	}
+	if len(n.blocks) > 1 {
+		slices.SortStableFunc(out, func(a, b newsItem) int {
+			return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type))
+		})
+	}
+	return out
+}
+
+// sampleEvents makes the events of new and changed samples: consecutive parts, each
+// within the limits of one message.
+func (s *Service) sampleEvents(in *intake, news *sampleNews) []healthlab.Event {
+	var events []healthlab.Event
+	head := s.batchHead(in)
+	key := in.eventKey()
+	body, count, fate := head, 0, FateChanged
+	flush := func() {
+		data := append(slices.Clone(body), ']', '}')
+		events = append(events, s.event(in, fate, key, data))
+		body, count, fate = head, 0, FateChanged
+	}
+	var row []byte
+	for _, item := range news.sorted() {
+		row = in.resource.appendSample(row[:0], &item.Sample)
+		if count > 0 && (count == s.opts.BatchSamples || len(body)+len(row)+3 > s.opts.BatchBytes) {
+			flush()
+		}
+		if count > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, row...)
+		count++
+		if item.fresh {
+			fate = FateNew
+		}
+	}
+	flush()
+	return events
+}
+
+// batchHead is the beginning of the payload of every part, up to the samples. Its
+// capacity is its length, so that appending to it copies.
+func (s *Service) batchHead(in *intake) []byte {
+	b := append([]byte(nil), `{"user_id":`...)
+	b = appendString(b, in.user.ID.String())
+	b = append(b, `,"source_id":`...)
+	b = appendNumber(b, float64(SourceNumber(in.Provider)))
+	b = append(b, `,"source":`...)
+	b = appendJSON(b, s.source(in.Source))
+	return slices.Clip(append(b, `,"data":[`...))
 }

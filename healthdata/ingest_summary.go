@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // IngestSummaries stores summaries of one resource, all of them or none, and
@@ -48,12 +49,6 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	s.uploaded(ctx, in, &got)
 	return got.Counts, nil
-}
-
-// SummaryPart is what one source recorded, of one answer of a provider.
-type SummaryPart struct {
-	Upload
-	Items []Summary
 }
 
 // ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
@@ -120,15 +115,6 @@ func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary)
 		}
 		return nil
 	})
-}
-
-// payload returns the payload of a stored record; nil if there is none.
-func payload(ctx context.Context, v View, resource string, id uuid.UUID) ([]byte, error) {
-	records, err := v.Records(ctx, RecordQuery{Resource: resource, ID: id, Raw: true})
-	if err != nil || len(records) == 0 {
-		return nil, err
-	}
-	return records[0].Raw, nil
 }
 
 // judgedPart is what of a part may be stored, and where that stands in it.
@@ -237,17 +223,6 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	return nil
 }
 
-func (c *Counts) count(f Fate) {
-	switch f {
-	case FateNew:
-		c.New++
-	case FateChanged:
-		c.Changed++
-	case FateSame:
-		c.Same++
-	}
-}
-
 // receive makes a summary ours: it reads the source's clock, derives the id and what
 // was left out, and notes what is wrong.
 func (in *intake) receive(p *healthlab.Problems, item Summary) {
@@ -256,27 +231,27 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		return
 	}
 	h := item.head()
-	checkOptional(p, &h.ExternalID, "external_id")
+	check.Optional(p, &h.ExternalID, "external_id")
 	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw}
 	if !in.settings.ProviderRawData {
 		h.Raw = nil
 	}
-	checkTexts(p, item)
+	check.Texts(p, item)
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
-		checkOffset(p, **offset)
+		check.Offset(p, **offset)
 	}
 	if len(*p) > 0 {
 		return
 	}
 	for _, m := range item.times() {
-		if !checkYear(p, *m.at, m.name) {
+		if !check.Year(p, *m.at, m.name) {
 			continue
 		}
 		*m.at = in.clock.instant(healthlab.At(m.at.Time))
 		in.tooLate(p, *m.at, m.name)
-		checkEarliest(p, *m.at, m.name)
+		check.Earliest(p, *m.at, m.name)
 	}
 	in.checkDay(p, item)
 	if len(*p) > 0 {
@@ -301,8 +276,8 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	if isCycle {
 		name = "period_start"
 	}
-	if day := item.day(); !day.IsZero() && day.Year < earliest.Year() {
-		p.Add(codeEarly, "must be 1900-01-01 or later", name)
+	if day := item.day(); !day.IsZero() && day.Year < check.FirstYear {
+		p.Add(check.CodeEarly, "must be 1900-01-01 or later", name)
 		return
 	}
 	if _, ok := item.(*Activity); !ok && (!isCycle || cycle.IsPredicted) {
@@ -377,17 +352,6 @@ func (in *intake) record(item Summary) (Record, error) {
 func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
 	s.publish(item, healthlab.At(res.CreatedAt), now)
 	return shrink(item, s.opts.BatchBytes)
-}
-
-// publish makes a summary what readers see.
-func (s *Service) publish(item Summary, created, updated healthlab.Time) {
-	h := item.head()
-	h.Source = s.source(h.Source)
-	h.CreatedAt, h.UpdatedAt = created, updated
-	h.ExternalID, h.Raw = "", nil
-	if b, ok := item.(*Body); ok {
-		b.MeasuredAt = healthlab.Time{}
-	}
 }
 
 // shrink encodes a summary within a limit: one that is larger goes without what may

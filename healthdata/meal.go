@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Meal is one meal. Its totals are the source's own: they are not recomputed from the
@@ -148,11 +149,11 @@ func (m *Meal) check(p *healthlab.Problems) {
 		v, ok := kilocalories(e)
 		if !ok {
 			p.Add("unit", "not a unit that can be converted to "+energyUnit, append(path, "energy", "unit")...)
-		} else if !finite(v) && finite(e.Value) {
-			p.Add("not_finite", "a number is finite in "+energyUnit, append(path, "energy", "value")...)
+		} else if !check.Finite(v) && check.Finite(e.Value) {
+			p.Add("not_finite", "a number is check.Finite in "+energyUnit, append(path, "energy", "value")...)
 		}
 	})
-	checkNumbers(p, m)
+	check.Numbers(p, m)
 }
 
 // energyUnit is the one unit of energy.

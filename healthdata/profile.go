@@ -1,9 +1,12 @@
 package healthdata
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Profile is what one source says about the person.
@@ -34,8 +37,8 @@ func (f *Profile) check(p *healthlab.Problems) {
 	if f.Height != nil && *f.Height < 0 {
 		p.Add("negative", "a height is zero or more", "height")
 	}
-	if f.BirthDate != nil && f.BirthDate.Year < earliest.Year() {
-		p.Add(codeEarly, "must be 1900-01-01 or later", "birth_date")
+	if f.BirthDate != nil && f.BirthDate.Year < check.FirstYear {
+		p.Add(check.CodeEarly, "must be 1900-01-01 or later", "birth_date")
 	}
 }
 
@@ -81,15 +84,15 @@ func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZo
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
 func (e *Electrocardiogram) check(p *healthlab.Problems) {
-	checkSession(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
-	checkZone(p, e.TimeZone)
+	check.Session(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
+	check.Zone(p, e.TimeZone)
 	if e.VoltageSampleCount < 0 {
 		p.Add("negative", "a count is zero or more", "voltage_sample_count")
 	}
 	if e.InconclusiveCause != nil && (e.Classification == nil || *e.Classification != "inconclusive") {
 		p.Add("not_allowed", "a cause goes with the classification inconclusive only", "inconclusive_cause")
 	}
-	checkNumbers(p, e)
+	check.Numbers(p, e)
 }
 
 // MenstrualCycle is one cycle. The arrays are sorted by date and never nil on the
@@ -200,8 +203,69 @@ func (c *MenstrualCycle) check(p *healthlab.Problems) {
 		p.Add("order", "a cycle does not end before it starts", "cycle_end")
 	}
 	for i, t := range c.BasalBodyTemperatures {
-		if !finite(t.Value) {
-			p.Add("not_finite", "a number is finite", "basal_body_temperature", i, "value")
+		if !check.Finite(t.Value) {
+			p.Add("not_finite", "a number is check.Finite", "basal_body_temperature", i, "value")
 		}
 	}
+}
+
+// sortDays sorts an array of days, and makes an empty one of nil.
+func sortDays[T any](days *[]T, date func(T) healthlab.Date) {
+	if *days == nil {
+		*days = []T{}
+	}
+	slices.SortStableFunc(*days, func(a, b T) int { return cmp.Compare(date(a).Compare(date(b)), 0) })
+}
+
+// Body is one measurement of body composition.
+type Body struct {
+	Head
+	// MeasuredAt is the instant of the measurement, in UTC. It is given on the way
+	// in; the published object says the day only.
+	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in"`
+	// CalendarDate is the local day of the measurement.
+	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
+	// Date is midnight UTC of CalendarDate. Deprecated.
+	Date healthlab.Time `json:"date" wire:"out"`
+	// Weight is in kg.
+	Weight *float64 `json:"weight"`
+	// Fat is percent of the body.
+	Fat                  *float64 `json:"fat"`
+	WaterPercentage      *float64 `json:"water_percentage"`
+	MuscleMassPercentage *float64 `json:"muscle_mass_percentage"`
+	// VisceralFatIndex is on the provider's own scale.
+	VisceralFatIndex   *float64 `json:"visceral_fat_index"`
+	BoneMassPercentage *float64 `json:"bone_mass_percentage"`
+	// BodyMassIndex is in kg/m².
+	BodyMassIndex                *float64 `json:"body_mass_index"`
+	LeanBodyMassKilogram         *float64 `json:"lean_body_mass_kilogram"`
+	WaistCircumferenceCentimeter *float64 `json:"waist_circumference_centimeter"`
+
+	// offset is the one in force at MeasuredAt. The published object has no place
+	// for it; the day is derived from it.
+	offset *int
+}
+
+func (b *Body) naturalKey() string  { return b.key(instantKey(b.MeasuredAt)) }
+func (b *Body) index() time.Time    { return b.MeasuredAt.UTC() }
+func (b *Body) day() healthlab.Date { return b.CalendarDate }
+
+func (b *Body) times() []moment {
+	return []moment{{"measured_at", &b.MeasuredAt}}
+}
+
+func (b *Body) zone() (**int, *string) { return &b.offset, nil }
+
+func (b *Body) complete() {
+	if b.CalendarDate.IsZero() {
+		b.CalendarDate = localDay(b.MeasuredAt, b.offset)
+	}
+	b.Date = midnight(b.CalendarDate)
+}
+
+func (b *Body) check(p *healthlab.Problems) {
+	if b.MeasuredAt.IsZero() {
+		p.Add("missing", "a measurement needs its instant", "measured_at")
+	}
+	check.Numbers(p, b)
 }

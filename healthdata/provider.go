@@ -114,6 +114,45 @@ type Backfill struct {
 	Mode string `json:"mode,omitempty"`
 }
 
+// HistoryChoice is how many days of a provider's history a team wants.
+type HistoryChoice struct {
+	Default   int            `json:"default"`
+	Resources map[string]int `json:"resources,omitempty"`
+}
+
+// mostHistory is how many days of history are fetched at most, of any provider.
+const mostHistory = 365
+
+// Limit returns how many days of history a team can want at most.
+func (b *Backfill) Limit() int {
+	if b.MaxDays > 0 {
+		return min(b.MaxDays, mostHistory)
+	}
+	return mostHistory
+}
+
+// Range returns how many days of a resource's history are fetched for a team that wants so
+// many, and how many it could want at most: a choice of zero is none, and what the provider
+// does not do is cut off.
+func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) {
+	if fixed, ok := b.Days[resource]; ok {
+		fixed = min(fixed, mostHistory)
+		return fixed, fixed
+	}
+	limit = b.Limit()
+	days = min(b.DefaultDays, limit)
+	if !b.Configurable {
+		return days, days
+	}
+	if want.Default > 0 {
+		days = want.Default
+	}
+	if n := want.Resources[resource]; n > 0 {
+		days = n
+	}
+	return min(days, limit), limit
+}
+
 // Affinity is what a provider knows of the time zone of one kind of its data.
 type Affinity string
 
@@ -308,4 +347,60 @@ func (p *Providers) name(slug string) ProviderName {
 		return v.display()
 	}
 	return ProviderName{Name: slug, Slug: slug}
+}
+
+// Values of Availability.Status. The list is open.
+const (
+	Available   = "available"
+	Unavailable = "unavailable"
+)
+
+// Availability says whether data of one resource will come through a connection.
+type Availability struct {
+	// Status is [Available] or [Unavailable] (open).
+	Status string `json:"status"`
+	// ScopeRequirements is null for a provider without scopes.
+	ScopeRequirements *ScopeRequirements `json:"scope_requirements"`
+}
+
+// ScopeRequirements says which of the grants that a resource needs the person gave.
+type ScopeRequirements struct {
+	UserGranted Scopes `json:"user_granted"`
+	UserDenied  Scopes `json:"user_denied"`
+}
+
+// Availability returns, by resource, whether data will come from this provider for a
+// person who granted these scopes. A resource is available if no scope that it requires
+// was denied; a denied optional scope may cost it some fields. Everything that a
+// provider without scopes supports is available. The map is the caller's and never nil.
+func (p *Provider) Availability(granted []string) map[string]Availability {
+	out := make(map[string]Availability, len(p.Resources))
+	for _, r := range p.Resources {
+		a := Availability{Status: Available}
+		if len(p.Scopes) > 0 {
+			need := p.Scopes[r.Resource]
+			var req ScopeRequirements
+			req.UserGranted.Required, req.UserDenied.Required = split(need.Required, granted)
+			req.UserGranted.Optional, req.UserDenied.Optional = split(need.Optional, granted)
+			if len(req.UserDenied.Required) > 0 {
+				a.Status = Unavailable
+			}
+			a.ScopeRequirements = &req
+		}
+		out[r.Resource] = a
+	}
+	return out
+}
+
+// split divides scopes into those that were granted and the others. Neither is nil.
+func split(scopes, granted []string) (in, out []string) {
+	in, out = []string{}, []string{}
+	for _, s := range scopes {
+		if slices.Contains(granted, s) {
+			in = append(in, s)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return in, out
 }

@@ -59,16 +59,6 @@ func (q SummaryQuery) record(user *User) (RecordQuery, error) {
 	return out, nil
 }
 
-// checkRange refuses a range that ends before it begins.
-func checkRange(from, to time.Time) error {
-	if !from.IsZero() && !to.IsZero() && to.Before(from) {
-		var p healthlab.Problems
-		p.Add("order", "a range does not end before it starts", "end_date")
-		return p.Err()
-	}
-	return nil
-}
-
 // Summaries returns the summaries that fit, by what they are indexed by, then id.
 // Summaries of different sources are never merged.
 //
@@ -225,4 +215,69 @@ func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user 
 		}
 	}
 	return out, nil
+}
+
+// recordOfWorkout is the document of a stored workout. Its mark is not published.
+type recordOfWorkout struct {
+	*Workout
+	ZonesOfStream bool `json:"zones_of_stream,omitempty"`
+}
+
+// encodeRecord returns the document of a summary as it is stored.
+func encodeRecord(item Summary) ([]byte, error) {
+	var doc any = item
+	if w, ok := item.(*Workout); ok {
+		doc = recordOfWorkout{w, w.zonesOfStream}
+	}
+	out, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encode summary: %w", err)
+	}
+	return out, nil
+}
+
+// decodeRecord reads the document of a stored summary.
+func decodeRecord(doc []byte, item Summary) error {
+	var into any = item
+	w, isWorkout := item.(*Workout)
+	var stored recordOfWorkout
+	if isWorkout {
+		stored.Workout = w
+		into = &stored
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		return fmt.Errorf("decode summary: %w", err)
+	}
+	if isWorkout {
+		w.zonesOfStream = stored.ZonesOfStream
+	}
+	return nil
+}
+
+// publish makes a summary what readers see.
+func (s *Service) publish(item Summary, created, updated healthlab.Time) {
+	h := item.head()
+	h.Source = s.source(h.Source)
+	h.CreatedAt, h.UpdatedAt = created, updated
+	h.ExternalID, h.Raw = "", nil
+	if b, ok := item.(*Body); ok {
+		b.MeasuredAt = healthlab.Time{}
+	}
+}
+
+// source returns a source as it is published: with the provider's name and logo as
+// they are today.
+func (s *Service) source(src Source) Source {
+	name := s.providers.name(src.Provider)
+	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo
+	return src
+}
+
+// payload returns the payload of a stored record; nil if there is none.
+func payload(ctx context.Context, v View, resource string, id uuid.UUID) ([]byte, error) {
+	records, err := v.Records(ctx, RecordQuery{Resource: resource, ID: id, Raw: true})
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return records[0].Raw, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // RemoveSamples removes samples that a person has deleted where they were uploaded from, all
@@ -35,14 +36,14 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	case r.Key != KeyType && kind != "":
 		p.Add("not_allowed", "not part of the identity of these samples", "type")
 	case r.Key == KeyType:
-		checkText(&p, kind, maxName, "type")
+		check.Text(&p, kind, check.MaxName, "type")
 		key.Part = kind
 	case r.Key == KeyWorkout && in.Source.WorkoutID != nil:
 		key.Part = in.Source.WorkoutID.String()
 	}
 	times := make([]int64, 0, len(at))
 	for i, t := range at {
-		if checkYear(&p, t, "timestamps", i) {
+		if check.Year(&p, t, "timestamps", i) {
 			times = append(times, in.clock.instant(healthlab.At(t.Time)).UnixMicro())
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
 	for i, id := range external {
-		checkText(&p, id, maxName, "external_ids", i)
+		check.Text(&p, id, check.MaxName, "external_ids", i)
 		if id == "" {
 			p.Add("empty", "must not be empty", "external_ids", i)
 		}

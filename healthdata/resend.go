@@ -86,12 +86,6 @@ func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBa
 	return out, err
 }
 
-// assumption says what of a summary's place was assumed.
-type assumption struct {
-	offset bool
-	day    bool // the calendar date follows from the offset
-}
-
 // keepPlaces gives summaries with an assumed offset the one that they are stored with.
 func (s *Service) keepPlaces(ctx context.Context, in *intake, items []Summary) error {
 	assumed := map[uuid.UUID]Summary{}

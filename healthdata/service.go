@@ -1,10 +1,12 @@
 package healthdata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -185,4 +187,61 @@ func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.
 		return User{}, healthlab.NotFound
 	}
 	return u, nil
+}
+
+// updateLive changes a user who has not been deleted.
+func (s *Service) updateLive(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+	change func(*User) ([]healthlab.Event, error),
+) (User, error) {
+	return s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		if !u.Live() {
+			return nil, healthlab.NotFound
+		}
+		return change(u)
+	})
+}
+
+// present adds to a stored user what is derived: the connected sources.
+func (s *Service) present(u User) User {
+	u.ConnectedSources = s.connectedSources(u.Connections)
+	return u
+}
+
+func (s *Service) presentAll(users []User) []User {
+	out := make([]User, len(users))
+	for i, u := range users {
+		out[i] = s.present(u)
+	}
+	return slices.Clip(out)
+}
+
+// connectedSources says which of a user's connections are there to be seen: all but
+// the removed ones, the oldest first.
+func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
+	out := []ConnectedSource{}
+	for _, c := range connections {
+		if c.Status == Deregistered {
+			continue
+		}
+		name := s.providers.name(c.Provider)
+		out = append(out, ConnectedSource{CreatedOn: healthlab.At(c.CreatedOn), Source: name, Provider: name})
+	}
+	slices.SortFunc(out, func(a, b ConnectedSource) int {
+		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Source.Slug, b.Source.Slug))
+	})
+	return out
+}
+
+// errUnchanged ends an update that has nothing to write.
+var errUnchanged = errors.New("nothing to change")
+
+// View calls read with a consistent view of one user's data, as it is stored, for
+// packages that put questions to it. The view is used by one goroutine at a time and
+// not after read returns; what it returns is shared and must not be changed. The error
+// of read is returned unchanged. healthlab.NotFound without such a live user.
+func (s *Service) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
+	if _, err := s.live(ctx, team, user); err != nil {
+		return fmt.Errorf("look at data: %w", err)
+	}
+	return s.data.View(ctx, team, user, read)
 }

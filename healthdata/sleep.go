@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // SleepType says what kind of sleep a session was. The list is open.
@@ -115,7 +116,7 @@ func (s *Sleep) complete() {
 }
 
 func (s *Sleep) check(p *healthlab.Problems) {
-	checkSession(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
+	check.Session(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
 	for _, d := range [...]struct {
 		name  string
 		value int64
@@ -124,7 +125,7 @@ func (s *Sleep) check(p *healthlab.Problems) {
 			p.Add("negative", "a duration is zero or more", d.name)
 		}
 	}
-	checkNumbers(p, s)
+	check.Numbers(p, s)
 }
 
 // SleepStage is a code for a stage of sleep. Unknown codes are kept.
@@ -207,18 +208,8 @@ func (c *SleepCycle) tidyStages() {
 }
 
 func (c *SleepCycle) check(p *healthlab.Problems) {
-	checkSession(p, c.SessionStart, c.SessionEnd, "session_start", "session_end")
-	checkZone(p, c.TimeZone)
-}
-
-// SleepStream is what was measured during one sleep session. Arrays are never nil on
-// the wire, and empty when nothing is known.
-type SleepStream struct {
-	HRV             []Sample `json:"hrv"`
-	Heartrate       []Sample `json:"heartrate"`
-	RespiratoryRate []Sample `json:"respiratory_rate"`
-	// Hypnogram holds one interval per stage; its value is a [SleepStage].
-	Hypnogram []Sample `json:"hypnogram"`
+	check.Session(p, c.SessionStart, c.SessionEnd, "session_start", "session_end")
+	check.Zone(p, c.TimeZone)
 }
 
 // flatSource is the source once more, as flat fields, for the resources that have it

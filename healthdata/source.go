@@ -77,3 +77,14 @@ func (t SourceType) Rank() int {
 	}
 	return 2*slices.Index(sourceTypes, SourceUnknown) - 1
 }
+
+// SourceNumber returns a small number that names a provider inside the service. It
+// is the same for one slug in every process and has no meaning for receivers.
+func SourceNumber(provider string) int {
+	// FNV-1a, 32 bits, folded to 24, so that it stays a small positive integer.
+	h := uint32(2166136261)
+	for i := range len(provider) {
+		h = (h ^ uint32(provider[i])) * 16777619
+	}
+	return int(h>>24 ^ h&0xffffff)
+}

@@ -1,8 +1,10 @@
 package healthdata
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -334,4 +336,100 @@ type WeekCount struct {
 	Date  healthlab.Date `json:"date"`
 	Value int            `json:"value"`
 	All   int            `json:"all"`
+}
+
+// CheckRecords is a [healthlab.InvalidError] unless the records are what PutRecords
+// takes: of one resource, each id once, each with a document, text that
+// [healthlab.CheckText] accepts. Stores call it before they write.
+func CheckRecords(records []Record) error {
+	var p healthlab.Problems
+	seen := make(map[uuid.UUID]bool, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Resource == "" || r.Resource != records[0].Resource {
+			p.Add("resource", "one resource for all", i, "resource")
+		}
+		if r.ID == uuid.Nil || seen[r.ID] {
+			p.Add("id", "an id stands once", i, "id")
+		}
+		seen[r.ID] = true
+		if len(r.Doc) == 0 {
+			p.Add("missing", "a record has a document", i, "doc")
+		}
+		if healthlab.CheckText(r.Resource, r.Provider, string(r.SourceType)) != nil ||
+			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
+			p.Add("text", "text is UTF-8 without NUL", i)
+		}
+	}
+	return p.Err()
+}
+
+// CheckBatches is a [healthlab.InvalidError] unless the batches are what MergeSamples
+// takes: each series once, each with samples that [series.Block.Validate] accepts, text
+// that [healthlab.CheckText] accepts. Stores call it before they write.
+func CheckBatches(batches []SampleBatch) error {
+	var p healthlab.Problems
+	seen := map[SeriesKey]bool{}
+	for i := range batches {
+		b := &batches[i]
+		if len(batches) > 1 { // most uploads have one
+			if seen[b.Key] {
+				p.Add("key", "a series stands once", i, "key")
+			}
+			seen[b.Key] = true
+		}
+		if !b.Key.Storable() {
+			p.Add("text", "text is UTF-8 without NUL", i, "key")
+		}
+		switch {
+		case b.Samples == nil || b.Samples.Len() == 0:
+			p.Add("missing", "a batch has samples", i, "samples")
+		case b.Samples.Validate() != nil:
+			p.Add("samples", "samples ascend by time and are whole", i, "samples")
+		case slices.ContainsFunc(b.Samples.Runs, unstorable):
+			p.Add("text", "text is UTF-8 without NUL", i, "samples")
+		}
+	}
+	return p.Err()
+}
+
+// Storable reports whether every store can keep the texts of a key. A store that is asked
+// for a key that is not knows no such series.
+func (k *SeriesKey) Storable() bool {
+	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part) == nil
+}
+
+// unstorable reports whether a text of a run is one that not every store can keep.
+func unstorable(r series.Run) bool {
+	a := &r.Attrs
+	return healthlab.CheckText(a.Type, a.Unit, a.App, a.Sport, a.Location, a.Intensity,
+		a.DeliveryMode, a.DeliveryForm, a.BolusPurpose, a.Text, a.Tags) != nil
+}
+
+// CheckRemoval is [healthlab.Invalid] unless r is what Remove takes: each series once,
+// times that ascend, text that [healthlab.CheckText] accepts. Stores call it before they
+// write.
+func CheckRemoval(r *Removal) error {
+	var p healthlab.Problems
+	seen := make(map[SeriesKey]bool, len(r.Samples))
+	for i := range r.Samples {
+		s := &r.Samples[i]
+		if seen[s.Key] {
+			p.Add("key", "a series stands once", "samples", i, "key")
+		}
+		seen[s.Key] = true
+		if !s.Key.Storable() {
+			p.Add("text", "text is UTF-8 without NUL", "samples", i, "key")
+		}
+		for k := 1; k < len(s.Times); k++ {
+			if s.Times[k] <= s.Times[k-1] {
+				p.Add("order", "times ascend", "samples", i, "times", k)
+				break
+			}
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return healthlab.CheckText(r.Resource, r.Parts)
 }

@@ -12,10 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
-
-// streamSlug is the resource of workout streams.
-const streamSlug = "workout_stream"
 
 // IngestWorkoutStream stores the stream of a workout that is stored already, and
 // announces that it can be read. workout is the workout's id.
@@ -258,8 +256,8 @@ func (w *WorkoutStream) check(p *healthlab.Problems, latest time.Time) {
 			p.Add("length", lengths, name)
 		}
 		for i, v := range col {
-			if v != nil && !finite(*v) {
-				p.Add("not_finite", "a number is finite", name, i)
+			if v != nil && !check.Finite(*v) {
+				p.Add("not_finite", "a number is check.Finite", name, i)
 			}
 		}
 	}
@@ -365,4 +363,14 @@ func hypnogram(ctx context.Context, v View, night *Sleep) ([]Sample, error) {
 		}
 	}
 	return out, nil
+}
+
+// SleepStream is what was measured during one sleep session. Arrays are never nil on
+// the wire, and empty when nothing is known.
+type SleepStream struct {
+	HRV             []Sample `json:"hrv"`
+	Heartrate       []Sample `json:"heartrate"`
+	RespiratoryRate []Sample `json:"respiratory_rate"`
+	// Hypnogram holds one interval per stage; its value is a [SleepStage].
+	Hypnogram []Sample `json:"hypnogram"`
 }

@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,6 +68,12 @@ type Head struct {
 	assumed assumption
 }
 
+// assumption says what of a summary's place was assumed.
+type assumption struct {
+	offset bool
+	day    bool // the calendar date follows from the offset
+}
+
 func (h *Head) head() *Head { return h }
 
 // HeadOf returns the part of a summary that all summaries share. It is the summary's
@@ -126,3 +133,6 @@ func (h *Head) dayKey(d healthlab.Date) string {
 	}
 	return k
 }
+
+// sameType reports whether two summaries are of one resource.
+func sameType(a, b Summary) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

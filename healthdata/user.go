@@ -1,15 +1,19 @@
 package healthdata
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // User is a person whose data a team keeps.
@@ -46,6 +50,14 @@ type User struct {
 	// Revision grows with every write. A store sets it, from 1.
 	Revision int64 `json:"-"`
 }
+
+// Names of the rules about users that a program branches on.
+const (
+	// RuleInvalidRequest is a request that cannot be met as things stand.
+	RuleInvalidRequest = "INVALID_REQUEST"
+	// RuleUserLimit says that a team has as many users as a sandbox allows.
+	RuleUserLimit = "USER_LIMIT_REACHED"
+)
 
 // ConnectedSource is a source that a user has connected. Provider says the same as
 // Source, under its newer name.
@@ -108,11 +120,24 @@ func (u *User) Live() bool { return u.DeletedAt.IsZero() }
 // Location returns the fallback zone; UTC where the tz database of this machine does
 // not know it.
 func (u *User) Location() *time.Location {
-	loc, err := loadZone(u.FallbackTimeZone.ID)
+	loc, err := check.LoadZone(u.FallbackTimeZone.ID)
 	if err != nil {
 		return time.UTC
 	}
 	return loc
+}
+
+// FloatingZone returns the zone in which clock digits of a provider are read that
+// writes no zone beside them but says elsewhere where the person is: that of its
+// profile, else that of the most recent activity, else the user's fallback zone. An
+// empty or unknown name counts as not said.
+func (u *User) FloatingZone(profile, activity string) *time.Location {
+	for _, id := range []string{profile, activity} {
+		if loc, err := check.LoadZone(id); err == nil {
+			return loc
+		}
+	}
+	return u.Location()
 }
 
 // LogValue shows the ids and nothing else.
@@ -161,6 +186,29 @@ type Connection struct {
 	// Due is when the service has to look at the connection next, to plan its pulls or
 	// to close it; zero means never. It is internal.
 	Due time.Time
+}
+
+// Why a connection failed for good. The list is open.
+const (
+	FailureTokenRefresh    = "token_refresh_failed"
+	FailureWebhook         = "webhook_registration_failed"
+	FailureUserNotFound    = "user_not_found"
+	FailureDeregistered    = "deregistered_per_provider"
+	FailureScopes          = "required_scopes_not_granted"
+	FailureCredential      = "provider_credential_error"
+	FailurePasswordExpired = "provider_password_expired"
+	FailureUnknown         = "unknown"
+)
+
+// ConnectionFailure says why a connection failed for good.
+type ConnectionFailure struct {
+	// Type is one of the Failure names; empty is [FailureUnknown].
+	Type string
+	// Message and Details are for people. They never hold what a provider said of a
+	// person.
+	Message, Details string
+	// At is when it failed. Reports of a failure leave it out.
+	At time.Time
 }
 
 // LogValue shows neither whose account it is nor what was granted.
@@ -290,4 +338,171 @@ func (u *User) keeps(day healthlab.Date) bool {
 	}
 	return (u.IngestionStart == nil || !day.Before(*u.IngestionStart)) &&
 		(u.IngestionEnd == nil || !day.After(*u.IngestionEnd))
+}
+
+// Normal returns a user in the form in which stores keep it: times in UTC to the
+// microsecond, connections by creation and then by provider, empty lists as nil, without
+// ConnectedSources, which are derived. It shares nothing with u. Two connections of one
+// provider and text that [healthlab.CheckText] refuses are [healthlab.Invalid].
+func (u User) Normal() (User, error) {
+	u = u.Clone()
+	u.ConnectedSources = nil
+	u.CreatedOn = healthlab.At(u.CreatedOn.Time)
+	u.FallbackTimeZone.UpdatedAt = healthlab.At(u.FallbackTimeZone.UpdatedAt.Time)
+	u.DeletedAt = healthlab.At(u.DeletedAt).Time
+	texts := []string{u.ClientUserID, u.FallbackTimeZone.ID, u.FallbackTimeZone.SourceSlug}
+	if b := u.FallbackBirthDate; b != nil {
+		b.UpdatedAt = healthlab.At(b.UpdatedAt.Time)
+		texts = append(texts, b.SourceSlug)
+	}
+	if len(u.Consents) == 0 {
+		u.Consents = nil
+	}
+	for _, c := range u.Consents {
+		for _, at := range []*healthlab.Time{c.GrantedAt, c.WithdrawnAt} {
+			if at != nil {
+				*at = healthlab.At(at.Time)
+			}
+		}
+		texts = append(texts, c.Provider, c.Version, string(c.Means))
+	}
+	if len(u.Connections) == 0 {
+		u.Connections = nil
+	}
+	seen := map[string]bool{}
+	for i := range u.Connections {
+		c := &u.Connections[i]
+		if seen[c.Provider] {
+			return User{}, fmt.Errorf("%w: two connections of one provider", healthlab.Invalid)
+		}
+		seen[c.Provider] = true
+		c.CreatedOn, c.LinkedAt, c.Due = healthlab.At(c.CreatedOn).Time, healthlab.At(c.LinkedAt).Time, healthlab.At(c.Due).Time
+		if len(c.Scopes) == 0 {
+			c.Scopes = nil
+		}
+		texts = append(append(texts, c.Client, c.Provider, string(c.Status)), c.Scopes...)
+		if c.ExternalUserID != nil {
+			texts = append(texts, *c.ExternalUserID)
+		}
+		if f := c.Failure; f != nil {
+			f.At = healthlab.At(f.At).Time
+			texts = append(texts, f.Type, f.Message, f.Details)
+		}
+	}
+	slices.SortFunc(u.Connections, func(a, b Connection) int {
+		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn), cmp.Compare(a.Provider, b.Provider))
+	})
+	return u, healthlab.CheckText(texts...)
+}
+
+// Clone returns a copy of a user that shares nothing with it.
+func (u User) Clone() User {
+	u.FallbackBirthDate = clone(u.FallbackBirthDate)
+	u.IngestionStart, u.IngestionEnd = clone(u.IngestionStart), clone(u.IngestionEnd)
+	u.Consents = slices.Clone(u.Consents)
+	for i := range u.Consents {
+		c := &u.Consents[i]
+		c.GrantedAt, c.WithdrawnAt = clone(c.GrantedAt), clone(c.WithdrawnAt)
+	}
+	u.ConnectedSources = slices.Clone(u.ConnectedSources)
+	u.Connections = slices.Clone(u.Connections)
+	for i := range u.Connections {
+		c := &u.Connections[i]
+		c.ExternalUserID, c.Scopes, c.Failure = clone(c.ExternalUserID), slices.Clone(c.Scopes), clone(c.Failure)
+	}
+	return u
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// storable reports whether a store can hold the text at all. What it cannot hold,
+// no user has.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// ConsentMeans says how a person gave a consent.
+type ConsentMeans string
+
+// The ways to give a consent.
+const (
+	// ConsentByLink: the person connected the provider through a link token.
+	ConsentByLink ConsentMeans = "link"
+	// ConsentByApp: the person agreed in an app of the team.
+	ConsentByApp ConsentMeans = "app"
+	// ConsentInWriting: the person signed a form.
+	ConsentInWriting ConsentMeans = "written"
+	// ConsentSpoken: the person agreed in a conversation that the team has recorded.
+	ConsentSpoken ConsentMeans = "verbal"
+	// ConsentUnknown: the provider was connected before a consent was recorded.
+	ConsentUnknown ConsentMeans = "unknown"
+)
+
+// Consent records that a person agreed to data of one provider being collected for a team.
+type Consent struct {
+	// Provider is the slug.
+	Provider string `json:"provider"`
+	// Version names the text that the person agreed to; empty if the team names none.
+	Version string       `json:"version"`
+	Means   ConsentMeans `json:"means"`
+	// GrantedAt is null if the consent was withdrawn without ever being recorded.
+	GrantedAt *healthlab.Time `json:"granted_at"`
+	// WithdrawnAt is null while the consent holds. A consent also ends when the same person
+	// gives a newer one for the provider.
+	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
+}
+
+// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
+// consent is needed before the provider is connected or data of it is accepted.
+const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
+
+// maxConsents is how many consents of one provider are kept; the newest stay.
+const maxConsents = 50
+
+// Consent returns the newest consent for a provider, or nil.
+func (u *User) Consent(provider string) *Consent {
+	for i := len(u.Consents) - 1; i >= 0; i-- {
+		if u.Consents[i].Provider == provider {
+			return &u.Consents[i]
+		}
+	}
+	return nil
+}
+
+// consents fails if the person has withdrawn the consent for a provider.
+func (u *User) consents(provider string) error {
+	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
+		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
+	}
+	return nil
+}
+
+// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
+func (u *User) grant(c Consent) {
+	u.Consents = append(u.Consents, c)
+	same := func(x Consent) bool { return x.Provider == c.Provider }
+	n := 0
+	for _, x := range u.Consents {
+		if same(x) {
+			n++
+		}
+	}
+	if n > maxConsents {
+		oldest := slices.IndexFunc(u.Consents, same)
+		u.Consents = slices.Delete(u.Consents, oldest, oldest+1)
+	}
+}
+
+// agree records the consent that a person gives by connecting a provider. Without one, a
+// withdrawal is in the way.
+func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
+	if c == nil {
+		return u.consents(provider)
+	}
+	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
+	return nil
 }

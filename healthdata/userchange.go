@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // NewUser is what a team says of a person whom it adds. Only ClientUserID is
@@ -124,7 +125,7 @@ func (u *User) patchTimeZone(problems *healthlab.Problems, e Edit[string], at he
 		// No value was given, as on the day the user was created.
 		u.FallbackTimeZone = FallbackTimeZone{ID: DefaultTimeZone, SourceSlug: SlugDefault, UpdatedAt: u.CreatedOn}
 	default:
-		if _, err := loadZone(*e.value); err != nil {
+		if _, err := check.LoadZone(*e.value); err != nil {
 			problems.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "fallback_time_zone")
 			return
 		}
@@ -141,7 +142,7 @@ func (u *User) patchBirthDate(problems *healthlab.Problems, e Edit[healthlab.Dat
 		problems.Add("no_such_day", "no such day in the calendar", "fallback_birth_date")
 	case e.value.After(healthlab.DateOf(at.In(u.Location()))):
 		problems.Add("future", "a birth date is not in the future", "fallback_birth_date")
-	case e.value.Year < earliest.Year():
+	case e.value.Year < check.FirstYear:
 		problems.Add("too_early", "a birth date is 1900-01-01 or later", "fallback_birth_date")
 	default:
 		u.setBirthDate(*e.value, SlugManual, at)
@@ -179,7 +180,7 @@ func (u *User) LearnTimeZone(id, provider string, at healthlab.Time) bool {
 	if z.SourceSlug == SlugManual || z.ID == id && z.SourceSlug != SlugDefault {
 		return false
 	}
-	if _, err := loadZone(id); err != nil {
+	if _, err := check.LoadZone(id); err != nil {
 		return false
 	}
 	u.setTimeZone(id, provider, at)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Workout is one session of sport of one source.
@@ -126,8 +127,8 @@ func (w *Workout) complete() {
 }
 
 func (w *Workout) check(p *healthlab.Problems) {
-	checkSession(p, w.TimeStart, w.TimeEnd, "time_start", "time_end")
-	checkNumbers(p, w)
+	check.Session(p, w.TimeStart, w.TimeEnd, "time_start", "time_end")
+	check.Numbers(p, w)
 }
 
 // WorkoutStream is the recording of a workout as parallel arrays. Time is Unix
@@ -194,3 +195,6 @@ func EncodePolyline(lat, lng []float64) string {
 	}
 	return string(b)
 }
+
+// streamSlug is the resource of workout streams.
+const streamSlug = "workout_stream"

@@ -72,10 +72,3 @@ type Announced struct {
 	// fails as deregistered.
 	Unlinked bool
 }
-
-// ResourceData is data of one resource.
-type ResourceData struct {
-	// Resource is the slug.
-	Resource string
-	Items    []Pulled
-}

@@ -87,6 +87,13 @@ type PullPage struct {
 	Rates []Rate
 }
 
+// ResourceData is data of one resource.
+type ResourceData struct {
+	// Resource is the slug.
+	Resource string
+	Items    []Pulled
+}
+
 // Pulled is what one source recorded: samples or summaries. Of [WiderPuller] there is more.
 type Pulled struct {
 	// Owner is whose it is, in the provider's words, where its answer says so; what is

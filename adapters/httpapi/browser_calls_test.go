@@ -17,16 +17,17 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // A team names the origins whose pages may read answers of the link API.
 func TestLinkAPIFromOtherOrigins(t *testing.T) {
 	c := newFixture(t, nil)
-	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
+	c.config.Teams = newTeams(t, memory.New(nil), c.health, teamsettings.Choices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox
-	_, err := c.config.Teams.Change(t.Context(), team, func(x *healthdata.TeamChoices) { x.LinkOrigins = []string{"https://app.example"} })
+	_, err := c.config.Teams.Change(t.Context(), team, func(x *teamsettings.Choices) { x.LinkOrigins = []string{"https://app.example"} })
 	require.NoError(t, err)
 	offer, err := c.config.Linking.CreateToken(t.Context(), team, linking.NewToken{User: c.user})
 	require.NoError(t, err)
@@ -84,7 +85,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 	require.Greater(t, len(routes), 8)
 
 	for _, bad := range []string{"app.example", "http://app.example", "https://app.example/", "https://APP.example", "https://user@app.example", "*", "null"} {
-		_, err := c.config.Teams.Change(t.Context(), team, func(x *healthdata.TeamChoices) { x.LinkOrigins = []string{bad} })
+		_, err := c.config.Teams.Change(t.Context(), team, func(x *teamsettings.Choices) { x.LinkOrigins = []string{bad} })
 		require.Error(t, err, bad)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -50,7 +51,7 @@ type Config struct {
 	Continuous *aggregate.ContinuousService
 	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
 	// Environment are required.
-	Teams *healthdata.Teams
+	Teams *teamsettings.Service
 	// Organisations stands behind the teams of organisations and their API keys; a path of the
 	// management then opens only teams of its organisation. With it, AuthenticateManagement and
 	// Environment are required. [KeysOf] lets the keys open the rest.

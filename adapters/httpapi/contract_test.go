@@ -26,7 +26,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -77,7 +77,7 @@ func fullFixture(t *testing.T) *fixture {
 	c := newFixture(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
-	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
+	c.config.Teams = newTeams(t, memory.New(nil), c.health, teamsettings.Choices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox
 	c.config.Organisations = newOrganisations(t, memory.New(nil))

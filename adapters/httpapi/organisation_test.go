@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
 func newOrganisations(t *testing.T, store *memory.Store) *organisation.Service {
@@ -50,7 +51,7 @@ func newHeadquarters(t *testing.T) *headquarters {
 	require.NoError(t, err)
 	health, err := healthdata.New(hq.store.Users(), hq.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
-	teams, err := healthdata.NewTeams(hq.store.Teams(), providers, healthdata.TeamChoices{})
+	teams, err := teamsettings.New(hq.store.Teams(), providers, teamsettings.Choices{})
 	require.NoError(t, err)
 	whose, err := httpapi.KeyAuth(httpapi.KeysOf(hq.orgs), healthlab.Sandbox, httpapi.US, nil)
 	require.NoError(t, err)

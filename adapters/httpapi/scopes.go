@@ -9,7 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
 // scopeOperations are what a team asks people to grant at OAuth providers.
@@ -38,7 +38,7 @@ type scopeOut struct {
 }
 
 // scopesFrom lists what a team asks for by provider; all of them if only is empty.
-func scopesFrom(team healthlab.TeamID, c *healthdata.TeamChoices, only string) scopesOut {
+func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) scopesOut {
 	out := scopesOut{Requirements: []scopeOut{}}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
 		if only == "" || slug == only {
@@ -77,16 +77,16 @@ func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) er
 	if err != nil {
 		return err
 	}
-	c, err := a.Teams.Change(r.Context(), team, func(c *healthdata.TeamChoices) {
+	c, err := a.Teams.Change(r.Context(), team, func(c *teamsettings.Choices) {
 		for slug, x := range body {
 			if x == nil {
 				delete(c.Scopes, slug)
 				continue
 			}
 			if c.Scopes == nil {
-				c.Scopes = map[string]healthdata.ScopeChoice{}
+				c.Scopes = map[string]teamsettings.ScopeChoice{}
 			}
-			c.Scopes[slug] = healthdata.ScopeChoice{Must: x.Must, May: x.May}
+			c.Scopes[slug] = teamsettings.ScopeChoice{Must: x.Must, May: x.May}
 		}
 	})
 	if err != nil {

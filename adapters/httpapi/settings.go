@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
 // settingsOperations are what a team has chosen.
@@ -124,7 +125,7 @@ type daysWire struct {
 	Days int `json:"historical_days_to_pull"`
 }
 
-func settingsFrom(c *healthdata.TeamChoices) settingsOut {
+func settingsFrom(c *teamsettings.Choices) settingsOut {
 	out := settingsOut{
 		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData,
 		RejectDuplicates: *c.RejectDuplicates, PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors,
@@ -200,7 +201,7 @@ func choose[T any](to **T, sent wire.Opt[T]) {
 }
 
 // edit changes choices as the body says. It may run more than once.
-func (in *settingsIn) edit(c *healthdata.TeamChoices) {
+func (in *settingsIn) edit(c *teamsettings.Choices) {
 	choose(&c.VerbMode, in.VerbMode)
 	choose(&c.PushHistoricalData, in.PushHistoricalData)
 	choose(&c.ProviderRawData, in.ProviderRawData)
@@ -222,7 +223,7 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	}
 	choose(&c.EventBodyDays, in.EventBodyDays)
 	if in.Destinations.Set {
-		c.Destinations = (*healthdata.TeamDestinations)(in.Destinations.Ptr())
+		c.Destinations = (*teamsettings.Destinations)(in.Destinations.Ptr())
 	}
 	if in.Consent.Set {
 		c.Consent = nil
@@ -236,7 +237,7 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	if in.Brand.Set {
 		c.Brand = nil
 		if b := in.Brand.Ptr(); b != nil {
-			c.Brand = &healthdata.TeamBrand{
+			c.Brand = &teamsettings.Brand{
 				CompanyName: b.CompanyName, LogoURL: b.LogoURL, Color: value(b.Color), Website: value(b.Website),
 				SupportEmail: value(b.Email), SupportContact: value(b.Contact), Address: value(b.Address),
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
 // pullPreferenceOperations are what teams have chosen about history, for many teams at
@@ -97,8 +98,8 @@ type pullPreferencesOut struct {
 }
 
 type teamPullsOut struct {
-	Team      healthlab.TeamID                     `json:"team_id"`
-	Providers map[string]healthdata.PullPreference `json:"providers"`
+	Team      healthlab.TeamID                       `json:"team_id"`
+	Providers map[string]teamsettings.PullPreference `json:"providers"`
 }
 
 // writePulls answers with what holds for teams.

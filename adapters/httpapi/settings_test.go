@@ -14,11 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-func newTeams(t *testing.T, store *memory.Store, health *healthdata.Service, defaults healthdata.TeamChoices) *healthdata.Teams {
+func newTeams(t *testing.T, store *memory.Store, health *healthdata.Service, defaults teamsettings.Choices) *teamsettings.Service {
 	t.Helper()
-	s, err := healthdata.NewTeams(store.Teams(), health.Providers(), defaults)
+	s, err := teamsettings.New(store.Teams(), health.Providers(), defaults)
 	require.NoError(t, err)
 	return s
 }
@@ -27,7 +28,7 @@ func newTeams(t *testing.T, store *memory.Store, health *healthdata.Service, def
 type headOffice struct {
 	*contract.Client
 	t       *testing.T
-	service *healthdata.Teams
+	service *teamsettings.Service
 }
 
 func newHeadOffice(t *testing.T) *headOffice {
@@ -41,7 +42,7 @@ func newHeadOffice(t *testing.T) *headOffice {
 		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)
-	service, err := healthdata.NewTeams(memory.New(nil).Teams(), providers, healthdata.TeamChoices{Minors: ptr(true)})
+	service, err := teamsettings.New(memory.New(nil).Teams(), providers, teamsettings.Choices{Minors: ptr(true)})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
@@ -191,17 +192,17 @@ func TestTeamSettingsOutliveAProvider(t *testing.T) {
 	require.NoError(t, err)
 	without, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	set := func(providers *healthdata.Providers, edit func(*healthdata.TeamChoices)) healthdata.TeamChoices {
-		s, err := healthdata.NewTeams(store.Teams(), providers, healthdata.TeamChoices{})
+	set := func(providers *healthdata.Providers, edit func(*teamsettings.Choices)) teamsettings.Choices {
+		s, err := teamsettings.New(store.Teams(), providers, teamsettings.Choices{})
 		require.NoError(t, err)
 		c, err := s.Change(t.Context(), team, edit)
 		require.NoError(t, err)
 		return c
 	}
-	set(with, func(c *healthdata.TeamChoices) {
+	set(with, func(c *teamsettings.Choices) {
 		c.History = map[string]healthdata.HistoryChoice{"acme_band": {Default: 3}}
 	})
-	c := set(without, func(c *healthdata.TeamChoices) { c.Minors = ptr(true) })
+	c := set(without, func(c *teamsettings.Choices) { c.Minors = ptr(true) })
 	require.True(t, *c.Minors)
 	require.Equal(t, 3, c.History["acme_band"].Default)
 }
@@ -225,7 +226,7 @@ func TestScopeRequirements(t *testing.T) {
 	require.JSONEq(t, want, string(post(`{}`).Want(t, 200).Body), "what is not named stays")
 	c, err := o.service.Of(t.Context(), team)
 	require.NoError(t, err)
-	require.Equal(t, map[string]healthdata.ScopeChoice{"acme_band": {Must: []string{"sleep"}, May: []string{"move"}}}, c.Scopes)
+	require.Equal(t, map[string]teamsettings.ScopeChoice{"acme_band": {Must: []string{"sleep"}, May: []string{"move"}}}, c.Scopes)
 
 	for body, locs := range map[string][]string{
 		`{"acme_band":{"user_must_grant":["sleep","MARK","sleep"],"user_may_grant":["place","sleep"]},"moon":{"user_must_grant":[],"user_may_grant":[]},

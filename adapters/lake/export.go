@@ -18,6 +18,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // export is one export of one team.
@@ -321,12 +322,12 @@ func (x *export) pseudonym(kind, id string) string {
 // schemas returns the columns of all resources.
 func (e *Exporter) schemas() map[string][]Column {
 	out := map[string][]Column{}
-	for _, r := range healthdata.SampleTimeseries() {
+	for _, r := range tables.SampleTimeseries() {
 		if columns := e.sampleColumns(r); columns != nil {
 			out[r.Slug] = columns
 		}
 	}
-	for _, t := range healthdata.Tables() {
+	for _, t := range tables.All() {
 		out[t.Resource] = e.summaryColumns(t)
 	}
 	if e.opts.Orders != nil {

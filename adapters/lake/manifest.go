@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // Manifest lists the files of a team. It is the file manifest.json in the folder of the team.
@@ -64,9 +64,9 @@ type Column struct {
 	Name string `json:"name"`
 	// Type is int64, float64, bool, string, date, timestamp (what the person's clock showed)
 	// or instant (UTC). Lists are strings with JSON.
-	Type healthdata.ColumnType `json:"type"`
-	Unit string                `json:"unit,omitempty"`
-	Doc  string                `json:"doc,omitempty"`
+	Type tables.ColumnType `json:"type"`
+	Unit string            `json:"unit,omitempty"`
+	Doc  string            `json:"doc,omitempty"`
 }
 
 // partition is a month of a resource.

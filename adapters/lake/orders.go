@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -21,40 +21,40 @@ const (
 
 var orderColumns = []Column{
 	userDoc,
-	{Name: "order", Type: healthdata.TypeString, Doc: "pseudonym of the order"},
-	{Name: "created_at", Type: healthdata.TypeInstant},
-	{Name: "updated_at", Type: healthdata.TypeInstant},
-	{Name: "lab_test", Type: healthdata.TypeString, Doc: "slug of the lab test"},
-	{Name: "lab", Type: healthdata.TypeString, Doc: "slug of the laboratory"},
-	{Name: "collection_method", Type: healthdata.TypeString},
-	{Name: "status", Type: healthdata.TypeString, Doc: "latest status"},
-	{Name: "status_at", Type: healthdata.TypeInstant, Doc: "when the latest status was reached"},
-	{Name: "events", Type: healthdata.TypeString, Doc: "JSON list of status and created_at, the oldest first"},
-	{Name: "interpretation", Type: healthdata.TypeString, Doc: "the worst of the results"},
-	{Name: "has_missing_results", Type: healthdata.TypeBool},
-	{Name: "priority", Type: healthdata.TypeBool},
-	{Name: "billing_type", Type: healthdata.TypeString},
-	{Name: "origin", Type: healthdata.TypeString},
-	{Name: "activate_by", Type: healthdata.TypeDate},
+	{Name: "order", Type: tables.TypeString, Doc: "pseudonym of the order"},
+	{Name: "created_at", Type: tables.TypeInstant},
+	{Name: "updated_at", Type: tables.TypeInstant},
+	{Name: "lab_test", Type: tables.TypeString, Doc: "slug of the lab test"},
+	{Name: "lab", Type: tables.TypeString, Doc: "slug of the laboratory"},
+	{Name: "collection_method", Type: tables.TypeString},
+	{Name: "status", Type: tables.TypeString, Doc: "latest status"},
+	{Name: "status_at", Type: tables.TypeInstant, Doc: "when the latest status was reached"},
+	{Name: "events", Type: tables.TypeString, Doc: "JSON list of status and created_at, the oldest first"},
+	{Name: "interpretation", Type: tables.TypeString, Doc: "the worst of the results"},
+	{Name: "has_missing_results", Type: tables.TypeBool},
+	{Name: "priority", Type: tables.TypeBool},
+	{Name: "billing_type", Type: tables.TypeString},
+	{Name: "origin", Type: tables.TypeString},
+	{Name: "activate_by", Type: tables.TypeDate},
 }
 
 var resultColumns = []Column{
 	userDoc,
-	{Name: "order", Type: healthdata.TypeString, Doc: "pseudonym of the order"},
-	{Name: "order_created_at", Type: healthdata.TypeInstant},
-	{Name: "report_status", Type: healthdata.TypeString, Doc: "partial or final"},
-	{Name: "slug", Type: healthdata.TypeString, Doc: "the laboratory's slug of the marker"},
-	{Name: "loinc", Type: healthdata.TypeString},
-	{Name: "type", Type: healthdata.TypeString, Doc: "numeric, range, comment or coded_value"},
-	{Name: "value", Type: healthdata.TypeFloat64, Doc: "of a numeric result"},
-	{Name: "result", Type: healthdata.TypeString, Doc: "the text of a numeric, range or coded result"},
-	{Name: "unit", Type: healthdata.TypeString},
-	{Name: "reference_range", Type: healthdata.TypeString},
-	{Name: "min_range_value", Type: healthdata.TypeFloat64},
-	{Name: "max_range_value", Type: healthdata.TypeFloat64},
-	{Name: "interpretation", Type: healthdata.TypeString},
-	{Name: "resulted_at", Type: healthdata.TypeInstant},
-	{Name: "corrected_at", Type: healthdata.TypeInstant},
+	{Name: "order", Type: tables.TypeString, Doc: "pseudonym of the order"},
+	{Name: "order_created_at", Type: tables.TypeInstant},
+	{Name: "report_status", Type: tables.TypeString, Doc: "partial or final"},
+	{Name: "slug", Type: tables.TypeString, Doc: "the laboratory's slug of the marker"},
+	{Name: "loinc", Type: tables.TypeString},
+	{Name: "type", Type: tables.TypeString, Doc: "numeric, range, comment or coded_value"},
+	{Name: "value", Type: tables.TypeFloat64, Doc: "of a numeric result"},
+	{Name: "result", Type: tables.TypeString, Doc: "the text of a numeric, range or coded result"},
+	{Name: "unit", Type: tables.TypeString},
+	{Name: "reference_range", Type: tables.TypeString},
+	{Name: "min_range_value", Type: tables.TypeFloat64},
+	{Name: "max_range_value", Type: tables.TypeFloat64},
+	{Name: "interpretation", Type: tables.TypeString},
+	{Name: "resulted_at", Type: tables.TypeInstant},
+	{Name: "corrected_at", Type: tables.TypeInstant},
 }
 
 // eachOrder visits the orders that were created from from to before, each once, the oldest
@@ -164,7 +164,7 @@ func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to
 				return err
 			}
 			print.add(Fingerprint{f, f})
-			return addRow(t, append([]healthdata.Cell{user, order}, orderCells(o)...))
+			return addRow(t, append([]tables.Cell{user, order}, orderCells(o)...))
 		}
 		r, err := x.results(ctx, o)
 		if err != nil {
@@ -177,7 +177,7 @@ func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to
 		}
 		print.add(f)
 		for i := range r.Results {
-			head := []healthdata.Cell{user, order, timeCell(&o.CreatedAt), textCell(string(r.Metadata.Status))}
+			head := []tables.Cell{user, order, timeCell(&o.CreatedAt), textCell(string(r.Metadata.Status))}
 			if err := addRow(t, append(head, x.resultCells(&r.Results[i])...)); err != nil {
 				return err
 			}
@@ -186,14 +186,14 @@ func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to
 	})
 }
 
-func addRow(t *table, row []healthdata.Cell) error {
+func addRow(t *table, row []tables.Cell) error {
 	for i, c := range row {
 		t.set(i, c)
 	}
 	return t.added(1)
 }
 
-func orderCells(o *orders.Order) []healthdata.Cell {
+func orderCells(o *orders.Order) []tables.Cell {
 	type event struct {
 		Status    orders.Status  `json:"status"`
 		CreatedAt healthlab.Time `json:"created_at"`
@@ -203,7 +203,7 @@ func orderCells(o *orders.Order) []healthdata.Cell {
 		events[i] = event{e.Status, e.CreatedAt}
 	}
 	history, _ := json.Marshal(events) // texts and times
-	var lab, interpretation, activate healthdata.Cell
+	var lab, interpretation, activate tables.Cell
 	if o.LabTest.Lab != nil {
 		lab = textCell(o.LabTest.Lab.Slug)
 	}
@@ -213,54 +213,54 @@ func orderCells(o *orders.Order) []healthdata.Cell {
 	if o.ActivateBy != nil {
 		activate = intCell(o.ActivateBy.At(time.UTC).Unix() / (24 * 60 * 60))
 	}
-	return []healthdata.Cell{
+	return []tables.Cell{
 		timeCell(&o.CreatedAt), timeCell(&o.UpdatedAt), textCell(o.LabTest.Slug), lab, textCell(string(o.Method())),
 		textCell(string(o.LastEvent.Status)), timeCell(&o.LastEvent.CreatedAt), textCell(string(history)), interpretation,
 		boolCell(o.HasMissingResults), boolCell(&o.Priority), textCell(string(o.BillingType)), textCell(string(o.Origin)), activate,
 	}
 }
 
-func (x *export) resultCells(r *labresult.Result) []healthdata.Cell {
-	value, text := healthdata.Cell{}, textCell(r.Result)
+func (x *export) resultCells(r *labresult.Result) []tables.Cell {
+	value, text := tables.Cell{}, textCell(r.Result)
 	if r.Type == labresult.Numeric {
 		value = numberCell(r.Value)
 	}
 	if r.Type == labresult.Comment && !x.opts.Identified {
-		text = healthdata.Cell{}
+		text = tables.Cell{}
 	}
-	return []healthdata.Cell{
+	return []tables.Cell{
 		textCell(r.Slug), textPtr(r.LOINC), textCell(string(r.Type)), value, text, textPtr(r.Unit), textPtr(r.ReferenceRange),
 		numberCell(r.MinRangeValue), numberCell(r.MaxRangeValue), textCell(string(r.Interpretation)), timeCell(r.Timestamp), timeCell(r.CorrectedAt),
 	}
 }
 
-func timeCell(t *healthlab.Time) healthdata.Cell {
+func timeCell(t *healthlab.Time) tables.Cell {
 	if t == nil || t.IsZero() {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	return intCell(t.UnixMicro())
 }
 
-func boolCell(b *bool) healthdata.Cell {
+func boolCell(b *bool) tables.Cell {
 	switch {
 	case b == nil:
-		return healthdata.Cell{}
+		return tables.Cell{}
 	case *b:
 		return intCell(1)
 	}
 	return intCell(0)
 }
 
-func textPtr(s *string) healthdata.Cell {
+func textPtr(s *string) tables.Cell {
 	if s == nil {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
-	return healthdata.Cell{Valid: true, Text: *s}
+	return tables.Cell{Valid: true, Text: *s}
 }
 
-func numberCell(n *catalogue.Number) healthdata.Cell {
+func numberCell(n *catalogue.Number) tables.Cell {
 	if n == nil {
-		return healthdata.Cell{}
+		return tables.Cell{}
 	}
 	f, _ := n.Float64()
 	return floatCell(f)

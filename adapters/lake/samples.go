@@ -10,11 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 const userColumn = "user"
 
-var userDoc = Column{Name: userColumn, Type: healthdata.TypeString, Doc: "pseudonym of the user"}
+var userDoc = Column{Name: userColumn, Type: tables.TypeString, Doc: "pseudonym of the user"}
 
 // sampleColumns returns the columns of the samples of a resource: user, time, and those of
 // the aggregate queries. Nil if nothing is left of the resource without free text.
@@ -22,13 +23,13 @@ func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
 	if r.Value == healthdata.ValueText && !e.opts.Identified {
 		return nil
 	}
-	out := []Column{userDoc, {Name: "time", Type: healthdata.TypeInstant, Doc: "when it was measured, or when the interval began"}}
-	for _, c := range r.SampleColumns() {
-		if c.Type == healthdata.TypeList {
+	out := []Column{userDoc, {Name: "time", Type: tables.TypeInstant, Doc: "when it was measured, or when the interval began"}}
+	for _, c := range tables.SampleColumns(r) {
+		if c.Type == tables.TypeList {
 			if !e.opts.Identified {
 				continue
 			}
-			c.Type = healthdata.TypeString
+			c.Type = tables.TypeString
 		}
 		out = append(out, Column{c.Name, c.Type, c.Unit, c.Doc})
 	}
@@ -38,7 +39,7 @@ func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
 // scanSamples adds the fingerprints of a user's samples.
 func (x *export) scanSamples(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
 	var slugs []string
-	for _, r := range healthdata.SampleTimeseries() {
+	for _, r := range tables.SampleTimeseries() {
 		if x.manifest.Schemas[r.Slug] != nil {
 			slugs = append(slugs, r.Slug)
 		}
@@ -131,7 +132,7 @@ func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, u
 type sampleWriter struct {
 	*export
 	table *table
-	user  healthdata.Cell
+	user  tables.Cell
 }
 
 // write writes a block, column by column.
@@ -173,7 +174,7 @@ func (w *sampleWriter) second(column int, b *series.Block) {
 
 func (w *sampleWriter) duration(column int, b *series.Block) {
 	if b.End == nil {
-		w.table.fill(column, b.Len(), healthdata.Cell{})
+		w.table.fill(column, b.Len(), tables.Cell{})
 		return
 	}
 	const second = 1e6
@@ -185,7 +186,7 @@ func (w *sampleWriter) duration(column int, b *series.Block) {
 }
 
 // attribute returns the value of a column that all samples of a run share.
-func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *series.Attrs) healthdata.Cell {
+func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *series.Attrs) tables.Cell {
 	switch name {
 	case "source_provider":
 		return textCell(key.Provider)
@@ -195,7 +196,7 @@ func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *serie
 		return textCell(a.App)
 	case "source_workout_id":
 		if a.Workout == uuid.Nil {
-			return healthdata.Cell{}
+			return tables.Cell{}
 		}
 		return textCell(w.pseudonym("workout", a.Workout.String()))
 	case "source_sport":
@@ -219,10 +220,10 @@ func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *serie
 	case "tags":
 		tags := healthdata.SplitTags(a.Tags)
 		if len(tags) == 0 {
-			return healthdata.Cell{}
+			return tables.Cell{}
 		}
 		text, _ := json.Marshal(slices.Clone(tags)) // texts and times
 		return textCell(string(text))
 	}
-	return healthdata.Cell{}
+	return tables.Cell{}
 }

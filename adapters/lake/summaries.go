@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // indexColumn is what a row of a summary is found and sorted by.
@@ -29,8 +30,8 @@ const cycleMargin = 24 * time.Hour
 
 const sleepCycleSlug = "sleep_cycle"
 
-func summaryTable(resource string) *healthdata.Table {
-	for _, t := range healthdata.Tables() {
+func summaryTable(resource string) *tables.Table {
+	for _, t := range tables.All() {
 		if t.Resource == resource {
 			return t
 		}
@@ -39,8 +40,8 @@ func summaryTable(resource string) *healthdata.Table {
 }
 
 // exported returns the columns of a table that are exported.
-func (e *Exporter) exported(t *healthdata.Table) []*healthdata.Column {
-	var out []*healthdata.Column
+func (e *Exporter) exported(t *tables.Table) []*tables.Column {
+	var out []*tables.Column
 	for i := range t.Columns {
 		if e.opts.Identified || !slices.Contains(identifying, t.Columns[i].Name) {
 			out = append(out, &t.Columns[i])
@@ -49,12 +50,12 @@ func (e *Exporter) exported(t *healthdata.Table) []*healthdata.Column {
 	return out
 }
 
-func (e *Exporter) summaryColumns(t *healthdata.Table) []Column {
+func (e *Exporter) summaryColumns(t *tables.Table) []Column {
 	out := []Column{userDoc, {Name: indexColumn, Type: t.IndexType, Doc: "what rows are sorted by: the start, or the day"}}
 	for _, c := range e.exported(t) {
 		kind := c.Type
-		if kind == healthdata.TypeList {
-			kind = healthdata.TypeString
+		if kind == tables.TypeList {
+			kind = tables.TypeString
 		}
 		out = append(out, Column{c.Name, kind, c.Unit, c.Doc})
 	}
@@ -63,7 +64,7 @@ func (e *Exporter) summaryColumns(t *healthdata.Table) []Column {
 
 // scanSummaries adds the fingerprints of a user's summaries.
 func (x *export) scanSummaries(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
-	for _, t := range healthdata.Tables() {
+	for _, t := range tables.All() {
 		records, err := v.Records(ctx, healthdata.RecordQuery{Resource: t.Resource})
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ func cycleMonths(r *healthdata.Record) []string {
 }
 
 // fillSummaries writes the summaries of a user in a month.
-func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View, s *healthdata.Table, user healthlab.UserID, from, to time.Time, print *Fingerprint) error {
+func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View, s *tables.Table, user healthlab.UserID, from, to time.Time, print *Fingerprint) error {
 	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: s.Resource, From: from, To: to.Add(-time.Microsecond)})
 	if err != nil || len(records) == 0 {
 		return err
@@ -122,7 +123,7 @@ func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View,
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)
 		}
-		row := &healthdata.Row{Record: r, Summary: summary, Cycle: cycles[r.ID]}
+		row := &tables.Row{Record: r, Summary: summary, Cycle: cycles[r.ID]}
 		t.set(0, textCell(x.pseudonym("user", user.String())))
 		t.set(1, indexCell(s, row))
 		for k, c := range columns {
@@ -135,19 +136,19 @@ func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View,
 	return nil
 }
 
-func indexCell(s *healthdata.Table, row *healthdata.Row) healthdata.Cell {
+func indexCell(s *tables.Table, row *tables.Row) tables.Cell {
 	at := s.Index(row)
-	if s.IndexType == healthdata.TypeDate {
+	if s.IndexType == tables.TypeDate {
 		at = time.UnixMicro(at).Unix() / (24 * 60 * 60)
 	}
 	return intCell(at)
 }
 
-func (x *export) summaryCell(c *healthdata.Column, v healthdata.Cell) healthdata.Cell {
+func (x *export) summaryCell(c *tables.Column, v tables.Cell) tables.Cell {
 	if kind := idColumns[c.Name]; kind != "" && v.Valid {
 		v.Text = x.pseudonym(kind, v.Text)
 	}
-	if c.Type == healthdata.TypeList && v.Valid {
+	if c.Type == tables.TypeList && v.Valid {
 		return textCell(listJSON(c.Fields, v.List))
 	}
 	return v
@@ -179,7 +180,7 @@ func cyclesOf(ctx context.Context, v healthdata.View, user healthlab.UserID, fro
 }
 
 // listJSON returns a list as JSON: of values, or of objects if its elements have fields.
-func listJSON(fields []healthdata.ListField, list [][]healthdata.Cell) string {
+func listJSON(fields []tables.ListField, list [][]tables.Cell) string {
 	out := make([]any, len(list))
 	for i, element := range list {
 		if len(fields) == 1 && fields[0].Name == "" {
@@ -198,22 +199,22 @@ func listJSON(fields []healthdata.ListField, list [][]healthdata.Cell) string {
 }
 
 // plain returns a cell as a value of JSON.
-func plain(t healthdata.ColumnType, c healthdata.Cell) any {
+func plain(t tables.ColumnType, c tables.Cell) any {
 	if !c.Valid {
 		return nil
 	}
 	switch t {
-	case healthdata.TypeFloat64:
+	case tables.TypeFloat64:
 		return c.Float
-	case healthdata.TypeBool:
+	case tables.TypeBool:
 		return c.Int != 0
-	case healthdata.TypeString:
+	case tables.TypeString:
 		return c.Text
-	case healthdata.TypeDate:
+	case tables.TypeDate:
 		return time.Unix(c.Int*24*60*60, 0).UTC().Format(time.DateOnly)
-	case healthdata.TypeTimestamp:
+	case tables.TypeTimestamp:
 		return time.UnixMicro(c.Int).UTC().Format("2006-01-02T15:04:05.999999")
-	case healthdata.TypeInstant:
+	case tables.TypeInstant:
 		return time.UnixMicro(c.Int).UTC().Format(time.RFC3339Nano)
 	default:
 		return c.Int

@@ -7,7 +7,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 const (
@@ -46,12 +46,12 @@ func newTable(to io.Writer, name string, columns []Column) *table {
 }
 
 // set adds the value of the next row in a column. Each column has one for every row.
-func (t *table) set(column int, c healthdata.Cell) {
+func (t *table) set(column int, c tables.Cell) {
 	t.values[column] = append(t.values[column], valueOf(t.columns[column].Type, c, column))
 }
 
 // fill adds n times the same value to a column.
-func (t *table) fill(column, n int, c healthdata.Cell) {
+func (t *table) fill(column, n int, c tables.Cell) {
 	v := valueOf(t.columns[column].Type, c, column)
 	for range n {
 		t.values[column] = append(t.values[column], v)
@@ -91,19 +91,19 @@ func (t *table) close() error {
 	return t.out.Flush()
 }
 
-func valueOf(kind healthdata.ColumnType, c healthdata.Cell, column int) pq.Value {
+func valueOf(kind tables.ColumnType, c tables.Cell, column int) pq.Value {
 	if !c.Valid {
 		return pq.NullValue().Level(0, 0, column)
 	}
 	var v pq.Value
 	switch kind {
-	case healthdata.TypeFloat64:
+	case tables.TypeFloat64:
 		v = pq.DoubleValue(c.Float)
-	case healthdata.TypeBool:
+	case tables.TypeBool:
 		v = pq.BooleanValue(c.Int != 0)
-	case healthdata.TypeString:
+	case tables.TypeString:
 		v = pq.ByteArrayValue([]byte(c.Text))
-	case healthdata.TypeDate:
+	case tables.TypeDate:
 		v = pq.Int32Value(int32(c.Int))
 	default:
 		v = pq.Int64Value(c.Int)
@@ -111,8 +111,8 @@ func valueOf(kind healthdata.ColumnType, c healthdata.Cell, column int) pq.Value
 	return v.Level(0, 1, column)
 }
 
-func textCell(s string) healthdata.Cell { return healthdata.Cell{Valid: s != "", Text: s} }
+func textCell(s string) tables.Cell { return tables.Cell{Valid: s != "", Text: s} }
 
-func intCell(n int64) healthdata.Cell { return healthdata.Cell{Valid: true, Int: n} }
+func intCell(n int64) tables.Cell { return tables.Cell{Valid: true, Int: n} }
 
-func floatCell(f float64) healthdata.Cell { return healthdata.Cell{Valid: true, Float: f} }
+func floatCell(f float64) tables.Cell { return tables.Cell{Valid: true, Float: f} }

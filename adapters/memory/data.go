@@ -23,11 +23,6 @@ type data struct {
 	owners map[recordKey]healthlab.UserID
 }
 
-type userKey struct {
-	team healthlab.TeamID
-	user healthlab.UserID
-}
-
 type recordKey struct {
 	team     healthlab.TeamID
 	resource string

@@ -25,6 +25,11 @@ type linkTable struct {
 	swept       time.Time
 }
 
+type clientKey struct {
+	team             healthlab.TeamID
+	provider, client string
+}
+
 // keptCode is a code, and the wrong tries without a team that there were when it was made.
 type keptCode struct {
 	linking.Code

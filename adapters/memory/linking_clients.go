@@ -16,11 +16,6 @@ import (
 // TeamClients returns the clients of teams as a [linking.TeamClients].
 func (s *Store) TeamClients() linking.TeamClients { return linkStore{s} }
 
-type clientKey struct {
-	team             healthlab.TeamID
-	provider, client string
-}
-
 // keepClient returns a copy of a client in the form in which it is kept.
 func keepClient(c linking.TeamClient) linking.TeamClient {
 	c.Box.Box, c.Details = slices.Clone(c.Box.Box), maps.Clone(c.Details)

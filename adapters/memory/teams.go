@@ -6,48 +6,48 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// Teams returns the store as a [healthdata.TeamStore].
-func (s *Store) Teams() healthdata.TeamStore { return teamStore{s} }
+// Teams returns the store as a [teamsettings.Store].
+func (s *Store) Teams() teamsettings.Store { return teamStore{s} }
 
 type teamStore struct{ s *Store }
 
 // choices reads what a team has chosen; the result shares no memory with what is kept.
-func (v teamStore) choices(team healthlab.TeamID) (c healthdata.TeamChoices, err error) {
+func (v teamStore) choices(team healthlab.TeamID) (c teamsettings.Choices, err error) {
 	if doc := v.s.teams[team]; doc != nil {
 		err = json.Unmarshal(doc, &c)
 	}
 	return c, err
 }
 
-func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
+func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (teamsettings.Choices, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return healthdata.TeamChoices{}, err
+		return teamsettings.Choices{}, err
 	}
 	defer v.s.mu.Unlock()
 	return v.choices(team)
 }
 
 func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
-	change func(healthdata.TeamChoices) (healthdata.TeamChoices, error),
-) (healthdata.TeamChoices, error) {
+	change func(teamsettings.Choices) (teamsettings.Choices, error),
+) (teamsettings.Choices, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return healthdata.TeamChoices{}, err
+		return teamsettings.Choices{}, err
 	}
 	defer v.s.mu.Unlock()
 	old, err := v.choices(team)
 	if err != nil {
-		return healthdata.TeamChoices{}, err
+		return teamsettings.Choices{}, err
 	}
 	next, err := change(old)
 	if err != nil {
-		return healthdata.TeamChoices{}, err
+		return teamsettings.Choices{}, err
 	}
 	doc, err := json.Marshal(next)
 	if err != nil {
-		return healthdata.TeamChoices{}, fmt.Errorf("encode team settings: %w", err)
+		return teamsettings.Choices{}, fmt.Errorf("encode team settings: %w", err)
 	}
 	v.s.teams[team] = doc
 	return v.choices(team)

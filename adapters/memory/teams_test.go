@@ -3,7 +3,7 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
 )
 
-func TestTeams(t *testing.T) { healthdatatest.RunTeamStore(t, newStore().Teams()) }
+func TestTeams(t *testing.T) { teamsettingstest.RunStore(t, newStore().Teams()) }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // userTable keeps the users of all teams.
@@ -29,6 +31,11 @@ type userRow struct {
 	user   healthdata.User // never handed out: see openUser; its birth date has no Value
 	birth  []byte          // the birth date as YYYY-MM-DD, encrypted; nil for none
 	leased time.Time       // until when an erasure has it
+}
+
+type userKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
 }
 
 func newUserTable() userTable {
@@ -309,45 +316,6 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 	return out, nil
 }
 
-func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	if err := v.s.lock(ctx); err != nil {
-		return err
-	}
-	defer v.s.mu.Unlock()
-	row := v.s.users.find(team, id)
-	switch {
-	case row == nil:
-		return noUser()
-	case row.user.Live():
-		return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
-	}
-	if err := v.s.reports.erase(ctx, team, id); err != nil {
-		return err
-	}
-	t := v.s.users.teams[team]
-	t.rows = slices.DeleteFunc(t.rows, func(r *userRow) bool { return r == row })
-	delete(v.s.users.byID, id)
-	delete(v.s.users.deleted, id)
-	v.s.data.erase(userKey{team, id})
-	v.s.linking.erase(team, id)
-	v.s.pulls.erase(team, id)
-	v.s.bulk.erase(id)
-	v.s.orders.erase(team, id)
-	v.s.persons.erase(team, id)
-	v.s.reviews.erase(team, id)
-	v.s.eraseLabRecords(team, id)
-	v.s.continuous.erase(team, id)
-	v.s.exports.erase(team, id)
-	v.s.removeEvents(team, id)
-	for k, user := range v.s.outbox.about {
-		if k.team == team && user == id {
-			delete(v.s.outbox.seq, k)
-			delete(v.s.outbox.about, k)
-		}
-	}
-	return nil
-}
-
 func noUser() error { return fmt.Errorf("%w: the team has no such user", healthlab.NotFound) }
 
 func taken(by *userRow) error {
@@ -386,4 +354,37 @@ func lower(b byte) byte {
 		return b + 'a' - 'A'
 	}
 	return b
+}
+
+// sealUser returns the row of a user.
+func (s *Store) sealUser(ctx context.Context, u healthdata.User) (*userRow, error) {
+	row := &userRow{user: u.Clone()}
+	if b := row.user.FallbackBirthDate; b != nil {
+		var err error
+		if row.birth, err = s.keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
+			return nil, err
+		}
+		b.Value = healthlab.Date{}
+	}
+	return row, nil
+}
+
+// openUser returns a copy of the user of a row. A user whose key was deleted has no birth date.
+func (s *Store) openUser(ctx context.Context, row *userRow) (healthdata.User, error) {
+	u := row.user.Clone()
+	if row.birth == nil {
+		return u, nil
+	}
+	text, err := s.keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, row.birth)
+	if errors.Is(err, personkey.ErrErased) {
+		u.FallbackBirthDate = nil
+		return u, nil
+	}
+	if err == nil {
+		u.FallbackBirthDate.Value, err = healthlab.ParseDate(string(text))
+	}
+	if err != nil {
+		return healthdata.User{}, fmt.Errorf("birth date: %w", err)
+	}
+	return u, nil
 }

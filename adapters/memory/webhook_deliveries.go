@@ -79,12 +79,6 @@ func (q *queue) replace(old, fresh *row, now time.Time) {
 	old.target.moved(old)
 }
 
-// cancel ends a row that is not being settled.
-func (q *queue) cancel(r *row, why webhook.Reason, now time.Time) {
-	q.end(r, webhook.Cancelled, why, now)
-	q.remove(r, now)
-}
-
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
 	s := d.s
 	if err := s.lock(ctx); err != nil {

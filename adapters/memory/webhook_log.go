@@ -162,3 +162,9 @@ func (q *queue) forget(events map[uuid.UUID]bool, now time.Time) {
 		delete(q.sent, id)
 	}
 }
+
+// cancel ends a row that is not being settled.
+func (q *queue) cancel(r *row, why webhook.Reason, now time.Time) {
+	q.end(r, webhook.Cancelled, why, now)
+	q.remove(r, now)
+}

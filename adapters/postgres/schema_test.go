@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -217,7 +218,7 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, s.PersonExports().Insert(t.Context(), exportOf(u), 10))
 		fetch(t, s, u)
 		watch(t, s, u)
-		_, err = s.Teams().UpdateChoices(t.Context(), u.Team, func(c healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
+		_, err = s.Teams().UpdateChoices(t.Context(), u.Team, func(c teamsettings.Choices) (teamsettings.Choices, error) { return c, nil })
 		require.NoError(t, err)
 		register(t, s, u)
 		found(t, s, u)

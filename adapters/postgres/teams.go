@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// Teams returns the store as a [healthdata.TeamStore].
-func (s *Store) Teams() healthdata.TeamStore { return teamStore{s} }
+// Teams returns the store as a [teamsettings.Store].
+func (s *Store) Teams() teamsettings.Store { return teamStore{s} }
 
 type teamStore struct{ s *Store }
 
@@ -26,9 +26,9 @@ const (
 	updateChoices = `update healthlab.team_settings set choices = $2 where team_id = $1`
 )
 
-func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *healthdata.TeamChoices) {
+func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *teamsettings.Choices) {
 	b.Queue(sql, team.UUID).QueryRow(func(row pgx.Row) error {
-		*to = healthdata.TeamChoices{}
+		*to = teamsettings.Choices{}
 		var doc []byte
 		if err := absent(row.Scan(&doc)); err != nil || doc == nil {
 			return err
@@ -37,25 +37,25 @@ func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *healthdat
 	})
 }
 
-func decodeChoices(doc []byte, to *healthdata.TeamChoices) error {
+func decodeChoices(doc []byte, to *teamsettings.Choices) error {
 	if err := json.Unmarshal(doc, to); err != nil {
 		return fmt.Errorf("decode team settings: %w", err)
 	}
 	return nil
 }
 
-func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
-	var out healthdata.TeamChoices
+func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (teamsettings.Choices, error) {
+	var out teamsettings.Choices
 	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
 	return out, err
 }
 
 func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
-	change func(healthdata.TeamChoices) (healthdata.TeamChoices, error),
-) (healthdata.TeamChoices, error) {
+	change func(teamsettings.Choices) (teamsettings.Choices, error),
+) (teamsettings.Choices, error) {
 	var doc []byte
 	err := v.s.do(ctx, team, writing, func(u *unit) error {
-		var old healthdata.TeamChoices
+		var old teamsettings.Choices
 		b := u.batch()
 		b.Queue(startChoices, team.UUID)
 		queueChoices(b, lockChoices, team, &old)
@@ -73,7 +73,7 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 		b.Queue(updateChoices, team.UUID, doc)
 		return u.commit(ctx, b)
 	})
-	var out healthdata.TeamChoices
+	var out teamsettings.Choices
 	if err == nil { // a copy of its own
 		err = decodeChoices(doc, &out)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -453,9 +454,9 @@ var queryWrites = map[string]prepare{
 	},
 	"Teams.UpdateChoices": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Teams().UpdateChoices(ctx, u.Team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+			_, err := s.Teams().UpdateChoices(ctx, u.Team, func(teamsettings.Choices) (teamsettings.Choices, error) {
 				yes := true
-				return healthdata.TeamChoices{RejectDuplicates: &yes}, nil
+				return teamsettings.Choices{RejectDuplicates: &yes}, nil
 			})
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -68,9 +69,9 @@ type Config struct {
 	Lease time.Duration
 
 	// TeamDefaults are what holds for a team that has chosen nothing.
-	TeamDefaults healthdata.TeamChoices
+	TeamDefaults teamsettings.Choices
 	// Brand is what people see of a team that has chosen no brand. Default: its name.
-	Brand func(ctx context.Context, team healthlab.TeamID) (healthdata.TeamBrand, error)
+	Brand func(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error)
 
 	// Health adjusts healthdata. Environment, Log, Settings, Preference, Uploaded,
 	// BeforeDelete and Forget are set.

@@ -41,6 +41,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -60,7 +61,7 @@ type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
 	// extractors, Lake without a place for it.
 	Health        *healthdata.Service
-	Teams         *healthdata.Teams
+	Teams         *teamsettings.Service
 	Organisations *organisation.Service
 	Access        *accesslog.Service
 	Aggregate     *aggregate.Service
@@ -151,7 +152,7 @@ func (s *Service) accessedFor(ctx context.Context, job, kind, operation string, 
 
 func (s *Service) buildTeams(context.Context) (err error) {
 	s.config.Providers = s.config.Providers.WithLogos(func(slug string) string { return httpapi.LogoURL(s.config.URL, slug) })
-	if s.Teams, err = healthdata.NewTeams(s.config.Store.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
+	if s.Teams, err = teamsettings.New(s.config.Store.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
 		return err
 	}
 	s.Organisations, err = organisation.New(s.config.Store.Organisations(), &organisation.Options{

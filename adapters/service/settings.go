@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -69,12 +70,12 @@ func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (link
 }
 
 // brandOf is the brand of a team that has chosen none.
-func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (healthdata.TeamBrand, error) {
+func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if s.config.Brand != nil {
 		return s.config.Brand(ctx, team)
 	}
 	t, err := s.Organisations.Find(ctx, team)
-	return healthdata.TeamBrand{CompanyName: t.Name}, err
+	return teamsettings.Brand{CompanyName: t.Name}, err
 }
 
 // eventSettings are what a team has chosen about events.

@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -32,7 +33,7 @@ import (
 //	PersonKeys() *personkey.Keys        // what it encrypts with; compared with Config.Keys
 type Store interface {
 	Users() healthdata.Users
-	Teams() healthdata.TeamStore
+	Teams() teamsettings.Store
 	Organisations() organisation.Store
 	Data() healthdata.Data
 	Orders() orders.Store

@@ -9,16 +9,16 @@ import (
 
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // The frames of a result come from [aggregate.Service.Query]; this one has values of its own.
 func Example() {
-	index, err := aggregate.NewColumn("index", healthdata.TypeInt64, []any{int64(0), int64(1)})
+	index, err := aggregate.NewColumn("index", tables.TypeInt64, []any{int64(0), int64(1)})
 	if err != nil {
 		log.Fatal(err)
 	}
-	steps, err := aggregate.NewColumn("sum.steps", healthdata.TypeFloat64, []any{8000.0, nil})
+	steps, err := aggregate.NewColumn("sum.steps", tables.TypeFloat64, []any{8000.0, nil})
 	if err != nil {
 		log.Fatal(err)
 	}

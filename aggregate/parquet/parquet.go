@@ -18,7 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // WriteArchive writes a result as a gzipped tar archive with one Parquet file for each
@@ -106,15 +106,15 @@ func valueOf(c *aggregate.Column, row, i int) parquet.Value {
 	}
 	var v parquet.Value
 	switch c.Type {
-	case healthdata.TypeInt64:
+	case tables.TypeInt64:
 		v = parquet.Int64Value(c.Int(row))
-	case healthdata.TypeFloat64:
+	case tables.TypeFloat64:
 		v = parquet.DoubleValue(c.Float(row) + 0) // minus zero is written as 0, as in JSON
-	case healthdata.TypeBool:
+	case tables.TypeBool:
 		v = parquet.BooleanValue(c.Bool(row))
-	case healthdata.TypeString:
+	case tables.TypeString:
 		v = parquet.ByteArrayValue([]byte(c.Text(row)))
-	case healthdata.TypeDate:
+	case tables.TypeDate:
 		v = parquet.Int32Value(int32(c.Int(row)))
 	default:
 		v = parquet.Int64Value(c.Int(row))
@@ -156,17 +156,17 @@ func Schema(name string, fields []Field) *parquet.Schema {
 
 func leaf(t aggregate.Type) parquet.Node {
 	switch t {
-	case healthdata.TypeInt64:
+	case tables.TypeInt64:
 		return parquet.Encoded(parquet.Leaf(parquet.Int64Type), &parquet.DeltaBinaryPacked)
-	case healthdata.TypeFloat64:
+	case tables.TypeFloat64:
 		return parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
-	case healthdata.TypeBool:
+	case tables.TypeBool:
 		return parquet.Leaf(parquet.BooleanType)
-	case healthdata.TypeString:
+	case tables.TypeString:
 		return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-	case healthdata.TypeDate:
+	case tables.TypeDate:
 		return parquet.Encoded(parquet.Date(), &parquet.DeltaBinaryPacked)
 	default:
-		return parquet.Encoded(parquet.TimestampAdjusted(parquet.Microsecond, t == healthdata.TypeInstant), &parquet.DeltaBinaryPacked)
+		return parquet.Encoded(parquet.TimestampAdjusted(parquet.Microsecond, t == tables.TypeInstant), &parquet.DeltaBinaryPacked)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
-	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 func frame(t testing.TB, columns ...aggregate.Column) aggregate.Frame {
@@ -34,14 +34,14 @@ func column(t testing.TB, name string, typ aggregate.Type, values ...any) aggreg
 func everyType(t testing.TB) aggregate.Frame {
 	at := time.Date(2026, 3, 1, 23, 59, 59, 123456000, time.UTC)
 	return frame(t,
-		column(t, "index", healthdata.TypeTimestamp, at, at.Add(time.Hour), nil),
-		column(t, "activity.date", healthdata.TypeDate, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), nil, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)),
-		column(t, "wheelchair_use", healthdata.TypeBool, true, nil, false),
-		column(t, "steps", healthdata.TypeInt64, int64(-12), int64(math.MaxInt64), nil),
-		column(t, "mean", healthdata.TypeFloat64, nil, math.Copysign(0, -1), 1e300),
-		column(t, "sport", healthdata.TypeString, "räv 🦊", nil, ""),
-		column(t, "end", healthdata.TypeInstant, at, nil, at.Add(-time.Hour)),
-		column(t, "never", healthdata.TypeString, nil, nil, nil),
+		column(t, "index", tables.TypeTimestamp, at, at.Add(time.Hour), nil),
+		column(t, "activity.date", tables.TypeDate, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), nil, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)),
+		column(t, "wheelchair_use", tables.TypeBool, true, nil, false),
+		column(t, "steps", tables.TypeInt64, int64(-12), int64(math.MaxInt64), nil),
+		column(t, "mean", tables.TypeFloat64, nil, math.Copysign(0, -1), 1e300),
+		column(t, "sport", tables.TypeString, "räv 🦊", nil, ""),
+		column(t, "end", tables.TypeInstant, at, nil, at.Add(-time.Hour)),
+		column(t, "never", tables.TypeString, nil, nil, nil),
 	)
 }
 
@@ -102,16 +102,16 @@ func valueOf(t *testing.T, typ aggregate.Type, v parquetgo.Value) any {
 	switch {
 	case v.IsNull():
 		return nil
-	case typ == healthdata.TypeInt64:
+	case typ == tables.TypeInt64:
 		return v.Int64()
-	case typ == healthdata.TypeFloat64:
+	case typ == tables.TypeFloat64:
 		require.False(t, math.Signbit(v.Double()) && v.Double() == 0, "minus zero")
 		return v.Double()
-	case typ == healthdata.TypeBool:
+	case typ == tables.TypeBool:
 		return v.Boolean()
-	case typ == healthdata.TypeString:
+	case typ == tables.TypeString:
 		return string(v.ByteArray())
-	case typ == healthdata.TypeDate:
+	case typ == tables.TypeDate:
 		return time.Unix(int64(v.Int32())*86400, 0).UTC()
 	default:
 		return time.UnixMicro(v.Int64()).UTC()
@@ -136,7 +136,7 @@ func TestFrameOfEveryType(t *testing.T) {
 }
 
 func TestFrameWithoutRows(t *testing.T) {
-	f := frame(t, column(t, "index", healthdata.TypeInt64), column(t, "sum", healthdata.TypeFloat64))
+	f := frame(t, column(t, "index", tables.TypeInt64), column(t, "sum", tables.TypeFloat64))
 	var file bytes.Buffer
 	require.NoError(t, parquet.WriteFrame(&file, &f))
 	sameRows(t, &f, file.Bytes())
@@ -156,15 +156,15 @@ func TestFrameOfSeveralRowGroups(t *testing.T) {
 			sport[i] = []string{"running", "räv 🦊"}[i/1000%2]
 		}
 	}
-	f := frame(t, column(t, "index", healthdata.TypeInt64, index...), column(t, "few", healthdata.TypeFloat64, few...),
-		column(t, "many", healthdata.TypeFloat64, many...), column(t, "sport", healthdata.TypeString, sport...))
+	f := frame(t, column(t, "index", tables.TypeInt64, index...), column(t, "few", tables.TypeFloat64, few...),
+		column(t, "many", tables.TypeFloat64, many...), column(t, "sport", tables.TypeString, sport...))
 	var file bytes.Buffer
 	require.NoError(t, parquet.WriteFrame(&file, &f))
 	sameRows(t, &f, file.Bytes())
 }
 
 func TestArchive(t *testing.T) {
-	r := aggregate.Result{Frames: []aggregate.Frame{everyType(t), frame(t, column(t, "index", healthdata.TypeInt64)), everyType(t)}}
+	r := aggregate.Result{Frames: []aggregate.Frame{everyType(t), frame(t, column(t, "index", tables.TypeInt64)), everyType(t)}}
 	var data bytes.Buffer
 	require.NoError(t, parquet.WriteArchive(&data, &r))
 	zip, err := gzip.NewReader(&data)

@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -152,19 +153,19 @@ func (s *host) portal() (*orders.Portal, error) {
 }
 
 // teamDefaults are what holds for a team that has chosen nothing.
-func teamDefaults() healthdata.TeamChoices {
+func teamDefaults() teamsettings.Choices {
 	on := true
-	return healthdata.TeamChoices{PartialWebhooks: &on, Minors: &on, Texts: &on}
+	return teamsettings.Choices{PartialWebhooks: &on, Minors: &on, Texts: &on}
 }
 
 // brandOf is the brand of a team that has chosen none: the flags name that of the first
 // team, and the others have their names.
-func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (healthdata.TeamBrand, error) {
+func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if team == s.team {
-		return healthdata.TeamBrand{CompanyName: s.brand, Color: s.brandColor}, nil
+		return teamsettings.Brand{CompanyName: s.brand, Color: s.brandColor}, nil
 	}
 	t, err := s.Organisations.Find(ctx, team)
-	return healthdata.TeamBrand{CompanyName: t.Name}, err
+	return teamsettings.Brand{CompanyName: t.Name}, err
 }
 
 // orderSettings are a team's, on the paper of the flags.

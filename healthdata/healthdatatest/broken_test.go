@@ -6,13 +6,12 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-//go:generate go run ../../internal/conformance/gen brokenView=healthdata.View overriddenData=healthdata.Data overriddenLog=webhook.Log overriddenTeams=healthdata.TeamStore overriddenUsers=healthdata.Users
+//go:generate go run ../../internal/conformance/gen brokenView=healthdata.View overriddenData=healthdata.Data overriddenLog=webhook.Log overriddenUsers=healthdata.Users
 
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("users", brokenUserStores),
 		conformance.Of("data", brokenDataStores),
-		conformance.Of("teams", brokenTeamStores),
 		conformance.Of("users alone", brokenUsersAlone),
 		conformance.Of("data alone", brokenDataAlone),
 	)

@@ -6,7 +6,6 @@
 //     measure it.
 //   - [RunUsersAlone] and [RunDataAlone] check a store of one of them, where another store keeps the
 //     other.
-//   - [RunTeamStore] checks [healthdata.TeamStore].
 //
 // A suite whose name ends in Model compares the store with a plain model under random calls.
 // There are no capability flags: a store keeps every promise of its interface.

@@ -109,27 +109,6 @@ func (o overriddenLog) Message(p0 context.Context, p1 healthlab.TeamID, p2 uuid.
 	return o.Log.Message(p0, p1, p2)
 }
 
-// overriddenTeams is a healthdata.TeamStore some of whose methods are replaced.
-type overriddenTeams struct {
-	healthdata.TeamStore
-	choices       func(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error)
-	updateChoices func(ctx context.Context, team healthlab.TeamID, change func(healthdata.TeamChoices) (healthdata.TeamChoices, error)) (healthdata.TeamChoices, error)
-}
-
-func (o overriddenTeams) Choices(p0 context.Context, p1 healthlab.TeamID) (healthdata.TeamChoices, error) {
-	if o.choices != nil {
-		return o.choices(p0, p1)
-	}
-	return o.TeamStore.Choices(p0, p1)
-}
-
-func (o overriddenTeams) UpdateChoices(p0 context.Context, p1 healthlab.TeamID, p2 func(healthdata.TeamChoices) (healthdata.TeamChoices, error)) (healthdata.TeamChoices, error) {
-	if o.updateChoices != nil {
-		return o.updateChoices(p0, p1, p2)
-	}
-	return o.TeamStore.UpdateChoices(p0, p1, p2)
-}
-
 // overriddenUsers is a healthdata.Users some of whose methods are replaced.
 type overriddenUsers struct {
 	healthdata.Users

@@ -3,7 +3,7 @@
 //
 // An organisation has an id and nothing else here: who its people are, and what they pay,
 // is the host's. A [Team] belongs to one organisation for good. Its other settings are
-// those of healthdata.Teams.
+// those of teamsettings.Service.
 //
 //	s, err := organisation.New(store, &organisation.Options{NewKey: newKey})
 //	team, err := s.CreateTeam(ctx, org, organisation.NewTeam{Name: "Riverside"})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Names of rules.
@@ -359,7 +360,7 @@ func (t *Team) check() error {
 		p.Add("name", "1 to 80 characters: Latin letters, digits, spaces and ( ) , / : ' | & _ -", "name")
 	}
 	id := t.IntegrationID
-	if id != "" && (strings.TrimSpace(id) == "" || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxIntegration || strings.ContainsFunc(id, unicode.IsControl)) {
+	if id != "" && !check.Line(id, maxIntegration) {
 		p.Add("integration_team_id", "1 to 256 characters, and not only space or control characters", "integration_team_id")
 	}
 	return p.Err()
@@ -368,7 +369,7 @@ func (t *Team) check() error {
 // check lists the problems of a new key and normalizes its scopes and expiry.
 func (n *NewKey) check(now time.Time) error {
 	var p healthlab.Problems
-	if strings.TrimSpace(n.Label) == "" || !utf8.ValidString(n.Label) || utf8.RuneCountInString(n.Label) > maxLabel || strings.ContainsFunc(n.Label, unicode.IsControl) {
+	if !check.Line(n.Label, maxLabel) {
 		p.Add("label", "1 to 80 characters, and not only space or control characters", "label")
 	}
 	n.Scopes = n.Scopes.normalized(&p)

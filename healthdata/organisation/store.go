@@ -79,7 +79,7 @@ type Store interface {
 	UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error)
 
 	// DeleteTeam deletes a team without live users, with its keys, what it has chosen
-	// (healthdata.TeamStore) and its clients (linking.TeamClients). A [*NotEmptyError] if it
+	// (teamsettings.Store) and its clients (linking.TeamClients). A [*NotEmptyError] if it
 	// has users.
 	DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
 

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -22,7 +23,7 @@ type StoreHarness struct {
 	Organisations organisation.Store
 	// Users, Choices and Clients have what belongs to teams besides.
 	Users   healthdata.Users
-	Choices healthdata.TeamStore
+	Choices teamsettings.Store
 	Clients linking.TeamClients
 }
 
@@ -226,8 +227,8 @@ var organisationCases = map[string]func(t orgT){
 		team, other := t.add(orgTeamOf(org, "a")), t.add(orgTeamOf(org, "b"))
 		for _, x := range []organisation.Team{team, other} {
 			t.addKey(orgKey(x, 1))
-			_, err := t.Choices.UpdateChoices(t.Context(), x.ID, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) {
-				return healthdata.TeamChoices{Minors: new(true)}, nil
+			_, err := t.Choices.UpdateChoices(t.Context(), x.ID, func(teamsettings.Choices) (teamsettings.Choices, error) {
+				return teamsettings.Choices{Minors: new(true)}, nil
 			})
 			require.NoError(t, err)
 			_, err = t.Clients.PutClient(t.Context(), linking.TeamClient{
@@ -260,7 +261,7 @@ var organisationCases = map[string]func(t orgT){
 		_, err = t.Organisations.FindKey(t.Context(), key.Sum)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.ErrorIs(t, t.Organisations.InsertKey(t.Context(), orgKey(team, 2), 10), healthlab.NotFound)
-		left := func(x organisation.Team) (healthdata.TeamChoices, []linking.TeamClient, []organisation.Key) {
+		left := func(x organisation.Team) (teamsettings.Choices, []linking.TeamClient, []organisation.Key) {
 			c, err := t.Choices.Choices(t.Context(), x.ID)
 			require.NoError(t, err)
 			list, err := t.Clients.Clients(t.Context(), linking.ClientQuery{Team: x.ID})

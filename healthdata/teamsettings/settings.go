@@ -1,31 +1,28 @@
-package healthdata
+package teamsettings
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// TeamChoices is what a team has chosen. Nil leaves a choice to the deployment. Some of
-// them are for health data, some for linking, pulls and orders: those packages ask their
-// hosts for settings, and a host may take them from here.
-type TeamChoices struct {
-	// VerbMode, PushHistoricalData and ProviderRawData are as of [TeamSettings].
-	VerbMode           *VerbMode `json:"verb_mode,omitempty"`
-	PushHistoricalData *bool     `json:"push_historical_data,omitempty"`
-	ProviderRawData    *bool     `json:"provider_raw_data,omitempty"`
-	DevicesApart       *bool     `json:"sdk_per_device_activity_timeseries,omitempty"`
-	ExplicitConnect    *bool     `json:"explicit_connect,omitempty"`
+// Choices is what a team has chosen. Nil leaves a choice to the deployment.
+type Choices struct {
+	// VerbMode, PushHistoricalData and ProviderRawData are as of [healthdata.TeamSettings].
+	VerbMode           *healthdata.VerbMode `json:"verb_mode,omitempty"`
+	PushHistoricalData *bool                `json:"push_historical_data,omitempty"`
+	ProviderRawData    *bool                `json:"provider_raw_data,omitempty"`
+	DevicesApart       *bool                `json:"sdk_per_device_activity_timeseries,omitempty"`
+	ExplicitConnect    *bool                `json:"explicit_connect,omitempty"`
 	// LinkOrigins are the origins of web pages that may call the link API: scheme, host and
 	// port, as browsers write them in the header Origin. Nil means none.
 	LinkOrigins []string `json:"link_allowed_origins,omitempty"`
@@ -51,21 +48,21 @@ type TeamChoices struct {
 	// deliver it: 1 to 30.
 	EventBodyDays *int `json:"event_body_retention_days,omitempty"`
 	// Destinations says where events are sent; nil lets them go to all kinds.
-	Destinations *TeamDestinations `json:"event_destination_preferences,omitempty"`
+	Destinations *Destinations `json:"event_destination_preferences,omitempty"`
 	// Brand is what people see of the team.
-	Brand *TeamBrand `json:"brand_information,omitempty"`
+	Brand *Brand `json:"brand_information,omitempty"`
 	// History says by provider how far back history is fetched. Each provider is a choice
 	// of its own.
-	History map[string]HistoryChoice `json:"data_pull_preferences,omitempty"`
+	History map[string]healthdata.HistoryChoice `json:"data_pull_preferences,omitempty"`
 	// Consent is the text that people agree to when they connect a source.
-	Consent *ConsentText `json:"consent,omitempty"`
+	Consent *healthdata.ConsentText `json:"consent,omitempty"`
 	// Scopes says by OAuth provider what people are asked to grant. Each provider is a
 	// choice of its own; one without is asked for all of its scopes.
 	Scopes map[string]ScopeChoice `json:"scope_requirements,omitempty"`
 }
 
-// TeamBrand is what people see of a team.
-type TeamBrand struct {
+// Brand is what people see of a team.
+type Brand struct {
 	CompanyName string `json:"company_name"`
 	// LogoURL is an address of https, or an image itself as a data URL of at most 64 KiB.
 	LogoURL string `json:"logo_url"`
@@ -80,26 +77,12 @@ type TeamBrand struct {
 	Address        string `json:"company_address,omitempty"`
 }
 
-// ConsentText names the text that people agree to when they connect a source.
-type ConsentText struct {
-	// Version is recorded with each consent: 1 to 64 characters.
-	Version string `json:"version"`
-	// URL is an https address that the link pages lead to; empty for none.
-	URL string `json:"url,omitempty"`
-}
-
-// TeamDestinations are the kinds of endpoints that events are sent to: webhook is one that
+// Destinations are the kinds of endpoints that events are sent to: webhook is one that
 // is called over HTTP, the others are named after the scheme of their address, as nats.
-type TeamDestinations struct {
+type Destinations struct {
 	// Preferred is the one that counts, and Enabled are all of them.
 	Preferred string   `json:"preferred"`
 	Enabled   []string `json:"enabled"`
-}
-
-// HistoryChoice is how many days of a provider's history a team wants.
-type HistoryChoice struct {
-	Default   int            `json:"default"`
-	Resources map[string]int `json:"resources,omitempty"`
 }
 
 // ScopeChoice is what a team asks people to grant at a provider, in the provider's words.
@@ -110,36 +93,36 @@ type ScopeChoice struct {
 	May  []string `json:"may"`
 }
 
-// TeamStore keeps what teams have chosen. Methods are safe for concurrent use and atomic,
+// Store keeps what teams have chosen. Methods are safe for concurrent use and atomic,
 // and a context that has ended before a call writes nothing and is the error. What they
 // take and return is a copy.
-type TeamStore interface {
+type Store interface {
 	// Choices returns what a team has chosen; the zero value if it never chose.
-	Choices(ctx context.Context, team healthlab.TeamID) (TeamChoices, error)
+	Choices(ctx context.Context, team healthlab.TeamID) (Choices, error)
 
 	// UpdateChoices lets change make new choices of the old ones, and returns them as they
 	// are kept. An error of change is returned unchanged, and nothing is written. change
 	// may run more than once, so it is pure. Concurrent updates behave as if they ran one
 	// after another. An empty History or Scopes comes back nil.
-	UpdateChoices(ctx context.Context, team healthlab.TeamID, change func(TeamChoices) (TeamChoices, error)) (TeamChoices, error)
+	UpdateChoices(ctx context.Context, team healthlab.TeamID, change func(Choices) (Choices, error)) (Choices, error)
 }
 
-// Teams reads and changes what teams have chosen. Safe for concurrent use.
-type Teams struct {
-	store     TeamStore
-	providers *Providers
-	defaults  TeamChoices
+// Service reads and changes what teams have chosen. Safe for concurrent use.
+type Service struct {
+	store     Store
+	providers *healthdata.Providers
+	defaults  Choices
 }
 
-// NewTeams returns Teams on a store. defaults are the deployment's, which hold where a team
-// has chosen nothing; what they leave out, too, is: VerbUpsert; patients are told by SMS and
+// New returns a Service on a store. defaults are the deployment's, which hold where a team
+// has chosen nothing; what they leave out, too, is: upsert; patients are told by SMS and
 // e-mail; all events are sent, and their bodies kept for 7 days; everything else is off. Invalid without a store or providers.
-func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Teams, error) {
+func New(store Store, providers *healthdata.Providers, defaults Choices) (*Service, error) {
 	if store == nil || providers == nil {
-		return nil, fmt.Errorf("%w: teams need a store and providers", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: team settings need a store and providers", healthlab.Invalid)
 	}
-	on, off, mode, week := true, false, VerbUpsert, 7
-	return &Teams{store, providers, defaults.over(TeamChoices{
+	on, off, mode, week := true, false, healthdata.VerbUpsert, 7
+	return &Service{store, providers, defaults.over(Choices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
 		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
 		ExplicitConnect: &off, EventBodyDays: &week,
@@ -147,10 +130,10 @@ func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Tea
 }
 
 // over returns the choices, and where there is none what is below.
-func (c TeamChoices) over(below TeamChoices) TeamChoices {
+func (c Choices) over(below Choices) Choices {
 	history := maps.Clone(below.History)
 	if history == nil {
-		history = map[string]HistoryChoice{}
+		history = map[string]healthdata.HistoryChoice{}
 	}
 	maps.Copy(history, c.History)
 	prefixes := c.EventPrefixes
@@ -166,7 +149,7 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		scopes = map[string]ScopeChoice{}
 	}
 	maps.Copy(scopes, c.Scopes)
-	return TeamChoices{
+	return Choices{
 		VerbMode:           cmp.Or(c.VerbMode, below.VerbMode),
 		PushHistoricalData: cmp.Or(c.PushHistoricalData, below.PushHistoricalData),
 		ProviderRawData:    cmp.Or(c.ProviderRawData, below.ProviderRawData),
@@ -194,21 +177,21 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 // Of returns what holds for a team: its choices, and the defaults where it has none. No
 // field is nil but LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations, Brand and Consent.
 // Do not change what the fields point to.
-func (s *Teams) Of(ctx context.Context, team healthlab.TeamID) (TeamChoices, error) {
+func (s *Service) Of(ctx context.Context, team healthlab.TeamID) (Choices, error) {
 	c, err := s.store.Choices(ctx, team)
 	if err != nil {
-		return TeamChoices{}, fmt.Errorf("team settings: %w", err)
+		return Choices{}, fmt.Errorf("team settings: %w", err)
 	}
 	return c.over(s.defaults), nil
 }
 
-// Settings returns what health data asks about a team. It is made for [Options].
-func (s *Teams) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
+// Settings returns what health data asks about a team. It is made for [healthdata.Options].
+func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (healthdata.TeamSettings, error) {
 	c, err := s.Of(ctx, team)
 	if err != nil {
-		return TeamSettings{}, err
+		return healthdata.TeamSettings{}, err
 	}
-	return TeamSettings{
+	return healthdata.TeamSettings{
 		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData, DevicesApart: *c.DevicesApart,
 		ExplicitConnect: *c.ExplicitConnect,
 	}, nil
@@ -218,36 +201,36 @@ func (s *Teams) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettin
 // afterwards. edit may run more than once, and is pure. What is new holds for what begins
 // later: an order, a session or a history that is under way may go on by what it began
 // with. Invalid with every problem, by the names in JSON; then nothing is changed.
-func (s *Teams) Change(ctx context.Context, team healthlab.TeamID, edit func(*TeamChoices)) (TeamChoices, error) {
-	c, err := s.store.UpdateChoices(ctx, team, func(old TeamChoices) (TeamChoices, error) {
-		before := TeamChoices{History: maps.Clone(old.History), Scopes: maps.Clone(old.Scopes)}
+func (s *Service) Change(ctx context.Context, team healthlab.TeamID, edit func(*Choices)) (Choices, error) {
+	c, err := s.store.UpdateChoices(ctx, team, func(old Choices) (Choices, error) {
+		before := Choices{History: maps.Clone(old.History), Scopes: maps.Clone(old.Scopes)}
 		edit(&old)
 		return old, s.check(&old, &before)
 	})
 	if err != nil {
-		return TeamChoices{}, fmt.Errorf("change team settings: %w", err)
+		return Choices{}, fmt.Errorf("change team settings: %w", err)
 	}
 	return c.over(s.defaults), nil
 }
 
 // check lists what is wrong with choices. A history or scopes that were there before stay,
 // though their provider is gone from the configuration since.
-func (s *Teams) check(c, before *TeamChoices) error {
+func (s *Service) check(c, before *Choices) error {
 	var p healthlab.Problems
-	if m := c.VerbMode; m != nil && *m != VerbUpsert && *m != VerbSplit {
-		p.AddEnum([]string{string(VerbUpsert), string(VerbSplit)}, "verb_mode")
+	if m := c.VerbMode; m != nil && *m != healthdata.VerbUpsert && *m != healthdata.VerbSplit {
+		p.AddEnum([]string{string(healthdata.VerbUpsert), string(healthdata.VerbSplit)}, "verb_mode")
 	}
 	if c.Brand != nil {
 		p.Under(c.Brand.problems(), "brand_information")
 	}
-	if c.CriticalEmail != nil && !goodAddress(*c.CriticalEmail) {
+	if c.CriticalEmail != nil && !check.Address(*c.CriticalEmail) {
 		p.Add("email", "an e-mail address of at most 254 bytes", "critical_result_notification_email")
 	}
-	if c.Practice != nil && !goodLine(*c.Practice, mostPractice) {
+	if c.Practice != nil && !check.Line(*c.Practice, mostPractice) {
 		p.Add("practice", "1 to 200 characters, and not only space or control characters", "practice_binding")
 	}
 	if c.Consent != nil {
-		p.Under(c.Consent.problems(), "consent")
+		p.Under(c.Consent.Problems(), "consent")
 	}
 	c.checkOrigins(&p)
 	c.checkEvents(&p)
@@ -256,7 +239,7 @@ func (s *Teams) check(c, before *TeamChoices) error {
 		if old, ok := before.History[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
 			continue
 		}
-		p.Under(h.problems(s.providers.Get(slug)), "data_pull_preferences", shortKey(slug))
+		p.Under(historyProblems(h, s.providers.Get(slug)), "data_pull_preferences", shortKey(slug))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
 		x := c.Scopes[slug]
@@ -268,25 +251,7 @@ func (s *Teams) check(c, before *TeamChoices) error {
 	return p.Err()
 }
 
-func (t ConsentText) problems() healthlab.Problems {
-	var p healthlab.Problems
-	if t.Version == "" {
-		p.Add("missing", "must be 1 to 64 characters", "version")
-	}
-	checkConsentVersion(&p, t.Version, "version")
-	if t.URL != "" && !goodPage(t.URL) {
-		p.Add("url", "must be an https address of at most 2048 bytes", "url")
-	}
-	return p
-}
-
-// goodPage reports whether a text is an address of a page.
-func goodPage(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
-}
-
-func (x ScopeChoice) problems(of *Provider) healthlab.Problems {
+func (x ScopeChoice) problems(of *healthdata.Provider) healthlab.Problems {
 	var p healthlab.Problems
 	switch {
 	case of == nil:
@@ -325,18 +290,6 @@ var (
 	brandImage = regexp.MustCompile(`^data:image/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+=*$`)
 )
 
-// goodLine reports whether a text can be shown in a line: not empty, not only space, no
-// control characters, and at most so many characters.
-func goodLine(s string, most int) bool {
-	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// goodAddress reports whether a text is an e-mail address, and nothing but that.
-func goodAddress(s string) bool {
-	a, err := mail.ParseAddress(s)
-	return err == nil && a.Address == s && len(s) <= 254
-}
-
 // mostPractice is the longest name of a practice, in characters.
 const mostPractice = 200
 
@@ -349,7 +302,7 @@ var (
 const mostOrigins = 50
 
 // checkOrigins lists what is wrong with the origins of web pages.
-func (c *TeamChoices) checkOrigins(p *healthlab.Problems) {
+func (c *Choices) checkOrigins(p *healthlab.Problems) {
 	if len(c.LinkOrigins) > mostOrigins {
 		p.Add("too_long", "at most 50 origins", "link_allowed_origins")
 	}
@@ -364,7 +317,7 @@ func (c *TeamChoices) checkOrigins(p *healthlab.Problems) {
 }
 
 // checkEvents lists what is wrong with choices about events.
-func (c *TeamChoices) checkEvents(p *healthlab.Problems) {
+func (c *Choices) checkEvents(p *healthlab.Problems) {
 	const most, mostBytes = 50, 128
 	if len(c.EventPrefixes) > most {
 		p.Add("too_long", "at most 50", "event_type_prefixes")
@@ -394,24 +347,24 @@ func (c *TeamChoices) checkEvents(p *healthlab.Problems) {
 	}
 }
 
-func (b *TeamBrand) problems() healthlab.Problems {
+func (b *Brand) problems() healthlab.Problems {
 	const mostName, mostText, mostURL, mostImage = 80, 300, 2048, 64 << 10
 	var p healthlab.Problems
-	if !goodLine(b.CompanyName, mostName) {
+	if !check.Line(b.CompanyName, mostName) {
 		p.Add("company_name", "1 to 80 characters, and not only space or control characters", "company_name")
 	}
 	if w, err := url.Parse(b.Website); b.Website != "" &&
 		(err != nil || w.Scheme != "https" && w.Scheme != "http" || w.Host == "" || w.User != nil || len(b.Website) > mostURL) {
 		p.Add("company_website", "an https or http address of at most 2,048 bytes", "company_website")
 	}
-	if b.SupportEmail != "" && !goodAddress(b.SupportEmail) {
+	if b.SupportEmail != "" && !check.Address(b.SupportEmail) {
 		p.Add("email", "an e-mail address of at most 254 bytes", "support_email")
 	}
 	const line = "at most 300 characters, and not only space or control characters"
-	if b.SupportContact != "" && !goodLine(b.SupportContact, mostText) {
+	if b.SupportContact != "" && !check.Line(b.SupportContact, mostText) {
 		p.Add("support_contact", line, "support_contact")
 	}
-	if b.Address != "" && !goodLine(b.Address, mostText) {
+	if b.Address != "" && !check.Line(b.Address, mostText) {
 		p.Add("company_address", line, "company_address")
 	}
 	u, err := url.Parse(b.LogoURL)
@@ -423,42 +376,4 @@ func (b *TeamBrand) problems() healthlab.Problems {
 		p.Add("brand_color", "three or six hex digits", "brand_color")
 	}
 	return p
-}
-
-func (h HistoryChoice) problems(of *Provider) healthlab.Problems {
-	const field = "historical_days_to_pull"
-	var p healthlab.Problems
-	if of == nil {
-		p.Add("unknown_provider", "is not the slug of a provider")
-		return p
-	}
-	if !of.Backfill.Configurable {
-		p.Add("not_configurable", "the provider decides how far back its history is fetched")
-	}
-	limit := mostHistory
-	if of.Backfill.MaxDays > 0 {
-		limit = min(of.Backfill.MaxDays, mostHistory)
-	}
-	days := func(n int, path ...any) {
-		if n < 1 || n > limit {
-			p = append(p, healthlab.Problem{
-				Path: append(path, field), Code: "range", Msg: "from 1 to what the provider allows", Context: map[string]any{"ge": 1, "le": limit},
-			})
-		}
-	}
-	days(h.Default, "default")
-	for _, resource := range slices.Sorted(maps.Keys(h.Resources)) {
-		key := shortKey(resource)
-		if _, fixed := of.Backfill.Days[resource]; fixed || !of.Supports(resource) {
-			p.Add("unknown_resource", "is not a resource of the provider whose history can be chosen", "resource_overrides", key)
-		}
-		days(h.Resources[resource], "resource_overrides", key)
-	}
-	return p
-}
-
-// shortKey is a key as problems name it.
-func shortKey(s string) string {
-	const most = 64
-	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }

@@ -1,41 +1,15 @@
-package healthdata
+package teamsettings
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
-
-// mostHistory is how many days of history are fetched at most, of any provider.
-const mostHistory = 365
-
-// Range returns how many days of a resource's history are fetched for a team that wants so
-// many, and how many it could want at most: a choice of zero is none, and what the provider
-// does not do is cut off.
-func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) {
-	if fixed, ok := b.Days[resource]; ok {
-		fixed = min(fixed, mostHistory)
-		return fixed, fixed
-	}
-	limit = mostHistory
-	if b.MaxDays > 0 {
-		limit = min(b.MaxDays, mostHistory)
-	}
-	days = min(b.DefaultDays, limit)
-	if !b.Configurable {
-		return days, days
-	}
-	if want.Default > 0 {
-		days = want.Default
-	}
-	if n := want.Resources[resource]; n > 0 {
-		days = n
-	}
-	return min(days, limit), limit
-}
 
 // PullDays is how many days of history are fetched.
 type PullDays struct {
@@ -55,7 +29,7 @@ type PullPreference struct {
 // Pulls returns by slug how far back history is fetched for a team, of the named providers;
 // none means all. Providers without a history are left out. Invalid if there is no such
 // provider.
-func (s *Teams) Pulls(ctx context.Context, team healthlab.TeamID, providers []string) (map[string]PullPreference, error) {
+func (s *Service) Pulls(ctx context.Context, team healthlab.TeamID, providers []string) (map[string]PullPreference, error) {
 	if err := s.known(providers); err != nil {
 		return nil, fmt.Errorf("pull preferences: %w", err)
 	}
@@ -92,16 +66,16 @@ const backfillNone = "none"
 // and leaves the other providers as they were. Connections that are made later follow it.
 // Teams are changed one after another: after a fault of the store some may have it, and the
 // call can be repeated. Invalid with every problem, and then no team is changed.
-func (s *Teams) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]HistoryChoice) error {
+func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]healthdata.HistoryChoice) error {
 	var p healthlab.Problems
 	for _, slug := range slices.Sorted(maps.Keys(want)) {
-		p.Under(want[slug].problems(s.providers.Get(slug)), "providers", shortKey(slug))
+		p.Under(historyProblems(want[slug], s.providers.Get(slug)), "providers", shortKey(slug))
 	}
 	err := p.Err()
 	if err == nil {
-		err = s.each(ctx, teams, func(c *TeamChoices) {
+		err = s.each(ctx, teams, func(c *Choices) {
 			if c.History == nil {
-				c.History = map[string]HistoryChoice{}
+				c.History = map[string]healthdata.HistoryChoice{}
 			}
 			maps.Copy(c.History, want)
 		})
@@ -113,11 +87,11 @@ func (s *Teams) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map
 }
 
 // ForgetPulls takes back what teams have chosen about the history of providers; none means
-// all of them. Faults as of [Teams.SetPulls].
-func (s *Teams) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
+// all of them. Faults as of [Service.SetPulls].
+func (s *Service) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
 	err := s.known(providers)
 	if err == nil {
-		err = s.each(ctx, teams, func(c *TeamChoices) {
+		err = s.each(ctx, teams, func(c *Choices) {
 			if len(providers) == 0 {
 				c.History = nil
 			}
@@ -132,7 +106,7 @@ func (s *Teams) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, provi
 	return nil
 }
 
-func (s *Teams) each(ctx context.Context, teams []healthlab.TeamID, edit func(*TeamChoices)) error {
+func (s *Service) each(ctx context.Context, teams []healthlab.TeamID, edit func(*Choices)) error {
 	for _, team := range teams {
 		if _, err := s.Change(ctx, team, edit); err != nil {
 			return err
@@ -142,7 +116,7 @@ func (s *Teams) each(ctx context.Context, teams []healthlab.TeamID, edit func(*T
 }
 
 // known lists the providers that are not configured.
-func (s *Teams) known(providers []string) error {
+func (s *Service) known(providers []string) error {
 	var p healthlab.Problems
 	for i, slug := range providers {
 		if s.providers.Get(slug) == nil {
@@ -150,4 +124,40 @@ func (s *Teams) known(providers []string) error {
 		}
 	}
 	return p.Err()
+}
+
+// historyProblems lists what is wrong with the history that a team wants of a provider.
+func historyProblems(h healthdata.HistoryChoice, of *healthdata.Provider) healthlab.Problems {
+	const field = "historical_days_to_pull"
+	var p healthlab.Problems
+	if of == nil {
+		p.Add("unknown_provider", "is not the slug of a provider")
+		return p
+	}
+	if !of.Backfill.Configurable {
+		p.Add("not_configurable", "the provider decides how far back its history is fetched")
+	}
+	limit := of.Backfill.Limit()
+	days := func(n int, path ...any) {
+		if n < 1 || n > limit {
+			p = append(p, healthlab.Problem{
+				Path: append(path, field), Code: "range", Msg: "from 1 to what the provider allows", Context: map[string]any{"ge": 1, "le": limit},
+			})
+		}
+	}
+	days(h.Default, "default")
+	for _, resource := range slices.Sorted(maps.Keys(h.Resources)) {
+		key := shortKey(resource)
+		if _, fixed := of.Backfill.Days[resource]; fixed || !of.Supports(resource) {
+			p.Add("unknown_resource", "is not a resource of the provider whose history can be chosen", "resource_overrides", key)
+		}
+		days(h.Resources[resource], "resource_overrides", key)
+	}
+	return p
+}
+
+// shortKey is a key as problems name it.
+func shortKey(s string) string {
+	const most = 64
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }

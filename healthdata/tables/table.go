@@ -1,14 +1,15 @@
-package healthdata
+package tables
 
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // ColumnType is the type of a column of a [Table].
@@ -90,7 +91,7 @@ type ListField struct {
 // Value returns the column's value in a row.
 func (c *Column) Value(r *Row) Cell {
 	v := c.get(r)
-	if c.Type == TypeFloat64 && !finite(v.Float) {
+	if c.Type == TypeFloat64 && !check.Finite(v.Float) {
 		return Cell{}
 	}
 	return v
@@ -98,10 +99,10 @@ func (c *Column) Value(r *Row) Cell {
 
 // Row is one summary with what belongs to it.
 type Row struct {
-	Record  *Record
-	Summary Summary
+	Record  *healthdata.Record
+	Summary healthdata.Summary
 	// Cycle is the sleep cycle of a sleep session, nil where there is none.
-	Cycle *SleepCycle
+	Cycle *healthdata.SleepCycle
 }
 
 // local returns an instant on the person's clock.
@@ -119,8 +120,8 @@ func (t *Table) Column(name string) *Column {
 // the person's clock, or in UTC for TypeInstant. A date is its midnight.
 func (t *Table) Index(r *Row) int64 { return t.index(r) }
 
-// tables are the tables of aggregate questions by name.
-var tables = func() map[string]*Table {
+// byName has the tables of aggregate questions by name.
+var byName = func() map[string]*Table {
 	defs := []Table{
 		{Name: "sleep", IndexType: TypeTimestamp, Columns: sleepColumns, Cycles: true, index: localIndex},
 		{Name: "activity", IndexType: TypeDate, Columns: activityColumns, index: dayIndex},
@@ -139,13 +140,13 @@ var tables = func() map[string]*Table {
 		}
 		out[t.Name] = t
 	}
-	for _, r := range catalogue {
+	for _, r := range healthdata.Resources() {
 		if r.Table == "" {
 			continue
 		}
 		t := out[r.Table]
 		if t == nil {
-			panic("healthdata: a resource names a table that has no columns")
+			panic("tables: a resource names a table that has no columns")
 		}
 		t.Resource = r.Slug
 	}
@@ -158,30 +159,30 @@ func localIndex(r *Row) int64 { return r.Record.Index.UnixMicro() + int64(r.Reco
 // dayIndex is the day of a record, which is kept as midnight UTC.
 func dayIndex(r *Row) int64 { return r.Record.Index.UnixMicro() }
 
-// Tables returns the tables of summaries in the order of the catalogue. They are
+// All returns the tables of summaries in the order of the catalogue. They are
 // shared: do not change them.
-func Tables() []*Table {
+func All() []*Table {
 	var out []*Table
-	for i := range catalogue {
-		if t := tables[catalogue[i].Table]; t != nil {
+	for _, r := range healthdata.Resources() {
+		if t := byName[r.Table]; t != nil {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// TableByName returns the table of that name, or nil.
-func TableByName(name string) *Table { return tables[name] }
+// ByName returns the table of that name, or nil.
+func ByName(name string) *Table { return byName[name] }
 
 // SampleTimeseries returns the resources that make up the table of samples: all
 // timeseries but the deprecated ones that are never announced.
-func SampleTimeseries() []*Resource {
-	return slices.DeleteFunc(Timeseries(), func(r *Resource) bool { return !r.Events })
+func SampleTimeseries() []*healthdata.Resource {
+	return slices.DeleteFunc(healthdata.Timeseries(), func(r *healthdata.Resource) bool { return !r.Events })
 }
 
 // SampleColumns returns the columns that samples of a timeseries have. Their values
 // are read from blocks of samples, so [Column.Value] is not for them.
-func (r *Resource) SampleColumns() []Column {
+func SampleColumns(r *healthdata.Resource) []Column {
 	out := []Column{
 		{Name: "source_provider", Type: TypeString, Doc: "slug of the provider"},
 		{Name: "source_type", Type: TypeString, Doc: "source type"},
@@ -192,13 +193,13 @@ func (r *Resource) SampleColumns() []Column {
 		{Name: "type", Type: TypeString, Doc: "the sample type"},
 	}
 	switch r.Value {
-	case ValuePressure:
+	case healthdata.ValuePressure:
 		return append(out, Column{Name: "systolic", Type: TypeFloat64, Unit: r.Unit}, Column{Name: "diastolic", Type: TypeFloat64, Unit: r.Unit})
-	case ValueText:
+	case healthdata.ValueText:
 		out = append(out, Column{Name: "content", Type: TypeString, Doc: "the text"})
 	default:
 		out = append(out, Column{Name: "value", Type: TypeFloat64, Unit: r.Unit})
-		if r.Kind != Discrete {
+		if r.Kind != healthdata.Discrete {
 			out = append(out, Column{Name: "duration", Type: TypeFloat64, Unit: "s", Doc: "end minus start; null for a sample without an end"})
 		}
 	}
@@ -212,20 +213,12 @@ func (r *Resource) SampleColumns() []Column {
 	return out
 }
 
-// SplitTags returns the tags of a note from the form in which a block holds them.
-func SplitTags(tags string) []string {
-	if tags == "" {
-		return nil
-	}
-	return strings.Split(tags, tagSeparator)
-}
-
 // Makers of columns. of asks for the summary's own struct, which every row of the
 // table has.
 
 func of[T any, P interface {
 	*T
-	Summary
+	healthdata.Summary
 }](name string, t ColumnType, unit, doc string, get func(P, *Row) Cell) Column {
 	return Column{Name: name, Type: t, Unit: unit, Doc: doc, get: func(r *Row) Cell {
 		s, ok := r.Summary.(P)
@@ -246,9 +239,9 @@ func sourceColumns() []Column {
 	return []Column{
 		{Name: "source_type", Type: TypeString, Doc: "source type", get: func(r *Row) Cell { return textCell(string(r.Record.SourceType)) }},
 		{Name: "source_provider", Type: TypeString, Doc: "slug of the provider", get: func(r *Row) Cell { return textCell(r.Record.Provider) }},
-		{Name: "source_app_id", Type: TypeString, Doc: "originating app; null when unknown", get: func(r *Row) Cell { return textPtr(HeadOf(r.Summary).Source.AppID) }},
+		{Name: "source_app_id", Type: TypeString, Doc: "originating app; null when unknown", get: func(r *Row) Cell { return textPtr(healthdata.HeadOf(r.Summary).Source.AppID) }},
 		{Name: "source_device_id", Type: TypeString, Unit: "uuid", Doc: "null unless known with certainty", get: func(r *Row) Cell {
-			return idCell(HeadOf(r.Summary).Source.DeviceID)
+			return idCell(healthdata.HeadOf(r.Summary).Source.DeviceID)
 		}},
 	}
 }
@@ -324,7 +317,7 @@ func localCell(r *Row, t healthlab.Time) Cell {
 
 // minutes returns minutes as whole seconds.
 func minutes(v *float64) Cell {
-	if v == nil || !finite(*v) {
+	if v == nil || !check.Finite(*v) {
 		return Cell{}
 	}
 	return intCell(int64(math.Round(*v * 60)))

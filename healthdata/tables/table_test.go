@@ -1,4 +1,4 @@
-package healthdata_test
+package tables_test
 
 import (
 	"testing"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 func TestTablesDeriveFromTheCatalogue(t *testing.T) {
 	counts := map[string]int{}
-	for _, table := range healthdata.Tables() {
+	for _, table := range tables.All() {
 		counts[table.Name] = len(table.Columns)
 		require.Equal(t, table.Name, healthdata.ResourceBySlug(table.Resource).Table)
 		seen := map[string]bool{}
@@ -22,25 +23,25 @@ func TestTablesDeriveFromTheCatalogue(t *testing.T) {
 			require.False(t, seen[c.Name], "%s.%s stands once", table.Name, c.Name)
 			seen[c.Name] = true
 			require.Same(t, c, table.Column(c.Name))
-			require.Equal(t, c.Type == healthdata.TypeList, len(c.Fields) > 0)
+			require.Equal(t, c.Type == tables.TypeList, len(c.Fields) > 0)
 		}
 		require.Nil(t, table.Column("no_such_column"))
 	}
 	require.Equal(t, map[string]int{
 		"sleep": 31, "activity": 24, "workout": 35, "body": 15, "meal": 48, "menstrual_cycle": 18, "profile": 11,
 	}, counts)
-	require.Nil(t, healthdata.TableByName("sleep_cycle"))
+	require.Nil(t, tables.ByName("sleep_cycle"))
 }
 
 // Every column reads an empty summary, and a summary of another table, without a fault.
 func TestColumnsOfEmptySummaries(t *testing.T) {
-	for _, table := range healthdata.Tables() {
-		row := healthdata.Row{Record: &healthdata.Record{}, Summary: healthdata.ResourceBySlug(table.Resource).New()}
-		other := healthdata.Row{Record: &healthdata.Record{}, Summary: new(healthdata.Electrocardiogram)}
+	for _, table := range tables.All() {
+		row := tables.Row{Record: &healthdata.Record{}, Summary: healthdata.ResourceBySlug(table.Resource).New()}
+		other := tables.Row{Record: &healthdata.Record{}, Summary: new(healthdata.Electrocardiogram)}
 		for i := range table.Columns {
 			c := &table.Columns[i]
 			c.Value(&other)
-			if c.Type == healthdata.TypeFloat64 {
+			if c.Type == tables.TypeFloat64 {
 				require.False(t, c.Value(&row).Valid, "%s.%s", table.Name, c.Name)
 			}
 		}
@@ -48,7 +49,7 @@ func TestColumnsOfEmptySummaries(t *testing.T) {
 }
 
 func TestSampleColumns(t *testing.T) {
-	require.Len(t, healthdata.SampleTimeseries(), 50)
+	require.Len(t, tables.SampleTimeseries(), 50)
 	own := map[string][]string{
 		"heartrate":         {"value"},
 		"steps":             {"value", "duration"},
@@ -60,7 +61,7 @@ func TestSampleColumns(t *testing.T) {
 	}
 	for slug, want := range own {
 		var got []string
-		for _, c := range healthdata.ResourceBySlug(slug).SampleColumns()[7:] {
+		for _, c := range tables.SampleColumns(healthdata.ResourceBySlug(slug))[7:] {
 			got = append(got, c.Name)
 		}
 		require.Equal(t, want, got, slug)
@@ -68,9 +69,9 @@ func TestSampleColumns(t *testing.T) {
 }
 
 func TestSleepRow(t *testing.T) {
-	table := healthdata.TableByName("sleep")
+	table := tables.ByName("sleep")
 	stop := time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
-	row := healthdata.Row{
+	row := tables.Row{
 		Record: &healthdata.Record{ID: uuid.UUID{1}, Provider: "acme_ring", SourceType: healthdata.SourceRing, Index: stop, Offset: 3600},
 		Summary: &healthdata.Sleep{
 			BedtimeStart: healthlab.At(stop.Add(-8 * time.Hour)), BedtimeStop: healthlab.At(stop), Duration: 8 * 3600,
@@ -81,7 +82,7 @@ func TestSleepRow(t *testing.T) {
 		},
 	}
 	require.Equal(t, stop.Add(time.Hour).UnixMicro(), table.Index(&row))
-	value := func(name string) healthdata.Cell { return table.Column(name).Value(&row) }
+	value := func(name string) tables.Cell { return table.Column(name).Value(&row) }
 	require.Equal(t, stop.Add(-7*time.Hour).UnixMicro(), value("session_start").Int)
 	require.Equal(t, int64(30), value("stage_unknown_second").Int)
 	require.Equal(t, "UTC+01:00", value("time_zone").Text)
@@ -92,10 +93,10 @@ func TestSleepRow(t *testing.T) {
 }
 
 func TestMealNutrientsInTheUnitOfTheirColumn(t *testing.T) {
-	row := healthdata.Row{Record: &healthdata.Record{}, Summary: &healthdata.Meal{Micros: &healthdata.Micros{
+	row := tables.Row{Record: &healthdata.Record{}, Summary: &healthdata.Meal{Micros: &healthdata.Micros{
 		Vitamins: map[string]float64{"vitamin_a": 900, "vitamin_c": 80, "vitamin_d": 15},
 	}}}
-	table := healthdata.TableByName("meal")
+	table := tables.ByName("meal")
 	require.InDelta(t, 0.9, table.Column("vitamin_a_milligram").Value(&row).Float, 1e-15)
 	require.InDelta(t, 80.0, table.Column("vitamin_c_milligram").Value(&row).Float, 0)
 	require.InDelta(t, 15.0, table.Column("vitamin_d_microgram").Value(&row).Float, 0)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // Reinterpret takes the clock digits of an instant written as UTC and reads them in a
@@ -69,4 +70,71 @@ func (c clock) offset(at time.Time, own *int, zone *string) int {
 	}
 	_, o := at.In(c.loc).Zone()
 	return o
+}
+
+// zoneOffset returns the offset of a zone at an instant, in seconds east of UTC; nil
+// without a zone.
+func zoneOffset(zone *string, at healthlab.Time) *int {
+	if zone == nil {
+		return nil
+	}
+	loc, err := check.LoadZone(*zone)
+	if err != nil {
+		return nil
+	}
+	_, offset := at.In(loc).Zone()
+	return &offset
+}
+
+// Days is a range of calendar days, both inclusive, on the clock that each item was
+// recorded under: its time plus its own offset. A zero day is no bound.
+type Days struct {
+	From, To healthlab.Date
+}
+
+// IsZero reports whether neither end is bounded.
+func (d Days) IsZero() bool { return d.From.IsZero() && d.To.IsZero() }
+
+// has reports whether an instant lies in the range, given the offset of its clock in
+// seconds east of UTC.
+func (d Days) has(at time.Time, offset int) bool {
+	if d.IsZero() {
+		return true
+	}
+	day := healthlab.DateOf(at.UTC().Add(time.Duration(offset) * time.Second))
+	return (d.From.IsZero() || !day.Before(d.From)) && (d.To.IsZero() || !d.To.Before(day))
+}
+
+// check refuses a range that ends before it begins.
+func (d Days) check() error {
+	if d.From.IsZero() || d.To.IsZero() {
+		return nil
+	}
+	return checkRange(d.From.At(time.UTC), d.To.At(time.UTC))
+}
+
+// narrow returns the part of a range of instants in which items of these days can lie,
+// whatever their offsets are.
+func (d Days) narrow(from, to time.Time) (time.Time, time.Time) {
+	if !d.From.IsZero() {
+		if first := d.From.At(time.UTC).Add(-check.MaxOffset * time.Second); from.Before(first) {
+			from = first
+		}
+	}
+	if !d.To.IsZero() {
+		if last := d.To.AddDays(1).At(time.UTC).Add(check.MaxOffset*time.Second - time.Microsecond); to.IsZero() || to.After(last) {
+			to = last
+		}
+	}
+	return from, to
+}
+
+// checkRange refuses a range that ends before it begins.
+func checkRange(from, to time.Time) error {
+	if !from.IsZero() && !to.IsZero() && to.Before(from) {
+		var p healthlab.Problems
+		p.Add("order", "a range does not end before it starts", "end_date")
+		return p.Err()
+	}
+	return nil
 }

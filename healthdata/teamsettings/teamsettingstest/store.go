@@ -1,4 +1,4 @@
-package healthdatatest
+package teamsettingstest
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunTeamStore runs the contract of [healthdata.TeamStore]. All cases share one store, and each
+// RunStore runs the contract of [teamsettings.Store]. All cases share one store, and each
 // has teams of its own.
-func RunTeamStore(t *testing.T, store healthdata.TeamStore) {
+func RunStore(t *testing.T, store teamsettings.Store) {
 	for name, run := range conformance.Sorted(teamCases) {
 		t.Run(name, func(t *testing.T) { run(teamT{t, store}) })
 	}
@@ -23,37 +24,37 @@ func RunTeamStore(t *testing.T, store healthdata.TeamStore) {
 // teamT is one subtest.
 type teamT struct {
 	*testing.T
-	store healthdata.TeamStore
+	store teamsettings.Store
 }
 
 // allChosen has every choice made.
-func allChosen() healthdata.TeamChoices {
-	return healthdata.TeamChoices{
+func allChosen() teamsettings.Choices {
+	return teamsettings.Choices{
 		VerbMode: new(healthdata.VerbSplit), PushHistoricalData: new(true), ProviderRawData: new(false), RejectDuplicates: new(true),
 		PartialWebhooks: new(true), Minors: new(false), PatientSMS: new(false), PatientEmail: new(true),
 		DevicesApart: new(true), ExplicitConnect: new(true), LinkOrigins: []string{"https://app.example"}, Texts: new(true), CriticalEmail: new("on-call@example.com"), Practice: new("Riverside"),
-		EventPrefixes: []string{"labtest.", "daily.data.sleep"}, Destinations: &healthdata.TeamDestinations{Preferred: "nats", Enabled: []string{"nats"}},
-		Brand: &healthdata.TeamBrand{
+		EventPrefixes: []string{"labtest.", "daily.data.sleep"}, Destinations: &teamsettings.Destinations{Preferred: "nats", Enabled: []string{"nats"}},
+		Brand: &teamsettings.Brand{
 			CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2", Website: "https://example.com",
 			SupportEmail: "help@example.com", SupportContact: "+1 217 555 0100", Address: "1 Example Street",
 		},
 		History: map[string]healthdata.HistoryChoice{
 			"acme_band": {Default: 30, Resources: map[string]int{"steps": 7, "sleep": 90}}, "acme_ring": {Default: 1},
 		},
-		Scopes: map[string]healthdata.ScopeChoice{"acme_ring": {Must: []string{"sleep"}, May: []string{"move", "läuft"}}, "acme_band": {May: []string{"move"}}},
+		Scopes: map[string]teamsettings.ScopeChoice{"acme_ring": {Must: []string{"sleep"}, May: []string{"move", "läuft"}}, "acme_band": {May: []string{"move"}}},
 	}
 }
 
-func (t teamT) get(team healthlab.TeamID) healthdata.TeamChoices {
+func (t teamT) get(team healthlab.TeamID) teamsettings.Choices {
 	t.Helper()
 	c, err := t.store.Choices(t.Context(), team)
 	require.NoError(t, err)
 	return c
 }
 
-func (t teamT) set(team healthlab.TeamID, c healthdata.TeamChoices) healthdata.TeamChoices {
+func (t teamT) set(team healthlab.TeamID, c teamsettings.Choices) teamsettings.Choices {
 	t.Helper()
-	got, err := t.store.UpdateChoices(t.Context(), team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
+	got, err := t.store.UpdateChoices(t.Context(), team, func(teamsettings.Choices) (teamsettings.Choices, error) { return c, nil })
 	require.NoError(t, err)
 	return got
 }
@@ -65,21 +66,21 @@ var teamCases = map[string]func(t teamT){
 		require.Equal(t, allChosen(), t.set(one, allChosen()))
 		require.Equal(t, allChosen(), t.get(one))
 		require.Zero(t, t.get(two), "another team's")
-		some := healthdata.TeamChoices{Minors: new(false)}
+		some := teamsettings.Choices{Minors: new(false)}
 		require.Equal(t, some, t.set(one, some), "what is taken away is gone")
 		require.Equal(t, some, t.get(one))
-		require.Zero(t, t.set(one, healthdata.TeamChoices{History: map[string]healthdata.HistoryChoice{}, Scopes: map[string]healthdata.ScopeChoice{}}), "empty ones are nil")
+		require.Zero(t, t.set(one, teamsettings.Choices{History: map[string]healthdata.HistoryChoice{}, Scopes: map[string]teamsettings.ScopeChoice{}}), "empty ones are nil")
 		require.Zero(t, t.get(one))
 	},
 	"Refused": func(t teamT) {
 		team := conformance.NewTeam()
 		t.set(team, allChosen())
-		_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
-			return healthdata.TeamChoices{}, conformance.ErrRefused
+		_, err := t.store.UpdateChoices(t.Context(), team, func(old teamsettings.Choices) (teamsettings.Choices, error) {
+			return teamsettings.Choices{}, conformance.ErrRefused
 		})
 		require.ErrorIs(t, err, conformance.ErrRefused)
 		require.Equal(t, allChosen(), t.get(team))
-		_, err = t.store.UpdateChoices(conformance.Ended(t.T), team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) { panic("called") })
+		_, err = t.store.UpdateChoices(conformance.Ended(t.T), team, func(teamsettings.Choices) (teamsettings.Choices, error) { panic("called") })
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = t.store.Choices(conformance.Ended(t.T), team)
 		require.ErrorIs(t, err, context.Canceled)
@@ -87,7 +88,7 @@ var teamCases = map[string]func(t teamT){
 	},
 	"Aliasing": func(t teamT) {
 		team := conformance.NewTeam()
-		spoil := func(c healthdata.TeamChoices) {
+		spoil := func(c teamsettings.Choices) {
 			*c.Minors, c.Brand.Color = true, "000"
 			c.EventPrefixes[0], c.Destinations.Enabled[0] = "x", "x"
 			c.History["acme_band"].Resources["steps"] = 99
@@ -102,7 +103,7 @@ var teamCases = map[string]func(t teamT){
 		require.Equal(t, allChosen(), t.get(team), "what was given")
 		spoil(t.get(team))
 		require.Equal(t, allChosen(), t.get(team), "what was read")
-		_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+		_, err := t.store.UpdateChoices(t.Context(), team, func(old teamsettings.Choices) (teamsettings.Choices, error) {
 			spoil(old)
 			return old, conformance.ErrRefused
 		})
@@ -112,7 +113,7 @@ var teamCases = map[string]func(t teamT){
 	"NoLostUpdates": func(t teamT) {
 		team := conformance.NewTeam()
 		wins := conformance.Successes(conformance.Together(8, func(i int) error {
-			_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+			_, err := t.store.UpdateChoices(t.Context(), team, func(old teamsettings.Choices) (teamsettings.Choices, error) {
 				if old.History == nil {
 					old.History = map[string]healthdata.HistoryChoice{}
 				}
