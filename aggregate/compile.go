@@ -51,7 +51,7 @@ func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *
 func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
-	case t.Anchor.IsZero() || !contains(units, string(t.Past.Unit)):
+	case t.Anchor.IsZero() || !slices.Contains(units, string(t.Past.Unit)):
 		// Of the wire: noted already. In Go: the zero value.
 		if len(r.problems) == 0 {
 			r.fault(codeBody, "needs an anchor and a period", path{"timeframe"})
@@ -87,7 +87,7 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
 		r.fault(codeBody, "must be one of: "+string(ShortNames)+", "+string(QualifiedNames), at.at("column_naming"))
 	}
-	if o := c.OverlapPolicy; o != "" && !contains(overlapPolicies, string(o)) && len(r.problems) == 0 {
+	if o := c.OverlapPolicy; o != "" && !slices.Contains(overlapPolicies, string(o)) && len(r.problems) == 0 {
 		r.fault(codeBody, "must be one of "+strings.Join(overlapPolicies, ", "), at.at("overlap_policy"))
 	}
 }
@@ -297,7 +297,7 @@ func (c *compiler) groupBy(e Expr, p path) {
 			c.fail("multiple_date_trunc", "is a second date truncation", p)
 			return
 		}
-		if !contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
+		if !slices.Contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
 			c.fail(codeBody, "is not a period", p.at("date_trunc"))
 			return
 		}
@@ -307,7 +307,7 @@ func (c *compiler) groupBy(e Expr, p path) {
 			k.typ = typeInstant
 		}
 	case DatePart:
-		if !contains(parts, string(e.Part)) {
+		if !slices.Contains(parts, string(e.Part)) {
 			c.fail(codeBody, "is not a part of a date", p.at("date_part"))
 			return
 		}

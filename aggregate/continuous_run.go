@@ -106,16 +106,16 @@ func (s *Service) evaluate(ctx context.Context, team healthlab.TeamID, user heal
 // patch puts the rows of some buckets in the place of the old ones.
 func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	out := Frame{Columns: make([]Column, len(fresh.Columns))}
-	at := old.Columns[0].v.ints // the index is the bucket
+	at := old.Columns[0].v.Ints // the index is the bucket
 	for i := range out.Columns {
 		c := newColumn(fresh.Columns[i].Name, fresh.Columns[i].Type)
 		for r, t := range at {
 			if t < w.from || t >= w.to {
-				c.v.add(old.Columns[i].v.cell(r))
+				c.v.Add(old.Columns[i].v.Cell(r))
 			}
 		}
 		for r := range fresh.Len() {
-			c.v.add(fresh.Columns[i].v.cell(r))
+			c.v.Add(fresh.Columns[i].v.Cell(r))
 		}
 		out.Columns[i] = c
 	}
@@ -158,12 +158,12 @@ func (p *plan) rowKey(b []byte, f *Frame, r int) []byte {
 		case c.Null(r):
 			b = append(b, 'n')
 		case c.Type == typeFloat:
-			b = strconv.AppendFloat(append(b, 'f'), c.v.floats[r], 'g', -1, 64)
+			b = strconv.AppendFloat(append(b, 'f'), c.v.Floats[r], 'g', -1, 64)
 		case c.Type == typeText:
-			b = append(strconv.AppendInt(append(b, 't'), int64(len(c.v.texts[r])), 10), ':')
-			b = append(b, c.v.texts[r]...)
+			b = append(strconv.AppendInt(append(b, 't'), int64(len(c.v.Texts[r])), 10), ':')
+			b = append(b, c.v.Texts[r]...)
 		default:
-			b = strconv.AppendInt(append(b, 'i'), c.v.ints[r], 10)
+			b = strconv.AppendInt(append(b, 'i'), c.v.Ints[r], 10)
 		}
 	}
 	return b
@@ -187,7 +187,7 @@ func (q *ContinuousQuery) appendChange(b []byte, f *Frame, rows []int) []byte {
 	for _, c := range f.Columns[1:] { // without the index
 		some := newColumn(c.Name, c.Type)
 		for _, r := range rows {
-			some.v.add(c.v.cell(r))
+			some.v.Add(c.v.Cell(r))
 		}
 		cols = append(cols, some)
 	}

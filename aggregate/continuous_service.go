@@ -97,7 +97,7 @@ func NewContinuous(s *Service, store ContinuousStore, tasks ContinuousWork, opts
 // DecodeNew reads the body that creates a continuous query, and checks it. Faults are
 // those of [Service.Decode].
 func (c *ContinuousService) DecodeNew(data []byte, ignoreUnknown bool) (NewContinuousQuery, error) {
-	r := reader{lenient: ignoreUnknown}
+	r := reader{strictReader{lenient: ignoreUnknown}}
 	n := r.decodeNew(data)
 	r.checkStored(&n, &c.s.opts.Limits, c.s.opts.Known)
 	if err := r.problems.Err(); err != nil {
@@ -108,7 +108,7 @@ func (c *ContinuousService) DecodeNew(data []byte, ignoreUnknown bool) (NewConti
 
 // DecodePatch reads the body that changes a continuous query.
 func (c *ContinuousService) DecodePatch(data []byte, ignoreUnknown bool) (ContinuousPatch, error) {
-	r := reader{lenient: ignoreUnknown}
+	r := reader{strictReader{lenient: ignoreUnknown}}
 	out := r.decodePatch(data)
 	r.checkPatch(&out)
 	if err := r.problems.Err(); err != nil {

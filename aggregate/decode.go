@@ -1,11 +1,15 @@
 package aggregate
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
+
+// reader reads requests, and checks them.
+type reader struct{ strictReader }
 
 // decode reads a request. What could not be read has left a problem.
 func (r *reader) decode(data []byte) Request {
@@ -319,7 +323,7 @@ func (r *reader) groupKey(n *node, p path) Expr {
 
 func (r *reader) macro(n *node, p path) Expr {
 	name, ok := r.text(n.get("value_macro"), p.at("value_macro"))
-	if ok && !contains(macroNames, name) {
+	if ok && !slices.Contains(macroNames, name) {
 		r.unknown(codeMacro, "is not a value macro", name, macroNames, p.at("value_macro"))
 		ok = false
 	}

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
@@ -23,15 +24,15 @@ func (s *slab) emit(out *grid) error {
 	for k := range s.b.p.keys {
 		v := &out.keys[k].v
 		if k == s.b.p.trunc {
-			v.ints = slices.Grow(v.ints, len(hits))
+			v.Ints = slices.Grow(v.Ints, len(hits))
 			for _, h := range hits {
-				v.ints = append(v.ints, s.starts[h])
+				v.Ints = append(v.Ints, s.starts[h])
 			}
-			v.ownInts = v.ints
+			v.OwnInts = v.Ints
 			continue
 		}
 		for range hits {
-			v.add(s.lane.keys[k])
+			v.Add(s.lane.keys[k])
 		}
 	}
 	for k := range s.b.p.aggs {
@@ -46,16 +47,16 @@ func (s *slab) emit(out *grid) error {
 	return nil
 }
 
-func emitColumn(v *vec, fn Func, accs []series.Acc, hits []int32) {
+func emitColumn(v *vector.Vec, fn Func, accs []series.Acc, hits []int32) {
 	if fn == Count {
-		v.ints = slices.Grow(v.ints, len(hits))
+		v.Ints = slices.Grow(v.Ints, len(hits))
 		for _, h := range hits {
-			v.ints = append(v.ints, int64(accs[h].N))
+			v.Ints = append(v.Ints, int64(accs[h].N))
 		}
-		v.ownInts = v.ints
+		v.OwnInts = v.Ints
 		return
 	}
-	v.floats = slices.Grow(v.floats, len(hits))
+	v.Floats = slices.Grow(v.Floats, len(hits))
 	for _, h := range hits {
 		a := &accs[h]
 		var x float64
@@ -73,11 +74,11 @@ func emitColumn(v *vec, fn Func, accs []series.Acc, hits []int32) {
 		default:
 			x = a.Last
 		}
-		if v.nulls != nil || x-x != 0 {
-			v.add(floatCell(x))
+		if v.Nulls != nil || x-x != 0 {
+			v.Add(vector.FloatCell(x))
 			continue
 		}
-		v.floats = append(v.floats, x)
-		v.ownFloats = v.floats
+		v.Floats = append(v.Floats, x)
+		v.OwnFloats = v.Floats
 	}
 }

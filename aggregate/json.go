@@ -95,11 +95,11 @@ func (w *jsonWriter) column(c *Column) {
 	const stretch = 1024
 	for from := 0; from < c.Len(); from += stretch {
 		to := min(from+stretch, c.Len())
-		if c.v.nulls == nil {
+		if c.v.Nulls == nil {
 			w.b = c.appendRange(w.b, from, to)
 		} else {
 			for i := from; i < to; i++ {
-				if c.v.nulls[i] {
+				if c.v.Nulls[i] {
 					w.b = append(w.b, "null,"...)
 					continue
 				}
@@ -119,29 +119,29 @@ func (w *jsonWriter) column(c *Column) {
 func (c *Column) appendRange(b []byte, from, to int) []byte {
 	switch c.Type {
 	case typeInt:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(appendInt(b, v), ',')
 		}
 	case typeFloat:
-		for _, v := range c.v.floats[from:to] {
+		for _, v := range c.v.Floats[from:to] {
 			b = append(appendFloat(b, v), ',')
 		}
 	case typeBool:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(strconv.AppendBool(b, v != 0), ',')
 		}
 	case typeText:
-		for _, s := range c.v.texts[from:to] {
+		for _, s := range c.v.Texts[from:to] {
 			b = append(appendText(b, s), ',')
 		}
 	case typeDate:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(appendDay(append(b, '"'), v), '"', ',')
 		}
 	default:
 		var last [10]byte
 		var lastDay int64
-		for i, v := range c.v.ints[from:to] {
+		for i, v := range c.v.Ints[from:to] {
 			d := floorDiv(v, day)
 			b = append(b, '"')
 			if i > 0 && d == lastDay {

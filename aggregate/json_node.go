@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -108,19 +109,19 @@ func (p path) at(more ...any) path {
 	return append(append(make(path, 0, len(p)+len(more)), p...), more...)
 }
 
-// reader reads nodes strictly and gathers what is wrong.
-type reader struct {
+// strictReader reads nodes strictly and gathers what is wrong.
+type strictReader struct {
 	problems healthlab.Problems
 	lenient  bool // unknown keys pass
 }
 
 const codeBody = "invalid_body"
 
-func (r *reader) fault(code, msg string, p path) { r.problems.Add(code, msg, p...) }
+func (r *strictReader) fault(code, msg string, p path) { r.problems.Add(code, msg, p...) }
 
 // object checks that n is an object with no other keys than the given ones, none of
 // them twice.
-func (r *reader) object(n *node, p path, keys ...string) bool {
+func (r *strictReader) object(n *node, p path, keys ...string) bool {
 	if n.kind != '{' {
 		r.fault(codeBody, "is not an object", p)
 		return false
@@ -130,7 +131,7 @@ func (r *reader) object(n *node, p path, keys ...string) bool {
 		return true
 	}
 	for _, k := range n.keys {
-		if !contains(keys, k) {
+		if !slices.Contains(keys, k) {
 			r.unknown("unknown_key", "is not a key of this object", k, keys, p.at(shortName(k)))
 		}
 	}
@@ -138,7 +139,7 @@ func (r *reader) object(n *node, p path, keys ...string) bool {
 }
 
 // twice notes keys that stand more than once.
-func (r *reader) twice(n *node, p path) {
+func (r *strictReader) twice(n *node, p path) {
 	seen := make(map[string]bool, len(n.keys))
 	for _, k := range n.keys {
 		if seen[k] {
@@ -149,7 +150,7 @@ func (r *reader) twice(n *node, p path) {
 }
 
 // unknown notes a name that is not known, with the nearest one that is.
-func (r *reader) unknown(code, msg, name string, known []string, p path) {
+func (r *strictReader) unknown(code, msg, name string, known []string, p path) {
 	problem := healthlab.Problem{Path: p, Code: code, Msg: msg}
 	if near := nearest(name, known); near != "" {
 		problem.Msg += "; did you mean " + near + "?"
@@ -166,7 +167,7 @@ func shortName(s string) string {
 	return s
 }
 
-func (r *reader) text(n *node, p path) (string, bool) {
+func (r *strictReader) text(n *node, p path) (string, bool) {
 	switch {
 	case n == nil:
 		r.fault(codeBody, "is required", p)
@@ -181,7 +182,7 @@ func (r *reader) text(n *node, p path) (string, bool) {
 }
 
 // whole reads a whole number.
-func (r *reader) whole(n *node, p path) (int64, bool) {
+func (r *strictReader) whole(n *node, p path) (int64, bool) {
 	i, err := strconv.ParseInt(n.text, 10, 64)
 	if n.kind != '0' || err != nil {
 		r.fault(codeBody, "is not a whole number", p)
@@ -190,7 +191,7 @@ func (r *reader) whole(n *node, p path) (int64, bool) {
 	return i, true
 }
 
-func (r *reader) boolean(n *node, p path) bool {
+func (r *strictReader) boolean(n *node, p path) bool {
 	if n.kind != 't' {
 		r.fault(codeBody, "is not true or false", p)
 	}
@@ -198,12 +199,12 @@ func (r *reader) boolean(n *node, p path) bool {
 }
 
 // choice reads one of a list of words.
-func (r *reader) choice(n *node, p path, code string, words []string) (string, bool) {
+func (r *strictReader) choice(n *node, p path, code string, words []string) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
 	}
-	if !contains(words, s) {
+	if !slices.Contains(words, s) {
 		r.unknown(code, "must be one of: "+strings.Join(words, ", "), s, words, p)
 		return "", false
 	}
@@ -211,7 +212,7 @@ func (r *reader) choice(n *node, p path, code string, words []string) (string, b
 }
 
 // list returns the elements of a list that must be there.
-func (r *reader) list(n *node, p path) []node {
+func (r *strictReader) list(n *node, p path) []node {
 	switch {
 	case n == nil:
 		r.fault(codeBody, "is required", p)
@@ -221,15 +222,6 @@ func (r *reader) list(n *node, p path) []node {
 		return n.items
 	}
 	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // nearest returns the known name with the fewest edits from name, if they are few;

@@ -1,5 +1,7 @@
 package aggregate
 
+import "slices"
+
 // sources decides what becomes of several sources of the same thing.
 func (c *compiler) sources(config *Config) {
 	p := c.plan
@@ -91,7 +93,7 @@ func (c *compiler) checkAlign() {
 		return
 	}
 	at := c.at.at("align")
-	if !contains(alignModes, string(a.Mode)) {
+	if !slices.Contains(alignModes, string(a.Mode)) {
 		c.fail(codeBody, "is not a mode", at)
 		return
 	}
@@ -115,7 +117,7 @@ func (c *compiler) checkAlign() {
 		}
 	}
 	if l := a.Limit; l != nil {
-		if !contains(units, string(l.Unit)) {
+		if !slices.Contains(units, string(l.Unit)) {
 			c.fail(codeBody, "is not a period", at)
 		} else if l.rough() < p.keys[p.trunc].period.rough() {
 			c.r.fault("align_invalid", "reaches less far than one bucket", at.at("carry"))

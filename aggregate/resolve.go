@@ -28,7 +28,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	switch e := e.(type) {
 	case TableColumn:
 		if t.name == samplesTable {
-			if !contains(sourceNames, e.Column) {
+			if !slices.Contains(sourceNames, e.Column) {
 				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
 				return col, nil, false
 			}
@@ -41,7 +41,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 		return *found, nil, true
 	case SourceColumn:
 		found := t.find(e.Name)
-		if found == nil || !contains(sourceNames, e.Name) {
+		if found == nil || !slices.Contains(sourceNames, e.Name) {
 			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
 			return col, nil, false
 		}
@@ -126,7 +126,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 	}
 	known := t.names()
 	if t.name == "sleep" {
-		if contains(macroNames, o.Text) {
+		if slices.Contains(macroNames, o.Text) {
 			return use(macroColumn(o.Text))
 		}
 		known = append(known, macroNames...)

@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -66,7 +66,7 @@ type Column struct {
 	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
 	Type Type
 
-	v vec
+	v vector.Vec
 }
 
 // NewColumn returns a column of values as [Column.Value] has them, nil for null. Invalid
@@ -79,20 +79,20 @@ func NewColumn(name string, t Type, values []any) (Column, error) {
 		switch v := v.(type) {
 		case nil:
 		case int64:
-			cell, known = intCell(v), t == typeInt
+			cell, known = vector.IntCell(v), t == typeInt
 		case float64:
 			cell, known = healthdata.Cell{Valid: true, Float: v}, t == typeFloat
 		case bool:
-			cell, known = intCell(0), t == typeBool
+			cell, known = vector.IntCell(0), t == typeBool
 			if v {
-				cell = intCell(1)
+				cell = vector.IntCell(1)
 			}
 		case string:
 			cell, known = healthdata.Cell{Valid: true, Text: v}, t == typeText
 		case time.Time:
-			cell, known = intCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
+			cell, known = vector.IntCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
 			if t == typeDate {
-				cell = intCell(v.Unix() / 86400)
+				cell = vector.IntCell(v.Unix() / 86400)
 			}
 		default:
 			known = false
@@ -100,18 +100,20 @@ func NewColumn(name string, t Type, values []any) (Column, error) {
 		if !known {
 			return Column{}, fmt.Errorf("%w: column %s: the value of row %d is not of type %s", healthlab.Invalid, name, i, t)
 		}
-		c.v.add(cell)
+		c.v.Add(cell)
 	}
 	return c, nil
 }
 
-func newColumn(name string, t Type) Column { return Column{Name: name, Type: t, v: vec{typ: t}} }
+func newColumn(name string, t Type) Column {
+	return Column{Name: name, Type: t, v: vector.Vec{Type: t}}
+}
 
 // Len returns the number of rows.
-func (c *Column) Len() int { return c.v.len() }
+func (c *Column) Len() int { return c.v.Len() }
 
 // Null reports whether the value of row i is null.
-func (c *Column) Null(i int) bool { return c.v.isNull(i) }
+func (c *Column) Null(i int) bool { return c.v.IsNull(i) }
 
 // Float returns a number of either type; NaN for null.
 func (c *Column) Float(i int) float64 {
@@ -119,21 +121,21 @@ func (c *Column) Float(i int) float64 {
 	case c.Null(i):
 		return math.NaN()
 	case c.Type == typeInt:
-		return float64(c.v.ints[i])
+		return float64(c.v.Ints[i])
 	default:
-		return c.v.floats[i]
+		return c.v.Floats[i]
 	}
 }
 
 // Int returns an int64; of a date the days and of a time the microseconds since
 // 1970-01-01 (for a timestamp on the person's clock); 0 for null.
-func (c *Column) Int(i int) int64 { return c.v.ints[i] }
+func (c *Column) Int(i int) int64 { return c.v.Ints[i] }
 
 // Text returns a string, empty for null.
-func (c *Column) Text(i int) string { return c.v.texts[i] }
+func (c *Column) Text(i int) string { return c.v.Texts[i] }
 
 // Bool returns a boolean, false for null.
-func (c *Column) Bool(i int) bool { return c.v.ints[i] != 0 }
+func (c *Column) Bool(i int) bool { return c.v.Ints[i] != 0 }
 
 // Time returns a date, a wall-clock time (as if it were UTC) or an instant, always
 // with the location UTC; the zero time for null.
@@ -142,9 +144,9 @@ func (c *Column) Time(i int) time.Time {
 	case c.Null(i):
 		return time.Time{}
 	case c.Type == typeDate:
-		return time.UnixMicro(c.v.ints[i] * day).UTC()
+		return time.UnixMicro(c.v.Ints[i] * day).UTC()
 	default:
-		return time.UnixMicro(c.v.ints[i]).UTC()
+		return time.UnixMicro(c.v.Ints[i]).UTC()
 	}
 }
 
@@ -156,13 +158,13 @@ func (c *Column) Value(i int) any {
 	}
 	switch c.Type {
 	case typeInt:
-		return c.v.ints[i]
+		return c.v.Ints[i]
 	case typeFloat:
-		return c.v.floats[i]
+		return c.v.Floats[i]
 	case typeBool:
 		return c.Bool(i)
 	case typeText:
-		return c.v.texts[i]
+		return c.v.Texts[i]
 	default:
 		return c.Time(i)
 	}
@@ -196,7 +198,7 @@ func (g *grid) append(o *grid) {
 	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
 		for i := range pair[0] {
 			for k := range o.n {
-				pair[0][i].v.add(pair[1][i].v.cell(k))
+				pair[0][i].v.Add(pair[1][i].v.Cell(k))
 			}
 		}
 	}
@@ -216,7 +218,7 @@ func (g *grid) sort() {
 	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
 	for _, cols := range [...][]Column{g.keys, g.aggs} {
 		for i := range cols {
-			cols[i].v = permuted(&cols[i].v, order)
+			cols[i].v = vector.Permuted(&cols[i].v, order)
 		}
 	}
 }
@@ -233,7 +235,7 @@ func (g *grid) sorted() bool {
 func (g *grid) compare(a, b int) int {
 	for i := range g.keys {
 		v := &g.keys[i].v
-		x, y := v.isNull(a), v.isNull(b)
+		x, y := v.IsNull(a), v.IsNull(b)
 		switch {
 		case x && y:
 			continue
@@ -243,30 +245,11 @@ func (g *grid) compare(a, b int) int {
 			}
 			return -1
 		}
-		if c := v.compare(a, b); c != 0 {
+		if c := v.Compare(a, b); c != 0 {
 			return c
 		}
 	}
 	return 0
-}
-
-func (v *vec) compare(a, b int) int {
-	switch v.typ {
-	case typeFloat:
-		return compareFloat(v.floats[a], v.floats[b])
-	case typeText:
-		return cmp.Compare(v.texts[a], v.texts[b])
-	default:
-		return compareInt(v.ints[a], v.ints[b])
-	}
-}
-
-func permuted(v *vec, order []int32) vec {
-	out := vec{typ: v.typ}
-	for _, i := range order {
-		out.add(v.cell(int(i)))
-	}
-	return out
 }
 
 // frame makes the result of a grid.
@@ -274,13 +257,13 @@ func (p *plan) frame(g *grid) Frame {
 	index := newColumn("index", p.indexType())
 	switch {
 	case p.rows:
-		index.v.ints = g.at
+		index.v.Ints = g.at
 	case p.trunc >= 0:
-		index.v.ints = g.keys[p.trunc].v.ints
+		index.v.Ints = g.keys[p.trunc].v.Ints
 	default:
-		index.v.ints = make([]int64, g.n)
-		for i := range index.v.ints {
-			index.v.ints[i] = int64(i)
+		index.v.Ints = make([]int64, g.n)
+		for i := range index.v.Ints {
+			index.v.Ints[i] = int64(i)
 		}
 	}
 	out := Frame{Columns: append(make([]Column, 0, 1+len(p.outs)), index)}
@@ -310,6 +293,3 @@ func appendFloat(b []byte, v float64) []byte {
 	}
 	return strconv.AppendFloat(b, v, 'e', -1, 64)
 }
-
-// cellOf returns the value of a text, null if it is empty.
-func cellOf(s string) healthdata.Cell { return healthdata.Cell{Valid: s != "", Text: s} }

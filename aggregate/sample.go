@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -91,7 +93,7 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	}
 	// The order in which equal times are told apart: source, resource, type.
 	slices.SortFunc(set.list, func(a, b sampleSeries) int {
-		if c := compareInt(int64(a.source), int64(b.source)); c != 0 {
+		if c := cmp.Compare(a.source, b.source); c != 0 {
 			return c
 		}
 		return a.Key.Compare(b.Key)
@@ -282,7 +284,7 @@ func (p *plan) split(set *sampleSet, workers int) []window {
 	if total < parallelFrom {
 		return nil
 	}
-	slices.SortFunc(loads, func(a, b load) int { return compareInt(a.at, b.at) })
+	slices.SortFunc(loads, func(a, b load) int { return cmp.Compare(a.at, b.at) })
 	parts := 2 * workers
 	out := []window{p.window}
 	before := 0
@@ -318,15 +320,15 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 		s := &set.list[i]
 		where := p.where
 		if where != nil {
-			var answer tri
-			if where, answer = settle(where, p.known(s)); where == nil && answer != isTrue {
+			var answer vector.Tri
+			if where, answer = vector.Settle(where, p.known(s)); where == nil && answer != vector.IsTrue {
 				continue
 			}
 		}
 		f.begin(s)
-		give := func(b *batch) error {
+		give := func(b *vector.Batch) error {
 			if where != nil {
-				b.keep(where)
+				b.Keep(where)
 			}
 			return out.take(b)
 		}
@@ -353,10 +355,10 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 type filler struct {
 	p     *plan
 	s     *sampleSeries
-	b     batch
+	b     vector.Batch
 	holds bool
 
-	elements batch
+	elements vector.Batch
 	waiting  series.Block // the block before, where the next one says how long its last sample held
 	hasWait  bool
 	previous int64 // time of the last sample whose hold is known, or noTime
@@ -369,7 +371,7 @@ func (f *filler) begin(s *sampleSeries) {
 }
 
 // fill gives the rows of a block, or of the one before it.
-func (f *filler) fill(block *series.Block, give func(*batch) error) error {
+func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
 		return f.give(block, noTime, give)
 	}
@@ -390,7 +392,7 @@ func (f *filler) fill(block *series.Block, give func(*batch) error) error {
 func (f *filler) inside(at int64) bool { return at >= f.p.window.from && at < f.p.window.to }
 
 // end gives what is left.
-func (f *filler) end(give func(*batch) error) error {
+func (f *filler) end(give func(*vector.Batch) error) error {
 	if !f.hasWait {
 		return nil
 	}
@@ -399,26 +401,26 @@ func (f *filler) end(give func(*batch) error) error {
 }
 
 // give makes a batch of the samples of a block that lie in the window.
-func (f *filler) give(block *series.Block, next int64, give func(*batch) error) error {
+func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) error) error {
 	b := &f.b
-	b.reset(len(f.p.slots))
-	b.n, b.source, b.resource, b.serial = block.Len(), f.s.source, f.s.resource, f.s.serial
-	b.start, b.end = block.Time, block.End
+	b.Reset(len(f.p.slots))
+	b.N, b.Source, b.Resource, b.Serial = block.Len(), f.s.source, f.s.resource, f.s.serial
+	b.Start, b.End = block.Time, block.End
 	at := 0
 	inside := true
-	b.index = slices.Grow(b.index, b.n)[:b.n]
+	b.Index = slices.Grow(b.Index, b.N)[:b.N]
 	for r := range block.Runs {
 		run := &block.Runs[r]
 		shift := int64(run.Offset) * second
 		times := block.Time[at : at+run.N]
 		inside = inside && f.inside(times[0]+shift) && f.inside(times[len(times)-1]+shift)
-		index := b.index[at : at+run.N]
+		index := b.Index[at : at+run.N]
 		for i, t := range times {
 			index[i] = t + shift
 		}
 		at += run.N
 	}
-	b.ownIndex = b.index
+	b.OwnIndex = b.Index
 	if f.holds {
 		f.hold(block, next)
 	}
@@ -426,15 +428,15 @@ func (f *filler) give(block *series.Block, next int64, give func(*batch) error) 
 		f.column(k, block)
 	}
 	if !inside {
-		b.picks = b.picks[:0]
-		for i, t := range b.index {
+		b.Picks = b.Picks[:0]
+		for i, t := range b.Index {
 			if f.inside(t) {
-				b.picks = append(b.picks, int32(i))
+				b.Picks = append(b.Picks, int32(i))
 			}
 		}
-		b.pick(b.picks)
+		b.Pick(b.Picks)
 	}
-	if b.n == 0 {
+	if b.N == 0 {
 		return nil
 	}
 	return give(b)
@@ -449,17 +451,17 @@ const longest = 15 * minute
 func (f *filler) hold(block *series.Block, next int64) {
 	b := &f.b
 	n := block.Len()
-	b.hold = slices.Grow(b.ownHold[:0], n)[:n]
-	b.ownHold = b.hold
+	b.Hold = slices.Grow(b.OwnHold[:0], n)[:n]
+	b.OwnHold = b.Hold
 	for i, t := range block.Time {
-		b.hold[i] = 0
-		if !f.inside(b.index[i]) {
+		b.Hold[i] = 0
+		if !f.inside(b.Index[i]) {
 			continue
 		}
 		until := next
 		if i+1 < n {
 			until = noTime
-			if f.inside(b.index[i+1]) {
+			if f.inside(b.Index[i+1]) {
 				until = block.Time[i+1]
 			}
 		}
@@ -473,53 +475,53 @@ func (f *filler) hold(block *series.Block, next int64) {
 		case f.previous != noTime:
 			held = min(held, t-f.previous)
 		}
-		b.hold[i] = float64(held) / float64(second)
+		b.Hold[i] = float64(held) / float64(second)
 		f.previous = t
 	}
 }
 
 // column fills one slot.
 func (f *filler) column(k int, block *series.Block) {
-	s, v, n := &f.p.slots[k], &f.b.cols[k], block.Len()
-	v.typ = s.typ
+	s, v, n := &f.p.slots[k], &f.b.Cols[k], block.Len()
+	v.Type = s.typ
 	if s.sub != nil {
 		list := &f.p.slots[s.sub.list]
 		for i := range n {
-			v.add(s.sub.value(f.b.cols[s.sub.list].cell(i), list.fields, &f.elements))
+			v.Add(s.sub.value(f.b.Cols[s.sub.list].Cell(i), list.fields, &f.elements))
 		}
 		return
 	}
 	if s.from == fromIndex {
 		// A copy: picking rows moves the index itself.
-		v.ints = append(v.ownInts[:0], f.b.index...)
-		v.ownInts = v.ints
+		v.Ints = append(v.OwnInts[:0], f.b.Index...)
+		v.OwnInts = v.Ints
 		return
 	}
 	if s.resource != nil && s.resource != f.p.resources[f.s.resource] {
-		v.allNull(n)
+		v.AllNull(n)
 		return
 	}
 	switch s.field {
 	case fieldValue:
-		v.floats = block.Value
+		v.Floats = block.Value
 	case fieldSecond:
-		v.floats = block.Value2
-		if v.floats == nil {
+		v.Floats = block.Value2
+		if v.Floats == nil {
 			for range n {
-				v.add(floatCell(0))
+				v.Add(vector.FloatCell(0))
 			}
 		}
 	case fieldDuration:
 		for i := range n {
 			if block.End == nil || block.End[i] == series.NoEnd {
-				v.add(healthdata.Cell{})
+				v.Add(healthdata.Cell{})
 				continue
 			}
-			v.add(floatCell(float64(block.End[i]-block.Time[i]) / float64(second)))
+			v.Add(vector.FloatCell(float64(block.End[i]-block.Time[i]) / float64(second)))
 		}
 	default:
 		for r := range block.Runs {
-			v.repeat(f.attr(s.field, &block.Runs[r].Attrs), block.Runs[r].N)
+			v.Repeat(f.attr(s.field, &block.Runs[r].Attrs), block.Runs[r].N)
 		}
 	}
 }
@@ -528,22 +530,22 @@ func (f *filler) column(k int, block *series.Block) {
 func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 	switch field {
 	case fieldProvider:
-		return cellOf(f.s.Key.Provider)
+		return vector.TextCell(f.s.Key.Provider)
 	case fieldSourceType:
-		return cellOf(string(f.s.Key.SourceType))
+		return vector.TextCell(string(f.s.Key.SourceType))
 	case fieldApp:
-		return cellOf(a.App)
+		return vector.TextCell(a.App)
 	case fieldWorkout:
 		if a.Workout == uuid.Nil {
 			return healthdata.Cell{}
 		}
-		return cellOf(a.Workout.String())
+		return vector.TextCell(a.Workout.String())
 	case fieldSport:
-		return cellOf(a.Sport)
+		return vector.TextCell(a.Sport)
 	case fieldOffset:
-		return intCell(int64(a.Offset))
+		return vector.IntCell(int64(a.Offset))
 	case fieldType:
-		return cellOf(a.Type)
+		return vector.TextCell(a.Type)
 	case fieldContent:
 		return healthdata.Cell{Valid: true, Text: a.Text}
 	case fieldTags:
@@ -557,15 +559,15 @@ func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 		}
 		return healthdata.Cell{Valid: true, List: list}
 	case fieldLocation:
-		return cellOf(a.Location)
+		return vector.TextCell(a.Location)
 	case fieldIntensity:
-		return cellOf(a.Intensity)
+		return vector.TextCell(a.Intensity)
 	case fieldMode:
-		return cellOf(a.DeliveryMode)
+		return vector.TextCell(a.DeliveryMode)
 	case fieldForm:
-		return cellOf(a.DeliveryForm)
+		return vector.TextCell(a.DeliveryForm)
 	case fieldPurpose:
-		return cellOf(a.BolusPurpose)
+		return vector.TextCell(a.BolusPurpose)
 	default:
 		return healthdata.Cell{}
 	}
@@ -578,7 +580,7 @@ func (g *grid) sortRows() {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return compareInt(g.at[a], g.at[b]) })
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(g.at[a], g.at[b]) })
 	at := make([]int64, g.n)
 	for k, i := range order {
 		at[k] = g.at[i]
@@ -586,7 +588,7 @@ func (g *grid) sortRows() {
 	g.at = at
 	for i := range g.rows {
 		if g.rows[i].Type != typeList {
-			g.rows[i].v = permuted(&g.rows[i].v, order)
+			g.rows[i].v = vector.Permuted(&g.rows[i].v, order)
 		}
 	}
 }

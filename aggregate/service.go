@@ -124,7 +124,7 @@ func New(data Reader, opts *Options) (*Service, error) {
 // [healthlab.InvalidError] with every problem by its path; names that are nearly right
 // come with the right one.
 func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
-	r := reader{lenient: ignoreUnknown}
+	r := reader{strictReader{lenient: ignoreUnknown}}
 	req := r.decode(data)
 	r.check(&req, &s.opts.Limits, s.opts.Known)
 	if err := r.problems.Err(); err != nil {

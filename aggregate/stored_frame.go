@@ -6,6 +6,8 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
 // storedColumn is a column of the table that a continuous query keeps for a user.
@@ -26,7 +28,7 @@ func encodeFrame(f *Frame) ([]byte, error) {
 	columns := make([]storedColumn, len(f.Columns))
 	for i := range f.Columns {
 		c := &f.Columns[i]
-		columns[i] = storedColumn{c.Name, c.Type, c.v.nulls, c.v.ints, c.v.floats, c.v.texts}
+		columns[i] = storedColumn{c.Name, c.Type, c.v.Nulls, c.v.Ints, c.v.Floats, c.v.Texts}
 	}
 	var out bytes.Buffer
 	zip, err := flate.NewWriter(&out, flate.BestSpeed)
@@ -55,8 +57,8 @@ func decodeFrame(data []byte, like *Frame) (Frame, error) {
 		if c.Name != like.Columns[i].Name || c.Type != like.Columns[i].Type {
 			return Frame{}, errOtherTable
 		}
-		out.Columns = append(out.Columns, Column{Name: c.Name, Type: c.Type, v: vec{
-			typ: c.Type, nulls: c.Nulls, ints: c.Ints, floats: c.Floats, texts: c.Texts,
+		out.Columns = append(out.Columns, Column{Name: c.Name, Type: c.Type, v: vector.Vec{
+			Type: c.Type, Nulls: c.Nulls, Ints: c.Ints, Floats: c.Floats, Texts: c.Texts,
 		}})
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -110,26 +111,26 @@ func fieldNames(fields []healthdata.ListField) []string {
 }
 
 // value makes the one value of a list. eb is memory for its elements.
-func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb *batch) healthdata.Cell {
-	eb.reset(len(fields))
+func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb *vector.Batch) healthdata.Cell {
+	eb.Reset(len(fields))
 	for i, f := range fields {
-		eb.cols[i].typ = f.Type
+		eb.Cols[i].Type = f.Type
 		for _, e := range list.List {
-			eb.cols[i].add(e[i])
+			eb.Cols[i].Add(e[i])
 		}
 	}
-	eb.setLen(len(list.List))
+	eb.SetLen(len(list.List))
 	if s.where != nil {
-		eb.keep(s.where)
+		eb.Keep(s.where)
 	}
 	if s.agg.slot < 0 {
-		return healthdata.Cell{Valid: true, Int: int64(eb.n)}
+		return healthdata.Cell{Valid: true, Int: int64(eb.N)}
 	}
 	left := len(list.List)
-	a := newAcc(&s.agg, &left)
-	if eb.n > 0 {
-		a.add(&eb.cols[s.agg.slot], eb, 0, eb.n)
+	a := s.agg.accumulator(&left)
+	if eb.N > 0 {
+		a.Add(&eb.Cols[s.agg.slot], eb, 0, eb.N)
 	}
-	v, _ := a.result()
+	v, _ := a.Result()
 	return v
 }

@@ -197,7 +197,7 @@ func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
 			name: name, base: r.Slug + "." + name, typ: c.Type, fields: c.Fields, unit: c.Unit, doc: c.Doc,
 			from: fromSample, resource: r, field: sampleFields[name],
 		}
-		if contains(sourceNames, name) {
+		if slices.Contains(sourceNames, name) {
 			// A source column by another spelling: it is known of every sample.
 			out.base = r.Slug + "." + name
 		}

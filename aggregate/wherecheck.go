@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
 // names finds what a name in a condition stands for.
@@ -27,14 +28,14 @@ func (c *checker) fail(code, msg string, at int) {
 	c.faults = append(c.faults, &condition.Fault{Code: code, Msg: msg, At: at})
 }
 
-func (c *checker) filter(n condition.Cond) filter {
+func (c *checker) filter(n condition.Cond) vector.Filter {
 	switch n := n.(type) {
 	case condition.And:
-		return andFilter{c.filter(n.Left), c.filter(n.Right)}
+		return vector.And{Left: c.filter(n.Left), Right: c.filter(n.Right)}
 	case condition.Or:
-		return orFilter{c.filter(n.Left), c.filter(n.Right)}
+		return vector.Or{Left: c.filter(n.Left), Right: c.filter(n.Right)}
 	case condition.Not:
-		return notFilter{c.filter(n.Of)}
+		return vector.Not{Of: c.filter(n.Of)}
 	case condition.Compare:
 		return c.compare(n)
 	case condition.Null:
@@ -42,20 +43,20 @@ func (c *checker) filter(n condition.Cond) filter {
 		if n.Of.Kind == 'c' {
 			slot, _, _ = c.column(n.Of)
 		}
-		return nullFilter{slot, n.Not}
+		return vector.Null{Slot: slot, Not: n.Not}
 	case condition.In:
 		return c.in(n)
 	case condition.Bool:
 		if n.Of.Kind == 'b' {
-			return boolFilter{-1, n.Of.Yes}
+			return vector.Bool{Slot: -1, Yes: n.Of.Yes}
 		}
 		slot, typ, ok := c.column(n.Of)
 		if ok && typ != typeBool {
 			c.fail(codeMismatch, "stands alone and is not a boolean", n.Of.At)
 		}
-		return boolFilter{slot: slot}
+		return vector.Bool{Slot: slot}
 	default:
-		return boolFilter{slot: -1}
+		return vector.Bool{Slot: -1}
 	}
 }
 
@@ -69,17 +70,17 @@ func (c *checker) column(o condition.Operand) (slot int, typ Type, ok bool) {
 	return slot, typ, true
 }
 
-func (c *checker) compare(n condition.Compare) filter {
-	out := compareFilter{op: n.Op, left: value{slot: -1}, right: value{slot: -1}}
+func (c *checker) compare(n condition.Compare) vector.Filter {
+	out := vector.Compare{Op: n.Op, Left: vector.Operand{Slot: -1}, Right: vector.Operand{Slot: -1}}
 	var types [2]Type
 	ok := true
 	for i, side := range [...]struct {
 		o condition.Operand
-		v *value
-	}{{n.Left, &out.left}, {n.Right, &out.right}} {
+		v *vector.Operand
+	}{{n.Left, &out.Left}, {n.Right, &out.Right}} {
 		if side.o.Kind == 'c' {
 			var is bool
-			side.v.slot, types[i], is = c.column(side.o)
+			side.v.Slot, types[i], is = c.column(side.o)
 			ok = ok && is
 		}
 	}
@@ -88,51 +89,51 @@ func (c *checker) compare(n condition.Compare) filter {
 	}
 	switch {
 	case n.Right.Kind != 'c':
-		out.class, ok = c.literal(types[0], n.Right, &out.right)
+		out.Class, ok = c.literal(types[0], n.Right, &out.Right)
 	case n.Left.Kind != 'c':
-		out.class, ok = c.literal(types[1], n.Left, &out.left)
+		out.Class, ok = c.literal(types[1], n.Left, &out.Left)
 	default:
-		if out.class = classOf(types[0], types[1]); out.class == classNone {
+		if out.Class = classOf(types[0], types[1]); out.Class == vector.ClassNone {
 			c.fail(codeMismatch, "compares values of different types", n.Left.At)
 			ok = false
 		}
 	}
-	if ok && out.class == classBool && n.Op != "=" && n.Op != "!=" {
+	if ok && out.Class == vector.ClassBool && n.Op != "=" && n.Op != "!=" {
 		c.fail(codeMismatch, "booleans are only equal or not", n.Left.At)
 	}
 	return out
 }
 
 // classOf returns what two columns are compared as.
-func classOf(a, b Type) class {
+func classOf(a, b Type) vector.Class {
 	number := func(t Type) bool { return t == typeInt || t == typeFloat }
 	switch {
 	case a == typeInt && b == typeInt:
-		return classInt
+		return vector.ClassInt
 	case number(a) && number(b):
-		return classNumber
+		return vector.ClassNumber
 	case a != b:
-		return classNone
+		return vector.ClassNone
 	case a == typeText:
-		return classText
+		return vector.ClassText
 	case a == typeBool:
-		return classBool
+		return vector.ClassBool
 	case a == typeTime:
-		return classTime
+		return vector.ClassTime
 	case a == typeInstant:
-		return classInstant
+		return vector.ClassInstant
 	case a == typeDate:
-		return classDate
+		return vector.ClassDate
 	default:
-		return classNone
+		return vector.ClassNone
 	}
 }
 
 // literal reads a literal as a value that a column of type t can be compared with.
-func (c *checker) literal(t Type, o condition.Operand, v *value) (class, bool) {
-	mismatch := func() (class, bool) {
+func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vector.Class, bool) {
+	mismatch := func() (vector.Class, bool) {
 		c.fail(codeMismatch, "is not of the type of the column", o.At)
-		return classNone, false
+		return vector.ClassNone, false
 	}
 	switch t {
 	case typeInt, typeFloat:
@@ -142,28 +143,28 @@ func (c *checker) literal(t Type, o condition.Operand, v *value) (class, bool) {
 		x, err := strconv.ParseFloat(o.Text, 64)
 		if err != nil {
 			c.fail(codeLiteral, "is not a number that can be", o.At)
-			return classNone, false
+			return vector.ClassNone, false
 		}
-		v.num = x
+		v.Num = x
 		if i, err := strconv.ParseInt(o.Text, 10, 64); t == typeInt && err == nil {
-			v.int = i
-			return classInt, true
+			v.Int = i
+			return vector.ClassInt, true
 		}
-		return classNumber, true
+		return vector.ClassNumber, true
 	case typeText:
 		if o.Kind != 's' {
 			return mismatch()
 		}
-		v.text = o.Text
-		return classText, true
+		v.Text = o.Text
+		return vector.ClassText, true
 	case typeBool:
 		if o.Kind != 'b' {
 			return mismatch()
 		}
 		if o.Yes {
-			v.int = 1
+			v.Int = 1
 		}
-		return classBool, true
+		return vector.ClassBool, true
 	case typeTime, typeInstant, typeDate:
 		if o.Kind != 's' {
 			return mismatch()
@@ -171,10 +172,10 @@ func (c *checker) literal(t Type, o condition.Operand, v *value) (class, bool) {
 		i, ok := timeLiteral(o.Text, t)
 		if !ok {
 			c.fail(codeLiteral, "is not a date or time of the kind that the column has", o.At)
-			return classNone, false
+			return vector.ClassNone, false
 		}
-		v.int = i
-		return map[Type]class{typeTime: classTime, typeInstant: classInstant, typeDate: classDate}[t], true
+		v.Int = i
+		return map[Type]vector.Class{typeTime: vector.ClassTime, typeInstant: vector.ClassInstant, typeDate: vector.ClassDate}[t], true
 	default:
 		return mismatch()
 	}
@@ -202,27 +203,27 @@ func timeLiteral(s string, t Type) (int64, bool) {
 	return at.UnixMicro(), true
 }
 
-func (c *checker) in(n condition.In) filter {
+func (c *checker) in(n condition.In) vector.Filter {
 	slot, typ, ok := c.column(n.Of)
-	out := inFilter{slot: slot, not: n.Not}
+	out := vector.In{Slot: slot, Not: n.Not}
 	if !ok {
 		return out
 	}
 	number := false
 	for _, o := range n.List {
-		v := value{slot: -1}
+		v := vector.Operand{Slot: -1}
 		cl, ok := c.literal(typ, o, &v)
 		if !ok {
 			continue
 		}
-		out.class = cl
-		number = number || cl == classNumber
-		out.nums = append(out.nums, v.num)
-		out.ints = append(out.ints, v.int)
-		out.texts = append(out.texts, v.text)
+		out.Class = cl
+		number = number || cl == vector.ClassNumber
+		out.Nums = append(out.Nums, v.Num)
+		out.Ints = append(out.Ints, v.Int)
+		out.Texts = append(out.Texts, v.Text)
 	}
 	if number {
-		out.class = classNumber
+		out.Class = vector.ClassNumber
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package aggregate
+package vector
 
 import (
 	"math"
@@ -7,64 +7,64 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// rankAcc finds the value at a place in the order of all: the median, a percentile.
+// Rank finds the value at a place in the order of all: the median, a percentile.
 // Measurements repeat (a heart rate is one of some 200 numbers), so floats are counted
 // and not kept.
-type rankAcc struct {
-	percent int
-	in      Type
+type Rank struct {
+	Percent int
+	In      healthdata.ColumnType
 	ints    []int64
 	tally   tally
 	held    int  // values that are kept
-	left    *int // how many more all groups together may keep
+	Left    *int // how many more all groups together may keep
 }
 
 // charge counts what is kept now. Beyond the limit nothing more is, and the result is
 // a fault.
-func (a *rankAcc) charge() bool {
+func (a *Rank) charge() bool {
 	now := len(a.ints) + len(a.tally.rest) + len(a.tally.sorted)
-	*a.left -= now - a.held
+	*a.Left -= now - a.held
 	a.held = now
-	return *a.left >= 0
+	return *a.Left >= 0
 }
 
-func (a *rankAcc) add(v *vec, _ *batch, i, j int) {
+func (a *Rank) Add(v *Vec, _ *Batch, i, j int) {
 	if !a.charge() {
 		return
 	}
 	switch {
-	case a.in == typeFloat && v.nulls == nil:
-		a.tally.add(v.floats[i:j])
-	case a.in == typeFloat:
+	case a.In == healthdata.TypeFloat64 && v.Nulls == nil:
+		a.tally.add(v.Floats[i:j])
+	case a.In == healthdata.TypeFloat64:
 		for ; i < j; i++ {
-			if !v.nulls[i] {
-				a.tally.add(v.floats[i : i+1])
+			if !v.Nulls[i] {
+				a.tally.add(v.Floats[i : i+1])
 			}
 		}
 	default:
 		for ; i < j; i++ {
-			if v.isNull(i) {
+			if v.IsNull(i) {
 				continue
 			}
-			x := v.ints[i]
-			if a.in == typeDate {
-				x *= day
+			x := v.Ints[i]
+			if a.In == healthdata.TypeDate {
+				x *= microsOfDay
 			}
 			a.ints = append(a.ints, x)
 		}
 	}
 }
 
-func (a *rankAcc) merge(o acc) {
-	b := o.(*rankAcc)
+func (a *Rank) Merge(o Acc) {
+	b := o.(*Rank)
 	a.ints = append(a.ints, b.ints...)
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
 
 // place returns the positions of the two values that the result lies between, and how
 // far it is from the first to the second.
-func (a *rankAcc) place(n int64) (lo, hi int64, share float64) {
-	at := float64(a.percent) / 100 * float64(n-1)
+func (a *Rank) place(n int64) (lo, hi int64, share float64) {
+	at := float64(a.Percent) / 100 * float64(n-1)
 	lo = int64(at)
 	hi = min(lo+1, n-1)
 	share = at - float64(lo)
@@ -74,17 +74,17 @@ func (a *rankAcc) place(n int64) (lo, hi int64, share float64) {
 	return lo, hi, share
 }
 
-func (a *rankAcc) result() (healthdata.Cell, error) {
-	if *a.left < 0 {
+func (a *Rank) Result() (healthdata.Cell, error) {
+	if *a.Left < 0 {
 		return healthdata.Cell{}, errValues
 	}
-	if a.in == typeFloat {
+	if a.In == healthdata.TypeFloat64 {
 		if a.tally.n == 0 {
 			return healthdata.Cell{}, nil
 		}
 		lo, hi, share := a.place(a.tally.n)
 		x, y := a.tally.at(lo, hi)
-		return floatCell(between(x, y, share)), nil
+		return FloatCell(between(x, y, share)), nil
 	}
 	if len(a.ints) == 0 {
 		return healthdata.Cell{}, nil
@@ -92,13 +92,13 @@ func (a *rankAcc) result() (healthdata.Cell, error) {
 	slices.Sort(a.ints)
 	lo, hi, share := a.place(int64(len(a.ints)))
 	x, y := a.ints[lo], a.ints[hi]
-	if a.in == typeInt {
-		return floatCell(between(float64(x), float64(y), share)), nil
+	if a.In == healthdata.TypeInt64 {
+		return FloatCell(between(float64(x), float64(y), share)), nil
 	}
 	if share == 0.5 {
-		return intCell(x + (y-x)>>1), nil
+		return IntCell(x + (y-x)>>1), nil
 	}
-	return intCell(x + int64(math.Floor(float64(y-x)*share))), nil
+	return IntCell(x + int64(math.Floor(float64(y-x)*share))), nil
 }
 
 func between(x, y, share float64) float64 {
