@@ -11,8 +11,8 @@ func ParseWhere(text string) (Condition, error) {
 	c, fault := condition.Parse(text)
 	if fault != nil {
 		var r reader
-		r.problems = append(r.problems, fault.Problem(nil))
-		return Condition{}, r.problems.Err()
+		r.Problems = append(r.Problems, fault.Problem(nil))
+		return Condition{}, r.Problems.Err()
 	}
 	return Condition{c}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -173,9 +174,9 @@ const codeContinuous = "continuous_query_invalid"
 
 // checkStored checks a continuous query and returns its plan.
 func (r *reader) checkStored(n *NewContinuousQuery, limits *Limits, known func(string) bool) *plan {
-	noted := len(r.problems) > 0 // what is missing was said already
+	noted := len(r.Problems) > 0 // what is missing was said already
 	if (n.Slug != "" || !noted) && (len(n.Slug) > 128 || !goodSlug(n.Slug)) {
-		r.fault(codeBody, "is not 1 to 128 lower-case letters, digits and single hyphens between them", path{"slug"})
+		r.Fault(codeBody, "is not 1 to 128 lower-case letters, digits and single hyphens between them", path{"slug"})
 	}
 	r.checkTitle(n.Title)
 	r.checkScheduling(&n.Scheduling)
@@ -186,18 +187,18 @@ func (r *reader) checkStored(n *NewContinuousQuery, limits *Limits, known func(s
 	if noted && len(n.Query.Select) == 0 {
 		return nil
 	}
-	before := len(r.problems)
+	before := len(r.Problems)
 	p := r.checkQuery(&n.Query, &config, limits, at)
 	p.window = everything
-	if len(r.problems) > before {
+	if len(r.Problems) > before {
 		return p
 	}
 	if p.trunc < 0 {
-		r.fault(codeContinuous, "needs exactly one date truncation", at.at("group_by"))
+		r.Fault(codeContinuous, "needs exactly one date truncation", at.At("group_by"))
 	}
 	for k := range p.keys {
 		if p.keyColumn(k) < 0 {
-			r.fault(codeContinuous, "needs every group key to be selected", at.at("select"))
+			r.Fault(codeContinuous, "needs every group key to be selected", at.At("select"))
 			break
 		}
 	}
@@ -219,13 +220,13 @@ func (r *reader) checkTitle(title string) {
 		ok = ok && (unicode.IsLetter(c) && c <= 0xff || c >= '0' && c <= '9' || unicode.IsSpace(c) || strings.ContainsRune("()&_-.", c))
 	}
 	if !ok {
-		r.fault(codeBody, "is not at most 50 letters, digits, ( ) & _ - . and white space", path{"title"})
+		r.Fault(codeBody, "is not at most 50 letters, digits, ( ) & _ - . and white space", path{"title"})
 	}
 }
 
 func (r *reader) checkScheduling(s *Scheduling) {
 	if g := s.MinimumGap; g != nil && (*g < int(LeastGap/time.Second) || *g > maxGap) {
-		r.fault(codeBody, "is not between 1800 and 31536000", path{"scheduling_preferences", "minimum_gap_duration_second"})
+		r.Fault(codeBody, "is not between 1800 and 31536000", path{"scheduling_preferences", "minimum_gap_duration_second"})
 	}
 }
 
@@ -294,51 +295,51 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 }
 
 func unmarshal(data []byte, read func(*reader, *node)) error {
-	n, err := parseNode(data)
+	n, err := strictjson.Parse(data)
 	if err != nil {
 		return fmt.Errorf("%w: not a sound JSON text", healthlab.Invalid)
 	}
 	var r reader
 	read(&r, &n)
-	return r.problems.Err()
+	return r.Problems.Err()
 }
 
 // decodeNew reads the body that creates a continuous query. What could not be read has
 // left a problem.
 func (r *reader) decodeNew(data []byte) (out NewContinuousQuery) {
-	n, err := parseNode(data)
+	n, err := strictjson.Parse(data)
 	if err != nil {
-		r.fault(codeBody, "is not a sound JSON text", nil)
+		r.Fault(codeBody, "is not a sound JSON text", nil)
 		return out
 	}
-	if !r.object(&n, nil, "slug", "title", "query", "query_config", "scheduling_preferences", "export_preferences") {
+	if !r.Object(&n, nil, "slug", "title", "query", "query_config", "scheduling_preferences", "export_preferences") {
 		return out
 	}
-	out.Slug, _ = r.text(n.get("slug"), path{"slug"})
-	out.Title, _ = r.text(n.get("title"), path{"title"})
-	if q := n.get("query"); q == nil {
-		r.fault(codeBody, "is required", path{"query"})
+	out.Slug, _ = r.Text(n.Get("slug"), path{"slug"})
+	out.Title, _ = r.Text(n.Get("title"), path{"title"})
+	if q := n.Get("query"); q == nil {
+		r.Fault(codeBody, "is required", path{"query"})
 	} else {
 		out.Query = r.query(q, path{"query"})
 	}
-	if c := n.get("query_config"); !c.isNull() {
+	if c := n.Get("query_config"); !c.IsNull() {
 		out.Config = r.config(c, path{"query_config"})
 	}
-	if s := n.get("scheduling_preferences"); !s.isNull() {
+	if s := n.Get("scheduling_preferences"); !s.IsNull() {
 		out.Scheduling = r.scheduling(s, path{"scheduling_preferences"})
 	}
-	if e := n.get("export_preferences"); !e.isNull() {
+	if e := n.Get("export_preferences"); !e.IsNull() {
 		out.Quiet = r.quiet(e, path{"export_preferences"})
 	}
 	return out
 }
 
 func (r *reader) scheduling(n *node, p path) (s Scheduling) {
-	if !r.object(n, p, "minimum_gap_duration_second") {
+	if !r.Object(n, p, "minimum_gap_duration_second") {
 		return s
 	}
-	if g := n.get("minimum_gap_duration_second"); !g.isNull() {
-		v, ok := r.whole(g, p.at("minimum_gap_duration_second"))
+	if g := n.Get("minimum_gap_duration_second"); !g.IsNull() {
+		v, ok := r.Whole(g, p.At("minimum_gap_duration_second"))
 		if ok {
 			v := int(min(v, maxGap+1))
 			s.MinimumGap = &v
@@ -349,37 +350,37 @@ func (r *reader) scheduling(n *node, p path) (s Scheduling) {
 
 // quiet reads whether events are switched off.
 func (r *reader) quiet(n *node, p path) bool {
-	if !r.object(n, p, "data_events", "fhir_observations") {
+	if !r.Object(n, p, "data_events", "fhir_observations") {
 		return false
 	}
-	if f := n.get("fhir_observations"); f != nil && r.boolean(f, p.at("fhir_observations")) {
-		r.fault("not_supported", "is reserved, and false", p.at("fhir_observations"))
+	if f := n.Get("fhir_observations"); f != nil && r.Boolean(f, p.At("fhir_observations")) {
+		r.Fault("not_supported", "is reserved, and false", p.At("fhir_observations"))
 	}
-	d := n.get("data_events")
-	if d.isNull() || !r.object(d, p.at("data_events"), "enabled") || d.get("enabled") == nil {
+	d := n.Get("data_events")
+	if d.IsNull() || !r.Object(d, p.At("data_events"), "enabled") || d.Get("enabled") == nil {
 		return false
 	}
-	return !r.boolean(d.get("enabled"), p.at("data_events", "enabled"))
+	return !r.Boolean(d.Get("enabled"), p.At("data_events", "enabled"))
 }
 
 // decodePatch reads the body that changes a continuous query.
 func (r *reader) decodePatch(data []byte) (out ContinuousPatch) {
-	n, err := parseNode(data)
+	n, err := strictjson.Parse(data)
 	if err != nil {
-		r.fault(codeBody, "is not a sound JSON text", nil)
+		r.Fault(codeBody, "is not a sound JSON text", nil)
 		return out
 	}
-	if !r.object(&n, nil, "title", "scheduling_preferences") {
+	if !r.Object(&n, nil, "title", "scheduling_preferences") {
 		return out
 	}
-	if t := n.get("title"); t != nil {
-		if s, ok := r.text(t, path{"title"}); ok {
+	if t := n.Get("title"); t != nil {
+		if s, ok := r.Text(t, path{"title"}); ok {
 			out.Title = &s
 		}
 	}
-	if s := n.get("scheduling_preferences"); s != nil {
+	if s := n.Get("scheduling_preferences"); s != nil {
 		out.Scheduling = &Scheduling{}
-		if !s.isNull() {
+		if !s.IsNull() {
 			*out.Scheduling = r.scheduling(s, path{"scheduling_preferences"})
 		}
 	}

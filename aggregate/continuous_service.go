@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
@@ -97,10 +98,10 @@ func NewContinuous(s *Service, store ContinuousStore, tasks ContinuousWork, opts
 // DecodeNew reads the body that creates a continuous query, and checks it. Faults are
 // those of [Service.Decode].
 func (c *ContinuousService) DecodeNew(data []byte, ignoreUnknown bool) (NewContinuousQuery, error) {
-	r := reader{strictReader{lenient: ignoreUnknown}}
+	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	n := r.decodeNew(data)
 	r.checkStored(&n, &c.s.opts.Limits, c.s.opts.Known)
-	if err := r.problems.Err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return NewContinuousQuery{}, err
 	}
 	return n, nil
@@ -108,10 +109,10 @@ func (c *ContinuousService) DecodeNew(data []byte, ignoreUnknown bool) (NewConti
 
 // DecodePatch reads the body that changes a continuous query.
 func (c *ContinuousService) DecodePatch(data []byte, ignoreUnknown bool) (ContinuousPatch, error) {
-	r := reader{strictReader{lenient: ignoreUnknown}}
+	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	out := r.decodePatch(data)
 	r.checkPatch(&out)
-	if err := r.problems.Err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return ContinuousPatch{}, err
 	}
 	return out, nil
@@ -130,7 +131,7 @@ func (r *reader) checkPatch(p *ContinuousPatch) {
 func (c *ContinuousService) plan(n *NewContinuousQuery) (*plan, error) {
 	var r reader
 	p := r.checkStored(n, &c.s.opts.Limits, c.s.opts.Known)
-	return p, r.problems.Err()
+	return p, r.Problems.Err()
 }
 
 // Preview checks a continuous query and says what its tables would be. Invalid as
@@ -172,7 +173,7 @@ func (c *ContinuousService) Create(ctx context.Context, team healthlab.TeamID, n
 func (c *ContinuousService) Update(ctx context.Context, team healthlab.TeamID, id QueryID, p ContinuousPatch) (ContinuousQuery, error) {
 	var r reader
 	r.checkPatch(&p)
-	if err := r.problems.Err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return ContinuousQuery{}, fmt.Errorf("update continuous query: %w", err)
 	}
 	return c.update(ctx, team, id, func(q *ContinuousQuery) error {
@@ -261,7 +262,7 @@ func (c *ContinuousService) planOf(q *ContinuousQuery) (*plan, error) {
 	config.ColumnNaming = QualifiedNames
 	p := r.checkQuery(&q.Query, &config, &c.s.opts.Limits, nil)
 	p.window = everything
-	return p, r.problems.Err()
+	return p, r.Problems.Err()
 }
 
 // stored returns the table of a user, empty if there is none that fits the plan.

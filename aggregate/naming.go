@@ -1,6 +1,8 @@
 package aggregate
 
-import "slices"
+import (
+	"slices"
+)
 
 // sources decides what becomes of several sources of the same thing.
 func (c *compiler) sources(config *Config) {
@@ -66,7 +68,7 @@ func (c *compiler) names(config *Config) {
 	seen := map[string]bool{"index": true}
 	for i := range p.outs {
 		if seen[p.outs[i].name] {
-			c.fail("duplicate_output_column", "makes two columns of one name", c.at.at("select"))
+			c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("select"))
 			return
 		}
 		seen[p.outs[i].name] = true
@@ -92,13 +94,13 @@ func (c *compiler) checkAlign() {
 	if a == nil {
 		return
 	}
-	at := c.at.at("align")
+	at := c.at.At("align")
 	if !slices.Contains(alignModes, string(a.Mode)) {
 		c.fail(codeBody, "is not a mode", at)
 		return
 	}
 	if p.trunc < 0 {
-		c.r.fault("align_invalid", "needs exactly one date truncation", at)
+		c.r.Fault("align_invalid", "needs exactly one date truncation", at)
 		return
 	}
 	selected := map[int]bool{}
@@ -109,10 +111,10 @@ func (c *compiler) checkAlign() {
 	}
 	for i, k := range p.keys {
 		if k.kind == keyPart {
-			c.r.fault("align_invalid", "does not go with a date part", at)
+			c.r.Fault("align_invalid", "does not go with a date part", at)
 		}
 		if !selected[i] {
-			c.r.fault("align_invalid", "needs every group key to be selected", at)
+			c.r.Fault("align_invalid", "needs every group key to be selected", at)
 			break
 		}
 	}
@@ -120,7 +122,7 @@ func (c *compiler) checkAlign() {
 		if !slices.Contains(units, string(l.Unit)) {
 			c.fail(codeBody, "is not a period", at)
 		} else if l.rough() < p.keys[p.trunc].period.rough() {
-			c.r.fault("align_invalid", "reaches less far than one bucket", at.at("carry"))
+			c.r.Fault("align_invalid", "reaches less far than one bucket", at.At("carry"))
 		}
 	}
 }

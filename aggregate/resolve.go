@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -29,20 +30,20 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	case TableColumn:
 		if t.name == samplesTable {
 			if !slices.Contains(sourceNames, e.Column) {
-				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
+				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.At(e.Table))
 				return col, nil, false
 			}
 		}
 		found := t.find(e.Column)
 		if found == nil {
-			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.at(e.Table))
+			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.At(e.Table))
 			return col, nil, false
 		}
 		return *found, nil, true
 	case SourceColumn:
 		found := t.find(e.Name)
 		if found == nil || !slices.Contains(sourceNames, e.Name) {
-			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
+			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.At("source"))
 			return col, nil, false
 		}
 		return *found, nil, true
@@ -55,7 +56,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 		}
 		col, ok := sampleColumn(r, e.Field)
 		if !ok {
-			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))
+			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.At("field"))
 		}
 		return col, nil, ok
 	case Index:
@@ -90,7 +91,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 		return c.slot(col), col.typ, nil
 	}
 	missing := func(known []string, name string) (int, Type, *condition.Fault) {
-		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: nearest(name, known)}
+		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: strictjson.Nearest(name, known)}
 	}
 	if t.name == samplesTable {
 		if o.Two {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -124,10 +125,10 @@ func New(data Reader, opts *Options) (*Service, error) {
 // [healthlab.InvalidError] with every problem by its path; names that are nearly right
 // come with the right one.
 func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
-	r := reader{strictReader{lenient: ignoreUnknown}}
+	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	req := r.decode(data)
 	r.check(&req, &s.opts.Limits, s.opts.Known)
-	if err := r.problems.Err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return Request{}, err
 	}
 	return req, nil
@@ -149,7 +150,7 @@ func (s *Service) Check(req *Request) error {
 func (s *Service) plans(req *Request) ([]*plan, error) {
 	r := reader{}
 	plans := r.check(req, &s.opts.Limits, s.opts.Known)
-	return plans, r.problems.Err()
+	return plans, r.Problems.Err()
 }
 
 // Query answers a request from one consistent look at a user's data. Either all

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -15,7 +16,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	var list column
 	switch e.From.(type) {
 	case TableColumn, Field:
-		if list, _, ok = c.column(e.From, p.at("from", "unnest")); !ok {
+		if list, _, ok = c.column(e.From, p.At("from", "unnest")); !ok {
 			return col, nil, false
 		}
 	case badExpr, nil:
@@ -23,7 +24,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 		return col, nil, false
 	}
 	if list.typ != typeList {
-		c.fail("not_a_list", "is not a list column", p.at("from", "unnest"))
+		c.fail("not_a_list", "is not a list column", p.At("from", "unnest"))
 		return col, nil, false
 	}
 	sub = &subplan{agg: agg{fn: e.Func, slot: -1, low: nil}}
@@ -31,23 +32,23 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	name := string(e.Func) + "." + list.base
 	switch {
 	case e.Arg == nil && e.Func != Count:
-		c.fail("func_type_mismatch", "only count takes no argument", p.at("select", "arg"))
+		c.fail("func_type_mismatch", "only count takes no argument", p.At("select", "arg"))
 		return col, nil, false
 	case e.Arg == nil:
 	case e.Arg.List == "":
 		if list.fields[0].Name != "" {
-			c.fail(codeColumn, "is a list of structs: name a field", p.at("select", "arg"))
+			c.fail(codeColumn, "is a list of structs: name a field", p.At("select", "arg"))
 			return col, nil, false
 		}
 		sub.agg.slot, in = 0, list.fields[0].Type
 		name += ".element"
 	default:
 		if e.Arg.List != list.name || e.Arg.Table != "" && e.Arg.Table != c.plan.table.name {
-			c.fail("not_a_list", "is another list than the one in unnest", p.at("select", "arg"))
+			c.fail("not_a_list", "is another list than the one in unnest", p.At("select", "arg"))
 			return col, nil, false
 		}
 		if sub.agg.slot = fieldOf(list.fields, e.Arg.Field); sub.agg.slot < 0 {
-			c.unknown(codeColumn, "is not a field of this list", e.Arg.Field, fieldNames(list.fields), p.at("select", "arg", e.Arg.List))
+			c.unknown(codeColumn, "is not a field of this list", e.Arg.Field, fieldNames(list.fields), p.At("select", "arg", e.Arg.List))
 			return col, nil, false
 		}
 		in = list.fields[sub.agg.slot].Type
@@ -55,12 +56,12 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	}
 	typ, ok := e.Func.result(in)
 	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.overTime() {
-		c.fail("func_type_mismatch", "does not take an argument of this type", p.at("select"))
+		c.fail("func_type_mismatch", "does not take an argument of this type", p.At("select"))
 		return col, nil, false
 	}
 	sub.agg.in, sub.agg.typ = in, typ
 	sub.list = c.slot(list)
-	if e.Where != "" && !c.elementWhere(e.Where, list.fields, sub, p.at("where")) {
+	if e.Where != "" && !c.elementWhere(e.Where, list.fields, sub, p.At("where")) {
 		return col, nil, false
 	}
 	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
@@ -71,7 +72,7 @@ func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub 
 	n, fault := condition.Parse(text)
 	if fault != nil {
 		c.bad = true
-		c.r.problems = append(c.r.problems, fault.Problem(p))
+		c.r.Problems = append(c.r.Problems, fault.Problem(p))
 		return false
 	}
 	ch := checker{names: func(o condition.Operand) (int, Type, *condition.Fault) {
@@ -80,7 +81,7 @@ func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub 
 			k = 0
 		}
 		if k < 0 || o.Two {
-			return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a field of the elements", Near: nearest(o.Text, fieldNames(fields))}
+			return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a field of the elements", Near: strictjson.Nearest(o.Text, fieldNames(fields))}
 		}
 		return k, fields[k].Type, nil
 	}}
