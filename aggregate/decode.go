@@ -22,13 +22,39 @@ type reader struct{ strictjson.Reader }
 // decode reads a request. What could not be read has left a problem.
 func (r *reader) decode(data []byte) Request {
 	var out Request
+	r.parse(data, func(n *node) { out = r.request(n) })
+	return out
+}
+
+// parse reads one JSON text.
+func (r *reader) parse(data []byte, read func(n *node)) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
 		// The text of a syntax error may quote the input.
 		r.Fault(codeBody, "is not a sound JSON text", nil)
-		return out
+		return
 	}
-	if !r.Object(&n, nil, "timeframe", "queries", "config") {
+	read(&n)
+}
+
+// UnmarshalJSON reads the query as it is on the wire, strictly, without asking whether
+// its names exist. The fault is [healthlab.InvalidError].
+func (q *Query) UnmarshalJSON(data []byte) error {
+	var r reader
+	r.parse(data, func(n *node) { *q = r.query(n, nil) })
+	return r.Problems.Err()
+}
+
+// UnmarshalJSON reads the config as it is on the wire, strictly. The fault is
+// [healthlab.InvalidError].
+func (c *Config) UnmarshalJSON(data []byte) error {
+	var r reader
+	r.parse(data, func(n *node) { *c = r.config(n, nil) })
+	return r.Problems.Err()
+}
+
+func (r *reader) request(n *node) (out Request) {
+	if !r.Object(n, nil, "timeframe", "queries", "config") {
 		return out
 	}
 	out.Timeframe = r.timeframe(n.Get("timeframe"), path{"timeframe"})

@@ -310,9 +310,6 @@ func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	}
 }
 
-// interval is a stretch of time, half open; an instant has no length.
-type interval struct{ from, to int64 }
-
 // intervals are stretches that are taken, and instants.
 type intervals struct {
 	long   []interval // by from

@@ -144,3 +144,35 @@ func (p *plan) indexType() Type {
 	}
 	return typeTime
 }
+
+// within returns the plan for another window.
+func (p *plan) within(w window) *plan {
+	q := *p
+	q.window = w
+	return &q
+}
+
+// value makes the one value of a list. eb is memory for its elements.
+func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb *vector.Batch) healthdata.Cell {
+	eb.Reset(len(fields))
+	for i, f := range fields {
+		eb.Cols[i].Type = f.Type
+		for _, e := range list.List {
+			eb.Cols[i].Add(e[i])
+		}
+	}
+	eb.SetLen(len(list.List))
+	if s.where != nil {
+		eb.Keep(s.where)
+	}
+	if s.agg.slot < 0 {
+		return healthdata.Cell{Valid: true, Int: int64(eb.N)}
+	}
+	left := len(list.List)
+	a := s.agg.accumulator(&left)
+	if eb.N > 0 {
+		a.Add(&eb.Cols[s.agg.slot], eb, 0, eb.N)
+	}
+	v, _ := a.Result()
+	return v
+}

@@ -1,11 +1,13 @@
 package aggregate
 
 import (
+	"bytes"
+	"compress/flate"
+	"encoding/gob"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -57,6 +59,62 @@ func (f *Frame) Rows() iter.Seq2[int, []any] {
 			}
 		}
 	}
+}
+
+// Pick returns the frame of some rows, in this order.
+func (f *Frame) Pick(rows []int) Frame {
+	out := Frame{Columns: make([]Column, len(f.Columns))}
+	for i, c := range f.Columns {
+		some := newColumn(c.Name, c.Type)
+		for _, r := range rows {
+			some.v.Add(c.v.Cell(r))
+		}
+		out.Columns[i] = some
+	}
+	return out
+}
+
+// storedColumn is a column in the form that stores keep.
+type storedColumn struct {
+	Name   string
+	Type   Type
+	Nulls  []bool
+	Ints   []int64
+	Floats []float64
+	Texts  []string
+}
+
+// MarshalBinary returns the frame in the form that stores keep: compressed gob.
+func (f *Frame) MarshalBinary() ([]byte, error) {
+	columns := make([]storedColumn, len(f.Columns))
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		columns[i] = storedColumn{c.Name, c.Type, c.v.Nulls, c.v.Ints, c.v.Floats, c.v.Texts}
+	}
+	var out bytes.Buffer
+	zip, err := flate.NewWriter(&out, flate.BestSpeed)
+	if err == nil {
+		err = errors.Join(gob.NewEncoder(zip).Encode(columns), zip.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode frame: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary returned.
+func (f *Frame) UnmarshalBinary(data []byte) error {
+	var columns []storedColumn
+	if err := gob.NewDecoder(flate.NewReader(bytes.NewReader(data))).Decode(&columns); err != nil {
+		return fmt.Errorf("decode frame: %w", err)
+	}
+	f.Columns = nil
+	for _, c := range columns {
+		f.Columns = append(f.Columns, Column{Name: c.Name, Type: c.Type, v: vector.Vec{
+			Type: c.Type, Nulls: c.Nulls, Ints: c.Ints, Floats: c.Floats, Texts: c.Texts,
+		}})
+	}
+	return nil
 }
 
 // Column is one column of a result.
@@ -168,128 +226,4 @@ func (c *Column) Value(i int) any {
 	default:
 		return c.Time(i)
 	}
-}
-
-// grid is a result on the way: the keys and the functions of each group, or the slots
-// of each row.
-type grid struct {
-	n    int
-	keys []Column
-	aggs []Column
-	rows []Column // by slot, for plain rows, and their index
-	at   []int64
-	wins []win     // of a plan that is traced
-	log  *mergeLog // of a plan that is traced and merges
-}
-
-func (p *plan) newGrid() *grid {
-	g := &grid{}
-	for _, k := range p.keys {
-		g.keys = append(g.keys, newColumn("", k.typ))
-	}
-	for _, a := range p.aggs {
-		g.aggs = append(g.aggs, newColumn("", a.typ))
-	}
-	return g
-}
-
-// append adds the groups of another grid.
-func (g *grid) append(o *grid) {
-	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
-		for i := range pair[0] {
-			for k := range o.n {
-				pair[0][i].v.Add(pair[1][i].v.Cell(k))
-			}
-		}
-	}
-	g.n += o.n
-	g.wins = append(g.wins, o.wins...)
-}
-
-// sort puts the groups in the order of their keys, null last.
-func (g *grid) sort() {
-	if g.sorted() {
-		return
-	}
-	order := make([]int32, g.n)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
-	for _, cols := range [...][]Column{g.keys, g.aggs} {
-		for i := range cols {
-			cols[i].v = vector.Permuted(&cols[i].v, order)
-		}
-	}
-}
-
-func (g *grid) sorted() bool {
-	for i := 1; i < g.n; i++ {
-		if g.compare(i-1, i) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (g *grid) compare(a, b int) int {
-	for i := range g.keys {
-		v := &g.keys[i].v
-		x, y := v.IsNull(a), v.IsNull(b)
-		switch {
-		case x && y:
-			continue
-		case x != y:
-			if x {
-				return 1
-			}
-			return -1
-		}
-		if c := v.Compare(a, b); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-// frame makes the result of a grid.
-func (p *plan) frame(g *grid) Frame {
-	index := newColumn("index", p.indexType())
-	switch {
-	case p.rows:
-		index.v.Ints = g.at
-	case p.trunc >= 0:
-		index.v.Ints = g.keys[p.trunc].v.Ints
-	default:
-		index.v.Ints = make([]int64, g.n)
-		for i := range index.v.Ints {
-			index.v.Ints[i] = int64(i)
-		}
-	}
-	out := Frame{Columns: append(make([]Column, 0, 1+len(p.outs)), index)}
-	for _, o := range p.outs {
-		col := Column{Name: o.name, Type: o.typ}
-		switch o.kind {
-		case outKey:
-			col.v = g.keys[o.n].v
-		case outAgg:
-			col.v = g.aggs[o.n].v
-		default:
-			col.v = g.rows[o.n].v
-		}
-		out.Columns = append(out.Columns, col)
-	}
-	return out
-}
-
-// appendFloat writes a finite number in the shortest form that reads back as the same;
-// minus zero as 0.
-func appendFloat(b []byte, v float64) []byte {
-	if n := int64(v); float64(n) == v && -1e15 < n && n < 1e15 {
-		return appendInt(b, n)
-	}
-	if a := math.Abs(v); a >= 1e-6 && a < 1e21 {
-		return strconv.AppendFloat(b, v, 'f', -1, 64)
-	}
-	return strconv.AppendFloat(b, v, 'e', -1, 64)
 }

@@ -52,37 +52,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Limits bound what one request may ask for. A field that is zero has its default.
-type Limits struct {
-	// Queries, Select and GroupBy are numbers of items. Defaults 20, 50 and 8.
-	Queries, Select, GroupBy int
-	// PastYears is how far a timeframe may reach. Default 10.
-	PastYears int
-	// Rows is the most rows that one query may return. Default 100,000.
-	Rows int
-	// Values is the most values that one query may keep to put them in order, for
-	// medians and percentiles; repeated ones count once. It bounds memory, 16 bytes
-	// each. Default 8 million.
-	Values int
-	// Time is how long a request may take. Default 30 seconds. Then the error is
-	// context.DeadlineExceeded.
-	Time time.Duration
-}
-
-func (l *Limits) fill() {
-	for _, d := range [...]struct {
-		to  *int
-		def int
-	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
-		if *d.to <= 0 {
-			*d.to = d.def
-		}
-	}
-	if l.Time <= 0 {
-		l.Time = 30 * time.Second
-	}
-}
-
 // New returns a Service on data, which is required; without it New returns
 // healthlab.Invalid. It starts nothing.
 func New(data Reader, opts *Options) (*Service, error) {
@@ -118,6 +87,12 @@ func New(data Reader, opts *Options) (*Service, error) {
 	}
 	return s, nil
 }
+
+// Limits returns the bounds of a request.
+func (s *Service) Limits() Limits { return s.opts.Limits }
+
+// Reader returns what questions are answered from.
+func (s *Service) Reader() Reader { return s.data }
 
 // Decode reads a request from JSON and checks it: keys that are not known, names that
 // do not exist and types that do not fit are all found here. ignoreUnknown lets keys
@@ -178,7 +153,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	explain = explain || req.Config.Explain
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
 	defer cancel()
-	if err := s.enabled(ctx, team); err != nil {
+	if err := s.Allowed(ctx, team); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	u, err := s.data.User(ctx, team, user)
@@ -223,7 +198,9 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 // healthlab.Forbidden.
 const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 
-func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) error {
+// Allowed returns healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team
+// that may not ask.
+func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
 	ok, err := s.opts.Enabled(ctx, team)
 	if err == nil && !ok {
 		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "aggregate queries are not enabled for this team"}

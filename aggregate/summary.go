@@ -91,6 +91,9 @@ func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 	return out
 }
 
+// cycleResource is where the stages of a night are.
+const cycleResource = "sleep_cycle"
+
 // cyclesOf returns the sleep cycles of the sessions that q reads, by session. Of
 // several of one session it is the one that changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {

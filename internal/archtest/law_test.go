@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -57,7 +57,8 @@ var mayImport = forSuites(map[string][]string{
 	"linking":                 {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"linking/pull":            {".", "internal/fsm", "internal/work", "healthdata", "linking"},
 	"linking/bulk":            {".", "internal/work", "healthdata", "linking", "linking/pull"},
-	"aggregate":               {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"aggregate":               {".", "healthdata", "healthdata/series"},
+	"aggregate/continuous":    {".", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":       {"healthdata", "aggregate"},
 	"orders/catalogue":        {".", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":           {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
@@ -149,6 +150,7 @@ var modules = forSuites(map[string][]string{
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"aggregate/continuous":    {"github.com/google/uuid"},
 	"aggregate/parquet":       {"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
 	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -1,14 +1,14 @@
-package aggregate
+package continuous
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// ContinuousStore keeps continuous queries and the tables that came of them.
+// Store keeps continuous queries and the tables that came of them.
 //
 // All methods are safe for concurrent use and atomic. A context that has ended before a
 // call writes nothing and is the error. What a call takes and returns is a copy. Text
@@ -19,21 +19,21 @@ import (
 // A store that keeps health data too schedules work in the commit that changes data:
 // where a write of [healthdata.Data] changed something of a resource, every active
 // query of the team that depends on the resource gets a task for that user (see
-// [ContinuousWork]). [healthdata.Users.Erase] removes tables, tasks and history of the
+// [Work]). [healthdata.Users.Erase] removes tables, tasks and history of the
 // user.
-type ContinuousStore interface {
+type Store interface {
 	// Insert adds q with Revision 1 whatever it says, and begins to schedule a task
 	// for every live user of the team; see Backfill. What is written before a user's
 	// turn may be left to that task, which covers it. The zero team or id is
 	// healthlab.Invalid. An id that is taken, or the slug of another active query of
 	// the team, is healthlab.Conflict.
-	Insert(ctx context.Context, q ContinuousQuery) error
+	Insert(ctx context.Context, q Query) error
 
 	// Get returns one query by its id.
-	Get(ctx context.Context, team healthlab.TeamID, id QueryID) (ContinuousQuery, error)
+	Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error)
 
 	// Find returns the active query of a slug.
-	Find(ctx context.Context, team healthlab.TeamID, slug string) (ContinuousQuery, error)
+	Find(ctx context.Context, team healthlab.TeamID, slug string) (Query, error)
 
 	// Update loads the query, lets change edit it, and writes it back with the next
 	// revision. An error of change is returned unchanged and nothing is written.
@@ -41,12 +41,12 @@ type ContinuousStore interface {
 	// they ran one after another. ID, Team, Slug, CreatedAt and Revision stay as they
 	// are. A query that becomes active again while another one has its slug is
 	// healthlab.Conflict.
-	Update(ctx context.Context, team healthlab.TeamID, id QueryID, change func(*ContinuousQuery) error) (ContinuousQuery, error)
+	Update(ctx context.Context, team healthlab.TeamID, id QueryID, change func(*Query) error) (Query, error)
 
 	// List returns one page of a team's queries of any status, the newest first,
 	// ties by id descending. A cursor that is not one of this list is an
 	// [healthlab.InvalidError] at cursor.
-	List(ctx context.Context, q ContinuousListQuery) (ContinuousPage, error)
+	List(ctx context.Context, q ListQuery) (Page, error)
 
 	// Result returns the table that the last task of a user wrote, byte for byte.
 	// NotFound if there is none.
@@ -59,7 +59,7 @@ type ContinuousStore interface {
 	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
 }
 
-// ContinuousWork is the tasks that keep tables up to date. A query and user have at
+// Work is the tasks that keep tables up to date. A query and user have at
 // most one task that waits and one that runs.
 //
 // A task covers a range of time in which data may have changed: the timestamps of
@@ -70,8 +70,8 @@ type ContinuousStore interface {
 // next one.
 //
 // Due times and leases run on the store's own clock. Methods are safe for concurrent
-// use and atomic, as those of [ContinuousStore].
-type ContinuousWork interface {
+// use and atomic, as those of [Store].
+type Work interface {
 	// Backfill goes on with scheduling the users that were there before a query: it
 	// gives tasks over [Always] to at most n of them, and returns to how many. 0
 	// means that nothing is left to schedule.
@@ -80,31 +80,25 @@ type ContinuousWork interface {
 	// Claim takes at most n due tasks of any team, the longest due first, and keeps
 	// them from other callers for the lease. A task whose lease has ended without
 	// Finish comes back, with the same range and the next Try.
-	Claim(ctx context.Context, n int, lease time.Duration) ([]ContinuousTask, error)
+	Claim(ctx context.Context, n int, lease time.Duration) ([]Task, error)
 
 	// Finish ends a task that was claimed, in one commit with its table and events.
 	// healthlab.Precondition if it was claimed again since, or its user was erased;
 	// then nothing is written. After TaskError the range of the task is kept for the
 	// next one.
-	Finish(ctx context.Context, t ContinuousTask, o TaskOutcome) error
+	Finish(ctx context.Context, t Task, o Outcome) error
 }
 
 // HistoryKept is how many entries of the history of a query and user are kept.
 const HistoryKept = 200
 
-// Span is a stretch of time in microseconds since 1970, both ends included.
-type Span struct{ From, To int64 }
-
-// Always is all of time.
-var Always = Span{math.MinInt64, math.MaxInt64}
-
-// ContinuousTask is one evaluation of a query for a user.
-type ContinuousTask struct {
+// Task is one evaluation of a query for a user.
+type Task struct {
 	Team  healthlab.TeamID
 	User  healthlab.UserID
 	Query QueryID
 	// Range is where data may have changed since the last task.
-	Range Span
+	Range aggregate.Span
 	// ScheduledAt is when the task was due, StartedAt when it was claimed.
 	ScheduledAt, StartedAt time.Time
 	// Try counts the claims of this task, from 1.
@@ -126,8 +120,8 @@ const (
 	TaskSkipped TaskStatus = "skipped"
 )
 
-// TaskOutcome is what a task comes to.
-type TaskOutcome struct {
+// Outcome is what a task comes to.
+type Outcome struct {
 	// Status is TaskCompleted, TaskError or TaskSkipped.
 	Status TaskStatus
 	// Table is the user's new table; nil leaves the old one.
@@ -168,15 +162,15 @@ type HistoryPage struct {
 	Next    string // the cursor of the next page; empty if there is none
 }
 
-// ContinuousListQuery asks for one page of a team's queries.
-type ContinuousListQuery struct {
+// ListQuery asks for one page of a team's queries.
+type ListQuery struct {
 	Team   healthlab.TeamID
 	Cursor string // empty for the first page
 	Size   int    // default 50
 }
 
-// ContinuousPage is one page of a team's queries.
-type ContinuousPage struct {
-	Queries []ContinuousQuery
+// Page is one page of a team's queries.
+type Page struct {
+	Queries []Query
 	Next    string // the cursor of the next page; empty if there is none
 }

@@ -1,4 +1,4 @@
-package aggregate_test
+package continuous_test
 
 import (
 	"context"
@@ -15,10 +15,32 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
+
+var (
+	team = healthlab.TeamID{UUID: uuid.UUID{1}}
+	user = healthlab.UserID{UUID: uuid.UUID{2}}
+)
+
+// key names a series.
+func key(resource, provider string, t healthdata.SourceType, part string) healthdata.SeriesKey {
+	return healthdata.SeriesKey{Resource: resource, Provider: provider, SourceType: t, Part: part}
+}
+
+// at is an instant in microseconds.
+func at(s string) int64 {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(err)
+	}
+	return t.UnixMicro()
+}
+
+func ptr[T any](v T) *T { return &v }
 
 // watch is continuous queries over a store in memory, with a clock of its own.
 type watch struct {
@@ -28,7 +50,7 @@ type watch struct {
 	store  *memory.Store
 	health *healthdata.Service
 	ids    []uuid.UUID // that were given out
-	*aggregate.ContinuousService
+	*continuous.Service
 }
 
 func newWatch(ctx context.Context, t require.TestingT, opts *aggregate.Options) *watch {
@@ -46,7 +68,7 @@ func newWatch(ctx context.Context, t require.TestingT, opts *aggregate.Options) 
 	o.Now = clock
 	ask, err := aggregate.New(w.health, &o)
 	require.NoError(t, err)
-	w.ContinuousService, err = aggregate.NewContinuous(ask, w.store.Continuous(), w.store.ContinuousWork(), &aggregate.ContinuousOptions{
+	w.Service, err = continuous.New(ask, w.store.Continuous(), w.store.ContinuousWork(), &continuous.Options{
 		Now: clock,
 		NewID: func() uuid.UUID {
 			w.ids = append(w.ids, uuid.New())
@@ -86,8 +108,8 @@ func (w *watch) work() (done int) {
 }
 
 // create makes a continuous query of one query.
-func (w *watch) create(slug string, q aggregate.Query) aggregate.ContinuousQuery {
-	c, err := w.Create(w.ctx, team, &aggregate.NewContinuousQuery{Slug: slug, Title: "Steps (per day)", Query: q})
+func (w *watch) create(slug string, q aggregate.Query) continuous.Query {
+	c, err := w.Create(w.ctx, team, &continuous.Definition{Slug: slug, Title: "Steps (per day)", Query: q})
 	require.NoError(w.t, err)
 	return c
 }
@@ -149,7 +171,7 @@ func TestContinuousLife(t *testing.T) {
 		"group_key.0":["2026-03-01T00:00:00","2026-03-02T00:00:00"],"sum.steps.value":[100,200]}}`, w.table(q.ID.String()))
 	said := w.changes()
 	require.Len(t, said, 1)
-	require.Equal(t, aggregate.EventResultTableChanged, said[0].Type)
+	require.Equal(t, continuous.EventResultTableChanged, said[0].Type)
 	require.Equal(t, user, said[0].User)
 	require.Equal(t, `{"query_id":"`+q.ID.String()+`","query_slug":"steps-per-day","data":`+
 		`{"group_key.0":["2026-03-01T00:00:00","2026-03-02T00:00:00"],"sum.steps.value":[100,200]}}`, dataOf(t, said[0]))
@@ -167,7 +189,7 @@ func TestContinuousLife(t *testing.T) {
 	require.Len(t, said, 1)
 	require.Equal(t, int64(2), said[0].Seq)
 	require.Contains(t, dataOf(t, said[0]), `"data":{"group_key.0":["2026-03-02T00:00:00","2026-03-03T00:00:00"],"sum.steps.value":[250,7]}}`)
-	var change aggregate.ResultTableChange
+	var change continuous.ResultTableChange
 	require.NoError(t, json.Unmarshal([]byte(dataOf(t, said[0])), &change))
 	require.Equal(t, "[250,7]", string(change.Data["sum.steps.value"]))
 	require.NoError(t, json.Unmarshal([]byte("["+dataOf(t, said[0])+`,{"query_slug":"b"}]`), &change))
@@ -183,7 +205,7 @@ func TestContinuousLife(t *testing.T) {
 	w.measure(key("heartrate", "acme_band", "watch", ""), series.Sample{Time: at("2026-03-03T09:00:00Z"), Value: 60})
 	require.Zero(t, w.work())
 
-	page, err := w.History(t.Context(), "steps-per-day", aggregate.HistoryQuery{Team: team, User: user})
+	page, err := w.History(t.Context(), "steps-per-day", continuous.HistoryQuery{Team: team, User: user})
 	require.NoError(t, err)
 	var got []string
 	for _, e := range page.Entries {
@@ -196,15 +218,15 @@ func TestContinuousLife(t *testing.T) {
 	for range 2 {
 		archived, err := w.Archive(t.Context(), team, q.ID)
 		require.NoError(t, err)
-		require.Equal(t, aggregate.ContinuousArchived, archived.Status)
+		require.Equal(t, continuous.Archived, archived.Status)
 	}
 	require.Equal(t, 1, w.work())
 	require.Contains(t, w.table(q.ID.String()), `[100,250,7]`)
 	_, err = w.Result(t.Context(), team, user, "steps-per-day")
 	require.ErrorIs(t, err, healthlab.NotFound)
-	page, err = w.History(t.Context(), q.ID.String(), aggregate.HistoryQuery{Team: team, User: user, Size: 1})
+	page, err = w.History(t.Context(), q.ID.String(), continuous.HistoryQuery{Team: team, User: user, Size: 1})
 	require.NoError(t, err)
-	require.Equal(t, aggregate.TaskSkipped, page.Entries[0].Status)
+	require.Equal(t, continuous.TaskSkipped, page.Entries[0].Status)
 	again := w.create("steps-per-day", stepsPerDay())
 	require.NotEqual(t, q.ID, again.ID)
 }
@@ -245,7 +267,7 @@ func TestContinuousRefuses(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := w.DecodeNew([]byte(row.body), false)
+			_, err := w.DecodeDefinition([]byte(row.body), false)
 			var invalid *healthlab.InvalidError
 			require.ErrorAs(t, err, &invalid)
 			var got []string
@@ -259,7 +281,7 @@ func TestContinuousRefuses(t *testing.T) {
 			require.Equal(t, row.want, strings.Join(got, ", "))
 		})
 	}
-	n, err := w.DecodeNew([]byte(`{"slug":"a-1","title":"Schritte (Ü) & mehr_1.0","timeframe":{},`+good+`,"query_config":null,
+	n, err := w.DecodeDefinition([]byte(`{"slug":"a-1","title":"Schritte (Ü) & mehr_1.0","timeframe":{},`+good+`,"query_config":null,
 		"scheduling_preferences":{"minimum_gap_duration_second":null},"export_preferences":{"data_events":{"enabled":false}}}`), true)
 	require.NoError(t, err)
 	require.True(t, n.Quiet)
@@ -268,21 +290,21 @@ func TestContinuousRefuses(t *testing.T) {
 	_, err = w.Create(t.Context(), team, &n)
 	var rule *healthlab.RuleError
 	require.ErrorAs(t, err, &rule)
-	require.Equal(t, aggregate.SlugTaken, rule.Type)
-	_, err = w.Create(t.Context(), team, &aggregate.NewContinuousQuery{})
+	require.Equal(t, continuous.SlugTaken, rule.Type)
+	_, err = w.Create(t.Context(), team, &continuous.Definition{})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	_, err = w.Result(t.Context(), team, healthlab.UserID{UUID: uuid.New()}, "a-1")
 	require.ErrorAs(t, err, &rule)
-	require.Equal(t, aggregate.UserNotFound, rule.Type)
-	_, err = w.Update(t.Context(), team, aggregate.QueryID{UUID: uuid.New()}, aggregate.ContinuousPatch{})
+	require.Equal(t, continuous.UserNotFound, rule.Type)
+	_, err = w.Update(t.Context(), team, continuous.QueryID{UUID: uuid.New()}, continuous.Patch{})
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = w.Update(t.Context(), team, aggregate.QueryID{}, aggregate.ContinuousPatch{Title: ptr("!")})
+	_, err = w.Update(t.Context(), team, continuous.QueryID{}, continuous.Patch{Title: ptr("!")})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 func TestContinuousQuietQueriesSayNothing(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
-	_, err := w.Create(t.Context(), team, &aggregate.NewContinuousQuery{Slug: "quiet", Query: stepsPerDay(), Quiet: true})
+	_, err := w.Create(t.Context(), team, &continuous.Definition{Slug: "quiet", Query: stepsPerDay(), Quiet: true})
 	require.NoError(t, err)
 	w.measure(stepsKey, walked("2026-03-01T08:00:00Z", 100))
 	require.Equal(t, 1, w.work())
@@ -295,7 +317,7 @@ func TestContinuousUpdate(t *testing.T) {
 	q := w.create("steps", stepsPerDay())
 	w.work()
 	gap := 7200
-	got, err := w.Update(t.Context(), team, q.ID, aggregate.ContinuousPatch{Title: ptr("New"), Scheduling: &aggregate.Scheduling{MinimumGap: &gap}})
+	got, err := w.Update(t.Context(), team, q.ID, continuous.Patch{Title: ptr("New"), Scheduling: &continuous.Scheduling{MinimumGap: &gap}})
 	require.NoError(t, err)
 	require.Equal(t, "New", got.Title)
 	require.Equal(t, 2*time.Hour, got.Gap())
@@ -304,9 +326,9 @@ func TestContinuousUpdate(t *testing.T) {
 	require.Zero(t, w.work())
 	w.now = w.now.Add(time.Minute)
 	require.Equal(t, 1, w.work())
-	page, err := w.List(t.Context(), aggregate.ContinuousListQuery{Team: team})
+	page, err := w.List(t.Context(), continuous.ListQuery{Team: team})
 	require.NoError(t, err)
-	require.Equal(t, []aggregate.ContinuousQuery{got}, page.Queries)
+	require.Equal(t, []continuous.Query{got}, page.Queries)
 }
 
 // What fails for good is told, and what it missed is made up for.
@@ -317,12 +339,12 @@ func TestContinuousFailures(t *testing.T) {
 		w.measure(stepsKey, walked(fmt.Sprintf("2026-03-0%dT08:00:00Z", d+1), 100))
 	}
 	require.Equal(t, 1, w.work())
-	entry := func() aggregate.HistoryEntry {
-		page, err := w.History(t.Context(), "steps", aggregate.HistoryQuery{Team: team, User: user})
+	entry := func() continuous.HistoryEntry {
+		page, err := w.History(t.Context(), "steps", continuous.HistoryQuery{Team: team, User: user})
 		require.NoError(t, err)
 		return page.Entries[0]
 	}
-	require.Equal(t, aggregate.TaskError, entry().Status)
+	require.Equal(t, continuous.TaskError, entry().Status)
 	require.Equal(t, "too_many_rows", *entry().Details)
 	require.NotNil(t, entry().EndedAt)
 	require.Equal(t, q.ID, entry().Query)
@@ -330,7 +352,7 @@ func TestContinuousFailures(t *testing.T) {
 	// A host with other limits, later.
 	other, err := aggregate.New(w.health, nil)
 	require.NoError(t, err)
-	w.ContinuousService, err = aggregate.NewContinuous(other, w.store.Continuous(), w.store.ContinuousWork(), nil)
+	w.Service, err = continuous.New(other, w.store.Continuous(), w.store.ContinuousWork(), nil)
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Hour)
 	w.measure(stepsKey, walked("2026-03-04T09:00:00Z", 1))
@@ -359,7 +381,7 @@ func TestContinuousPoison(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 	}
 	require.Equal(t, 1, w.work())
-	page, err := w.History(t.Context(), "steps", aggregate.HistoryQuery{Team: team, User: user})
+	page, err := w.History(t.Context(), "steps", continuous.HistoryQuery{Team: team, User: user})
 	require.NoError(t, err)
 	require.Len(t, page.Entries, 1)
 	require.Equal(t, "poison", *page.Entries[0].Details)
@@ -383,7 +405,7 @@ func TestContinuousLargeChanges(t *testing.T) {
 	next := 0.0
 	for _, m := range said {
 		require.LessOrEqual(t, len(m.Body), webhook.MaxBody)
-		var change aggregate.ResultTableChange
+		var change continuous.ResultTableChange
 		require.NoError(t, json.Unmarshal([]byte(dataOf(t, m)), &change))
 		var at []string
 		var values []float64
@@ -407,7 +429,7 @@ func TestContinuousTablesAreWhatTheyWouldBe(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWatch(context.Background(), t, nil)
-		var made []aggregate.ContinuousQuery
+		var made []continuous.Query
 		for i := range rapid.IntRange(1, 3).Draw(t, "queries") {
 			made = append(made, w.create(fmt.Sprintf("q%d", i), drawContinuous(t)))
 		}
@@ -502,7 +524,7 @@ func FuzzDecodeContinuous(f *testing.F) {
 		if _, err := w.DecodePatch(data, false); err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
-		n, err := w.DecodeNew(data, false)
+		n, err := w.DecodeDefinition(data, false)
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 			return
@@ -518,7 +540,7 @@ func FuzzDecodeContinuous(f *testing.F) {
 		}
 		text, err := json.Marshal(body)
 		require.NoError(t, err)
-		again, err := w.DecodeNew(text, false)
+		again, err := w.DecodeDefinition(text, false)
 		require.NoError(t, err, string(text))
 		require.Equal(t, n, again)
 	})

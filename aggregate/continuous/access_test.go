@@ -1,4 +1,4 @@
-package aggregate_test
+package continuous_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 )
 
 // A task reads data once its access is recorded, and is tried again otherwise.
@@ -16,11 +17,11 @@ func TestAccessOfContinuousQueries(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	ask, err := aggregate.New(w.health, nil)
 	require.NoError(t, err)
-	var tasks []aggregate.ContinuousTask
+	var tasks []continuous.Task
 	fault := errors.New("not recorded")
-	w.ContinuousService, err = aggregate.NewContinuous(ask, w.store.Continuous(), w.store.ContinuousWork(), &aggregate.ContinuousOptions{
+	w.Service, err = continuous.New(ask, w.store.Continuous(), w.store.ContinuousWork(), &continuous.Options{
 		Now: func() time.Time { return w.now },
-		Accessed: func(_ context.Context, task aggregate.ContinuousTask) error {
+		Accessed: func(_ context.Context, task continuous.Task) error {
 			tasks = append(tasks, task)
 			return fault
 		},
