@@ -27,11 +27,10 @@ func (d *decoder) definition(data []byte) (out Definition) {
 	if !ok {
 		return out
 	}
-	slug, title := false, false
-	if out.Slug, slug = d.Text(n.Get("slug"), strictjson.Path{"slug"}); slug {
+	if out.Slug, ok = d.Text(n.Get("slug"), strictjson.Path{"slug"}); ok {
 		checkSlug(&d.Problems, out.Slug)
 	}
-	if out.Title, title = d.Text(n.Get("title"), strictjson.Path{"title"}); title {
+	if out.Title, ok = d.Text(n.Get("title"), strictjson.Path{"title"}); ok {
 		checkTitle(&d.Problems, out.Title)
 	}
 	if s := n.Get("scheduling_preferences"); !s.IsNull() {

@@ -28,6 +28,7 @@ var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more dist
 // Count counts.
 type Count struct{ n int64 }
 
+// Add implements [Acc].
 func (a *Count) Add(v *Vec, _ *Batch, i, j int) {
 	if v.Nulls == nil {
 		a.n += int64(j - i)
@@ -40,8 +41,10 @@ func (a *Count) Add(v *Vec, _ *Batch, i, j int) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *Count) Merge(o Acc) { a.n += o.(*Count).n }
 
+// Result implements [Acc].
 func (a *Count) Result() (healthdata.Cell, error) { return IntCell(a.n), nil }
 
 // FloatSum adds up numbers with about twice the digits of one.
@@ -51,6 +54,7 @@ type FloatSum struct {
 	Mean bool
 }
 
+// Add implements [Acc].
 func (a *FloatSum) Add(v *Vec, _ *Batch, i, j int) {
 	if v.Nulls == nil {
 		a.sum = a.sum.Plus(sumOf(v.Floats[i:j]))
@@ -88,11 +92,13 @@ func sumOf(v []float64) series.Sum {
 	return out
 }
 
+// Merge implements [Acc].
 func (a *FloatSum) Merge(o Acc) {
 	b := o.(*FloatSum)
 	a.sum, a.n = a.sum.Plus(b.sum), a.n+b.n
 }
 
+// Result implements [Acc].
 func (a *FloatSum) Result() (healthdata.Cell, error) {
 	switch {
 	case a.n == 0:
@@ -119,6 +125,7 @@ func (a *IntSum) plus(x int64) {
 	a.hi, _ = bits.Add64(a.hi, uint64(x>>63), carry)
 }
 
+// Add implements [Acc].
 func (a *IntSum) Add(v *Vec, _ *Batch, i, j int) {
 	for ; i < j; i++ {
 		if v.IsNull(i) {
@@ -133,6 +140,7 @@ func (a *IntSum) Add(v *Vec, _ *Batch, i, j int) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *IntSum) Merge(o Acc) {
 	b := o.(*IntSum)
 	var carry uint64
@@ -141,6 +149,7 @@ func (a *IntSum) Merge(o Acc) {
 	a.n += b.n
 }
 
+// Result implements [Acc].
 func (a *IntSum) Result() (healthdata.Cell, error) {
 	if a.n == 0 {
 		return healthdata.Cell{}, nil
@@ -190,6 +199,7 @@ type Deviation struct {
 	n            int
 }
 
+// Add implements [Acc].
 func (a *Deviation) Add(v *Vec, _ *Batch, i, j int) {
 	// Sums of one stretch, each with the error of its additions beside it.
 	var s, se, q, qe float64
@@ -218,11 +228,13 @@ func (a *Deviation) Add(v *Vec, _ *Batch, i, j int) {
 	a.squares = a.squares.Plus(series.Sum{Hi: q}).Plus(series.Sum{Hi: qe})
 }
 
+// Merge implements [Acc].
 func (a *Deviation) Merge(o Acc) {
 	b := o.(*Deviation)
 	a.sum, a.squares, a.n = a.sum.Plus(b.sum), a.squares.Plus(b.squares), a.n+b.n
 }
 
+// Result implements [Acc].
 func (a *Deviation) Result() (healthdata.Cell, error) {
 	if a.n < 2 {
 		return healthdata.Cell{}, nil
@@ -250,6 +262,7 @@ type Extreme struct {
 	Type healthdata.ColumnType
 }
 
+// Add implements [Acc].
 func (a *Extreme) Add(v *Vec, _ *Batch, i, j int) {
 	if a.Type == healthdata.TypeFloat64 && v.Nulls == nil && i < j {
 		x := v.Floats[i]
@@ -278,12 +291,14 @@ func (a *Extreme) take(c healthdata.Cell) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *Extreme) Merge(o Acc) {
 	if b := o.(*Extreme); b.best.Valid {
 		a.take(b.best)
 	}
 }
 
+// Result implements [Acc].
 func (a *Extreme) Result() (healthdata.Cell, error) { return a.best, nil }
 
 // compareCells compares two values of one type that are not null.
@@ -315,6 +330,7 @@ type Edge struct {
 	Newest bool
 }
 
+// Add implements [Acc].
 func (a *Edge) Add(v *Vec, b *Batch, i, j int) {
 	for ; i < j; i++ {
 		if v.IsNull(i) {
@@ -329,6 +345,7 @@ func (a *Edge) Add(v *Vec, b *Batch, i, j int) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *Edge) Merge(o Acc) {
 	b := o.(*Edge)
 	if b.best.Valid && (!a.best.Valid || a.Newest && b.at > a.at || !a.Newest && b.at < a.at) {
@@ -336,6 +353,7 @@ func (a *Edge) Merge(o Acc) {
 	}
 }
 
+// Result implements [Acc].
 func (a *Edge) Result() (healthdata.Cell, error) { return a.best, nil }
 
 // OverTime weighs values with the time that they held.
@@ -345,6 +363,7 @@ type OverTime struct {
 	Mean          bool
 }
 
+// Add implements [Acc].
 func (a *OverTime) Add(v *Vec, b *Batch, i, j int) {
 	for ; i < j; i++ {
 		if v.IsNull(i) {
@@ -362,11 +381,13 @@ func (a *OverTime) Add(v *Vec, b *Batch, i, j int) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *OverTime) Merge(o Acc) {
 	b := o.(*OverTime)
 	a.inside, a.whole = a.inside.Plus(b.inside), a.whole.Plus(b.whole)
 }
 
+// Result implements [Acc].
 func (a *OverTime) Result() (healthdata.Cell, error) {
 	if a.whole.Float64() == 0 {
 		return healthdata.Cell{}, nil

@@ -70,6 +70,7 @@ type (
 // Class is what values have to have in common to be compared.
 type Class uint8
 
+// The classes.
 const (
 	ClassNone    Class = iota
 	ClassInt           // two integers
@@ -89,8 +90,11 @@ type Operand struct {
 	Text string
 }
 
+// Eval implements [Filter].
 func (f And) Eval(b *Batch, out []Tri) { join(b, out, f.Left, f.Right, true) }
-func (f Or) Eval(b *Batch, out []Tri)  { join(b, out, f.Left, f.Right, false) }
+
+// Eval implements [Filter].
+func (f Or) Eval(b *Batch, out []Tri) { join(b, out, f.Left, f.Right, false) }
 
 func join(b *Batch, out []Tri, left, right Filter, and bool) {
 	left.Eval(b, out)
@@ -104,6 +108,7 @@ func join(b *Batch, out []Tri, left, right Filter, and bool) {
 	}
 }
 
+// Eval implements [Filter].
 func (f Not) Eval(b *Batch, out []Tri) {
 	f.Of.Eval(b, out)
 	for i := range out {
@@ -111,6 +116,7 @@ func (f Not) Eval(b *Batch, out []Tri) {
 	}
 }
 
+// Eval implements [Filter].
 func (f Null) Eval(b *Batch, out []Tri) {
 	if f.Slot < 0 {
 		fillTri(out, triOf(f.Not))
@@ -122,6 +128,7 @@ func (f Null) Eval(b *Batch, out []Tri) {
 	}
 }
 
+// Eval implements [Filter].
 func (f Bool) Eval(b *Batch, out []Tri) {
 	if f.Slot < 0 {
 		fillTri(out, triOf(f.Yes))
@@ -142,6 +149,7 @@ func fillTri(out []Tri, t Tri) {
 	}
 }
 
+// Eval implements [Filter].
 func (f Compare) Eval(b *Batch, out []Tri) {
 	lo, eq, hi := verdicts(f.Op)
 	put := func(i, c int) {
@@ -226,6 +234,7 @@ func (v *Operand) string(b *Batch, i int) string {
 	return b.Cols[v.Slot].Texts[i]
 }
 
+// Eval implements [Filter].
 func (f In) Eval(b *Batch, out []Tri) {
 	v := &b.Cols[f.Slot]
 	for i := range out {

@@ -28,6 +28,7 @@ func (a *Rank) charge() bool {
 	return *a.Left >= 0
 }
 
+// Add implements [Acc].
 func (a *Rank) Add(v *Vec, _ *Batch, i, j int) {
 	if !a.charge() {
 		return
@@ -55,6 +56,7 @@ func (a *Rank) Add(v *Vec, _ *Batch, i, j int) {
 	}
 }
 
+// Merge implements [Acc].
 func (a *Rank) Merge(o Acc) {
 	b := o.(*Rank)
 	a.ints = append(a.ints, b.ints...)
@@ -74,6 +76,7 @@ func (a *Rank) place(n int64) (lo, hi int64, share float64) {
 	return lo, hi, share
 }
 
+// Result implements [Acc].
 func (a *Rank) Result() (healthdata.Cell, error) {
 	if *a.Left < 0 {
 		return healthdata.Cell{}, errValues
