@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Appointment is a visit for an order: a phlebotomist's to the patient, or the
@@ -126,4 +128,86 @@ type RescheduleRequest struct {
 	// as they are.
 	Notes     *string
 	KeepNotes bool
+}
+
+// BookingBackend is a [LabBackend] that takes bookings of what its [appointment.SlotBackend]
+// offers. A Service looks for it once, in its constructor. Implementations must be safe
+// for concurrent use.
+//
+// All three calls carry the appointment's id, and may be made again with it after any
+// error or timeout: the provider must recognise the appointment and not make a second
+// one. A deadline that ends says nothing of what the provider did.
+type BookingBackend interface {
+	// BookVisit makes an appointment, or asks for one without a time where the slot is
+	// empty; made again, it answers how the appointment stands now. Faults: NotFound
+	// (the slot is gone), Invalid (the provider refuses for good); anything else: the
+	// outcome is open, and the call is made again.
+	BookVisit(ctx context.Context, b Booking) (Booked, error)
+	// MoveVisit gives an appointment the time of another slot. Made again with the
+	// same slot, it answers as the first time. Faults as BookVisit, and Precondition
+	// (too late); the appointment then stays what it was.
+	MoveVisit(ctx context.Context, b Booking) (Booked, error)
+	// CancelVisit takes an appointment back. One that the provider never got, or that
+	// is over, is no error. Precondition means that it is too late: it is not called
+	// again.
+	CancelVisit(ctx context.Context, v VisitCancellation) error
+}
+
+// Booking is what a provider gets to make or move an appointment.
+type Booking struct {
+	// Appointment names it, from the first call on.
+	Appointment uuid.UUID
+	Team        healthlab.TeamID
+	Order       OrderID
+	Type        appointment.Type
+	Provider    string
+	// Slot is what was chosen; its Key is empty where only a visit is asked for.
+	Slot appointment.Slot
+	// Address is where the sample is taken, with how to get in.
+	Address appointment.Address
+	// Patient has the name, birth date, gender, phone number, e-mail address and medical
+	// proxy; everything else is empty.
+	Patient people.PatientDetails
+	// Notes are instructions for this visit; empty for none.
+	Notes string
+	// SampleID is the lab's number of the order; empty before its requisition.
+	SampleID string
+}
+
+// Booked is how an appointment stands at its provider.
+type Booked struct {
+	// Confirmed: it will take place at the time of the slot, or at Start. If not, the provider has
+	// the booking and says so later: in a message, or when it is asked again.
+	Confirmed bool
+	// Start and End are the time that the provider found for a visit that was only
+	// asked for; zero where the slot says it.
+	Start, End time.Time
+	// ProviderID is the provider's reference; empty if it has none yet.
+	ProviderID string
+	// ExternalID is the id to show to the patient; empty for none.
+	ExternalID string
+	// Data is the provider's own data, a JSON object; nil for none.
+	Data json.RawMessage
+}
+
+// VisitCancellation takes an appointment back at its provider.
+type VisitCancellation struct {
+	Appointment uuid.UUID
+	Team        healthlab.TeamID
+	Provider    string
+	// Reason is the name of a [appointment.CancellationReason]; Notes is free text. Both may be
+	// empty.
+	Reason, Notes string
+}
+
+// VisitNews is what a provider reports of an appointment, as a part of a [Message].
+type VisitNews struct {
+	Appointment uuid.UUID
+	On          appointment.Trigger
+	// Start and End are the new time; zero if it is the same.
+	Start, End time.Time
+	ProviderID string
+	ExternalID string
+	// Data is the provider's own data of the step, a JSON object; nil for none.
+	Data json.RawMessage
 }
