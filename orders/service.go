@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -40,7 +41,7 @@ type Options struct {
 	// codes the form alone counts.
 	Registry *people.Registry
 	// Portal is where patients see their orders. Default: there is none.
-	Portal *Portal
+	Portal *portal.Options
 	// LabName names the lab's feed of messages in the Store, for hosts with several
 	// backends. Default: "lab".
 	LabName string
@@ -151,16 +152,6 @@ func (o *Options) defaults() {
 	if o.Idle <= 0 {
 		o.Idle = time.Second
 	}
-	if o.Portal != nil {
-		p := *o.Portal
-		if p.LaunchFor <= 0 {
-			p.LaunchFor = 10 * time.Minute
-		}
-		if p.CommunicationsFor <= 0 {
-			p.CommunicationsFor = 28 * 24 * time.Hour
-		}
-		o.Portal = &p
-	}
 	if o.CancellationReasons == nil {
 		o.CancellationReasons = appointment.DefaultCancellationReasons
 	}
@@ -210,7 +201,7 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 	if opts != nil {
 		s.opts = *opts
 	}
-	if err := s.opts.Portal.check(); err != nil {
+	if err := s.opts.Portal.Check(); err != nil {
 		return nil, err
 	}
 	if err := s.opts.Environment.Check(); err != nil {
@@ -512,4 +503,31 @@ func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id Ord
 		return r.tell(name, event, healthlab.At(at))
 	})
 	return err
+}
+
+// PortalLink makes a link to the portal for a user. Invalid if the request is wrong, or
+// the user has no demographics (DEMOGRAPHICS_MISSING); NotFound if the team has no such
+// user or order; Unimplemented without a portal.
+func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req portal.Request) (portal.Link, error) {
+	if err := req.Check(); err != nil {
+		return portal.Link{}, err
+	}
+	if s.opts.Portal == nil {
+		return portal.Link{}, fmt.Errorf("portal link: %w", healthlab.Unimplemented)
+	}
+	_, err := s.people.UserInfo(ctx, team, user)
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) && rule.Type == people.UserInfoNotFound {
+		return portal.Link{}, &healthlab.RuleError{Kind: healthlab.Invalid, Type: people.DemographicsMissing, Msg: "the user has no demographics"}
+	}
+	if err != nil {
+		return portal.Link{}, err
+	}
+	if req.OrderID != nil {
+		o, err := s.Get(ctx, team, OrderID{*req.OrderID})
+		if err != nil || o.UserID != user {
+			return portal.Link{}, errors.Join(err, rules.Missing(OrderNotFound, "the user has no such order"))
+		}
+	}
+	return s.opts.Portal.Link(req, user, s.now()), nil
 }

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -65,7 +65,8 @@ var mayImport = forSuites(map[string][]string{
 	"orders/appointment":      {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders/labjournal":       {"."},
 	"orders/labresult":        {".", "orders/catalogue", "orders/people", "orders/internal/rules"},
-	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult"},
+	"orders/portal":           {".", "orders/internal/rules"},
+	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
 	"orders/simulation":       {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
 	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":        {".", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
@@ -143,6 +144,7 @@ var modules = forSuites(map[string][]string{
 	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
+	"orders/portal":           {"github.com/google/uuid"},
 	"orders/labresult":        {"github.com/shopspring/decimal"},
 	"orders/simulation":       {"github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},
