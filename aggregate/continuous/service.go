@@ -131,7 +131,7 @@ func (s *Service) prepare(n *Definition) (*aggregate.Prepared, error) {
 }
 
 // Preview checks a continuous query and says what its tables would be. Invalid as
-// [Service.Check].
+// [aggregate.Service.Check].
 func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definition) (Preview, error) {
 	if err := s.questions.Allowed(ctx, team); err != nil {
 		return Preview{}, fmt.Errorf("preview continuous query: %w", err)
@@ -144,8 +144,8 @@ func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definit
 }
 
 // Create stores a continuous query. Tables for the users that are there follow in the
-// background. Invalid as [Service.Check]; Conflict, as a RuleError of type SlugTaken,
-// if an active query of the team has the slug; Forbidden as [Service.Query].
+// background. Invalid as [aggregate.Service.Check]; Conflict, as a RuleError of type SlugTaken,
+// if an active query of the team has the slug; Forbidden as [aggregate.Service.Query].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definition) (Query, error) {
 	preview, err := s.Preview(ctx, team, n)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthla
 // first one. The query is named by its id, or by its slug while it is active.
 //
 // Faults: NotFound without such a query, or, as a RuleError of type UserNotFound,
-// without such a live user; Forbidden as [Service.Query].
+// without such a live user; Forbidden as [aggregate.Service.Query].
 func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (aggregate.Frame, error) {
 	q, err := s.find(ctx, team, user, name)
 	if err != nil {
