@@ -1,8 +1,10 @@
 package aggregate
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
@@ -35,7 +37,7 @@ func (p *plan) partitions(g *grid) [][]int {
 				continue
 			}
 			v := &g.keys[k].v
-			x, y := v.isNull(a), v.isNull(b)
+			x, y := v.IsNull(a), v.IsNull(b)
 			if x != y {
 				if x {
 					return 1
@@ -45,18 +47,18 @@ func (p *plan) partitions(g *grid) [][]int {
 			if x {
 				continue
 			}
-			if c := v.compare(a, b); c != 0 {
+			if c := v.Compare(a, b); c != 0 {
 				return c
 			}
 		}
 		return 0
 	}
-	at := g.keys[p.trunc].v.ints
+	at := g.keys[p.trunc].v.Ints
 	slices.SortFunc(rows, func(a, b int) int {
 		if c := others(a, b); c != 0 {
 			return c
 		}
-		return compareInt(at[a], at[b])
+		return cmp.Compare(at[a], at[b])
 	})
 	var out [][]int
 	for i := 0; i < len(rows); {
@@ -89,7 +91,7 @@ func (p Period) add(t int64, back bool) int64 {
 // carryPart writes the rows of one partition.
 func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) error {
 	period, a := p.keys[p.trunc].period, p.align
-	at := g.keys[p.trunc].v.ints
+	at := g.keys[p.trunc].v.Ints
 	first, last := at[rows[0]], at[rows[len(rows)-1]]
 	if a.Limit != nil {
 		if a.Mode != CarryBackward {
@@ -118,10 +120,10 @@ func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) e
 		v := &out.keys[i].v
 		for _, t := range spine {
 			if i == p.trunc {
-				v.add(tables.Cell{Valid: true, Int: t})
+				v.Add(tables.Cell{Valid: true, Int: t})
 				continue
 			}
-			v.add(g.keys[i].v.cell(rows[0]))
+			v.Add(g.keys[i].v.Cell(rows[0]))
 		}
 	}
 	for i := range p.aggs {
@@ -132,8 +134,8 @@ func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) e
 }
 
 // carryColumn fills one function.
-func (p *plan) carryColumn(in, out *vec, spine []int64, from []int) {
-	known := func(i int) bool { return from[i] >= 0 && !in.isNull(from[i]) }
+func (p *plan) carryColumn(in, out *vector.Vec, spine []int64, from []int) {
+	known := func(i int) bool { return from[i] >= 0 && !in.IsNull(from[i]) }
 	// next[i] is the first bucket from i on that has a value.
 	next := make([]int, len(spine)+1)
 	next[len(spine)] = len(spine)
@@ -147,7 +149,7 @@ func (p *plan) carryColumn(in, out *vec, spine []int64, from []int) {
 	for i := range spine {
 		if known(i) {
 			before = i
-			out.add(in.cell(from[i]))
+			out.Add(in.Cell(from[i]))
 			continue
 		}
 		back, ahead := -1, -1
@@ -159,11 +161,11 @@ func (p *plan) carryColumn(in, out *vec, spine []int64, from []int) {
 		}
 		switch {
 		case back >= 0 && (ahead < 0 || spine[i]-spine[back] <= spine[ahead]-spine[i]):
-			out.add(in.cell(from[back]))
+			out.Add(in.Cell(from[back]))
 		case ahead >= 0:
-			out.add(in.cell(from[ahead]))
+			out.Add(in.Cell(from[ahead]))
 		default:
-			out.add(tables.Cell{})
+			out.Add(tables.Cell{})
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
@@ -17,10 +19,10 @@ import (
 type bucketPlan struct {
 	p        *plan
 	set      *sampleSet
-	columns  []sampleField // fieldValue, fieldSecond: what has to be added up
-	aggs     []int         // which of columns, by agg
-	filters  []bounds      // by series
-	leave    []bool        // series that the condition leaves out
+	columns  []sampleField   // fieldValue, fieldSecond: what has to be added up
+	aggs     []int           // which of columns, by agg
+	filters  []vector.Bounds // by series
+	leave    []bool          // series that the condition leaves out
 	lanes    []lane
 	parallel int
 	limit    int
@@ -91,22 +93,22 @@ func (b *bucketPlan) column(a *agg) (n int, ok bool) {
 // readFilters reads the condition for each series: it decides about the series, or
 // bounds its values, or the fast way is closed.
 func (b *bucketPlan) readFilters() bool {
-	b.filters, b.leave = make([]bounds, len(b.set.list)), make([]bool, len(b.set.list))
+	b.filters, b.leave = make([]vector.Bounds, len(b.set.list)), make([]bool, len(b.set.list))
 	for i := range b.set.list {
-		b.filters[i].slot = -1
+		b.filters[i].Slot = -1
 		if b.p.where == nil {
 			continue
 		}
-		rest, answer := settle(b.p.where, b.p.known(&b.set.list[i]))
+		rest, answer := vector.Settle(b.p.where, b.p.known(&b.set.list[i]))
 		if rest == nil {
-			b.leave[i] = answer != isTrue
+			b.leave[i] = answer != vector.IsTrue
 			continue
 		}
-		r, ok := rangeOf(rest, func(slot int) bool { return b.p.slots[slot].from == fromSample && b.p.slots[slot].typ == typeFloat })
-		if !ok || len(b.columns) != 1 || b.p.slots[r.slot].field != b.columns[0] {
+		r, ok := vector.RangeOf(rest, func(slot int) bool { return b.p.slots[slot].from == fromSample && b.p.slots[slot].typ == typeFloat })
+		if !ok || len(b.columns) != 1 || b.p.slots[r.Slot].field != b.columns[0] {
 			return false
 		}
-		b.filters[i], b.leave[i] = r, r.nothing
+		b.filters[i], b.leave[i] = r, r.Nothing
 	}
 	return true
 }
@@ -121,9 +123,9 @@ func (b *bucketPlan) makeLanes() {
 			}
 			switch b.p.slots[key.slot].field {
 			case fieldProvider:
-				l.keys[k] = cellOf(source.Provider)
+				l.keys[k] = vector.TextCell(source.Provider)
 			case fieldSourceType:
-				l.keys[k] = cellOf(string(source.Type))
+				l.keys[k] = vector.TextCell(string(source.Type))
 			}
 		}
 		at := slices.IndexFunc(b.lanes, func(o lane) bool {
@@ -172,7 +174,7 @@ func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
 // emptyRow is the answer of functions over nothing.
 func (b *bucketPlan) emptyRow(out *grid) {
 	for k, a := range b.p.aggs {
-		out.aggs[k].v.add(tables.Cell{Valid: a.fn == Count})
+		out.aggs[k].v.Add(tables.Cell{Valid: a.fn == Count})
 	}
 	out.n = 1
 }
@@ -321,7 +323,7 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
 	all := sr.cut()
-	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return compareInt(p.stop, t) })
+	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return cmp.Compare(p.stop, t) })
 	for _, p := range all[from:] {
 		if p.start-margin >= last {
 			break
@@ -349,15 +351,6 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 		list = t.appendTo(list)
 	}
 	return list, samples
-}
-
-// local returns where on the person's clock the samples of a chunk can lie.
-func local(h *series.Header) (from, to int64) {
-	if h.OneOffset {
-		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second
-	}
-	margin := maxOffset.Microseconds()
-	return h.Start - margin, h.Stop + margin
 }
 
 func (t *task) appendTo(list []task) []task {
@@ -400,8 +393,8 @@ const parallelFrom = 1 << 20
 func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
 	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: s.edges}
-	if f := s.b.filters[i]; f.slot >= 0 {
-		r.Filter, r.AtLeast, r.AtMost = true, f.least, f.most
+	if f := s.b.filters[i]; f.Slot >= 0 {
+		r.Filter, r.AtLeast, r.AtMost = true, f.Least, f.Most
 	}
 	if samples < parallelFrom || s.b.parallel <= 1 {
 		reducer, err := series.NewReducer(r)
@@ -475,4 +468,80 @@ func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece,
 		}
 	}
 	return nil
+}
+
+// emit adds the buckets of a slab to the result.
+func (s *slab) emit(out *grid) error {
+	if s.accs == nil {
+		return nil
+	}
+	hits := make([]int32, 0, min(len(s.starts), 1024))
+	for k := range s.winner {
+		if s.winner[k] >= 0 {
+			hits = append(hits, int32(k))
+		}
+	}
+	if s.b.p.grouped && out.n+len(hits) > s.b.limit {
+		return errRows(s.b.limit)
+	}
+	for k := range s.b.p.keys {
+		v := &out.keys[k].v
+		if k == s.b.p.trunc {
+			v.Ints = slices.Grow(v.Ints, len(hits))
+			for _, h := range hits {
+				v.Ints = append(v.Ints, s.starts[h])
+			}
+			v.OwnInts = v.Ints
+			continue
+		}
+		for range hits {
+			v.Add(s.lane.keys[k])
+		}
+	}
+	for k := range s.b.p.aggs {
+		emitColumn(&out.aggs[k].v, s.b.p.aggs[k].fn, s.accs[s.b.aggs[k]], hits)
+	}
+	out.n += len(hits)
+	if s.b.p.traced {
+		for _, h := range hits {
+			out.wins = append(out.wins, win{at: s.starts[h], source: int(s.winner[h])})
+		}
+	}
+	return nil
+}
+
+func emitColumn(v *vector.Vec, fn Func, accs []series.Acc, hits []int32) {
+	if fn == Count {
+		v.Ints = slices.Grow(v.Ints, len(hits))
+		for _, h := range hits {
+			v.Ints = append(v.Ints, int64(accs[h].N))
+		}
+		v.OwnInts = v.Ints
+		return
+	}
+	v.Floats = slices.Grow(v.Floats, len(hits))
+	for _, h := range hits {
+		a := &accs[h]
+		var x float64
+		switch fn {
+		case Sum:
+			x = a.Sum.Float64()
+		case Mean:
+			x = a.Mean()
+		case Min:
+			x = a.Min
+		case Max:
+			x = a.Max
+		case Oldest:
+			x = a.First
+		default:
+			x = a.Last
+		}
+		if v.Nulls != nil || x-x != 0 {
+			v.Add(vector.FloatCell(x))
+			continue
+		}
+		v.Floats = append(v.Floats, x)
+		v.OwnFloats = v.Floats
+	}
 }

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
@@ -51,28 +52,28 @@ func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *
 func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
-	case t.Anchor.IsZero() || !contains(units, string(t.Past.Unit)):
+	case t.Anchor.IsZero() || !slices.Contains(units, string(t.Past.Unit)):
 		// Of the wire: noted already. In Go: the zero value.
-		if len(r.problems) == 0 {
-			r.fault(codeBody, "needs an anchor and a period", path{"timeframe"})
+		if len(r.Problems) == 0 {
+			r.Fault(codeBody, "needs an anchor and a period", path{"timeframe"})
 		}
 	case t.Past.Value < 0 || t.Past.Value > maxPeriod:
-		r.fault(codeBody, "is not between 1 and 1000000", path{"timeframe", "past", "value"})
+		r.Fault(codeBody, "is not between 1 and 1000000", path{"timeframe", "past", "value"})
 	default:
 		if longPast(t.Past, limits.PastYears) {
-			r.fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+			r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
 			break
 		}
 		w = t.bounds()
 		if w.yearsLong(limits.PastYears) {
-			r.fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+			r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
 		}
 	}
 	switch n := len(req.Queries); {
 	case n > limits.Queries:
 		r.tooMany(limits.Queries, path{"queries"})
-	case n == 0 && len(r.problems) == 0:
-		r.fault(codeBody, "needs at least one query", path{"queries"})
+	case n == 0 && len(r.Problems) == 0:
+		r.Fault(codeBody, "needs at least one query", path{"queries"})
 	}
 	return w
 }
@@ -81,14 +82,14 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
-			r.fault("unknown_provider", "is not the slug of a provider or lab", at.at("provider_priority_overrides", i))
+			r.Fault("unknown_provider", "is not the slug of a provider or lab", at.At("provider_priority_overrides", i))
 		}
 	}
-	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
-		r.fault(codeBody, "must be one of: "+string(ShortNames)+", "+string(QualifiedNames), at.at("column_naming"))
+	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.Problems) == 0 {
+		r.Fault(codeBody, "must be one of: "+string(ShortNames)+", "+string(QualifiedNames), at.At("column_naming"))
 	}
-	if o := c.OverlapPolicy; o != "" && !contains(overlapPolicies, string(o)) && len(r.problems) == 0 {
-		r.fault(codeBody, "must be one of "+strings.Join(overlapPolicies, ", "), at.at("overlap_policy"))
+	if o := c.OverlapPolicy; o != "" && !slices.Contains(overlapPolicies, string(o)) && len(r.Problems) == 0 {
+		r.Fault(codeBody, "must be one of "+strings.Join(overlapPolicies, ", "), at.At("overlap_policy"))
 	}
 }
 
@@ -99,29 +100,29 @@ func longPast(p Period, years int) bool {
 }
 
 func (r *reader) tooMany(limit int, p path) {
-	r.problems = append(r.problems, healthlab.Problem{
+	r.Problems = append(r.Problems, healthlab.Problem{
 		Path: p, Code: "too_many_items", Msg: "has too many items", Context: map[string]any{"limit": limit},
 	})
 }
 
 func (c *compiler) compile(limits *Limits, config *Config) {
 	q := c.q
-	if len(q.Select) == 0 && len(c.r.problems) == 0 {
+	if len(q.Select) == 0 && len(c.r.Problems) == 0 {
 		c.fault(codeBody, "needs at least one expression", "select")
 	}
 	if len(q.Select) > limits.Select {
-		c.r.tooMany(limits.Select, c.at.at("select"))
+		c.r.tooMany(limits.Select, c.at.At("select"))
 		return
 	}
 	if len(q.GroupBy) > limits.GroupBy {
-		c.r.tooMany(limits.GroupBy, c.at.at("group_by"))
+		c.r.tooMany(limits.GroupBy, c.at.At("group_by"))
 		return
 	}
 	var where condition.Cond
 	if q.Where != "" {
 		var fault *condition.Fault
 		if where, fault = condition.Parse(q.Where); fault != nil {
-			c.r.problems = append(c.r.problems, fault.Problem(c.at.at("where")))
+			c.r.Problems = append(c.r.Problems, fault.Problem(c.at.At("where")))
 			where = nil
 		}
 	}
@@ -129,13 +130,13 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 		return
 	}
 	for i, e := range q.GroupBy {
-		c.groupBy(e, c.at.at("group_by", i))
+		c.groupBy(e, c.at.At("group_by", i))
 	}
 	c.selects()
 	if where != nil {
 		ch := checker{names: c.whereName}
 		c.plan.where = ch.filter(where)
-		c.whereFaults(ch.faults, c.at.at("where"))
+		c.whereFaults(ch.faults, c.at.At("where"))
 	}
 	if c.bad {
 		return
@@ -147,21 +148,21 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 
 func (c *compiler) whereFaults(faults []*condition.Fault, p path) {
 	for _, f := range faults {
-		c.r.problems = append(c.r.problems, f.Problem(p))
+		c.r.Problems = append(c.r.Problems, f.Problem(p))
 	}
 }
 
-func (c *compiler) fault(code, msg string, p ...any) { c.r.fault(code, msg, c.at.at(p...)) }
+func (c *compiler) fault(code, msg string, p ...any) { c.r.Fault(code, msg, c.at.At(p...)) }
 
 // fail notes a fault of an expression, after which nothing can be said of the whole.
 func (c *compiler) fail(code, msg string, p path) {
 	c.bad = true
-	c.r.fault(code, msg, p)
+	c.r.Fault(code, msg, p)
 }
 
 func (c *compiler) unknown(code, msg, name string, known []string, p path) {
 	c.bad = true
-	c.r.unknown(code, msg, name, known, p)
+	c.r.Unknown(code, msg, name, known, p)
 }
 
 // mentions are the tables and timeseries that a query names, in order.
@@ -189,29 +190,29 @@ func (m *mentions) expr(e Expr, p path) {
 	case nil, badExpr:
 		m.c.bad = true
 	case Aggregate:
-		m.expr(e.Arg, p.at("arg"))
+		m.expr(e.Arg, p.At("arg"))
 	case Macro:
 		m.table("sleep", p)
 	case Field:
 		r := sampleResource(e.Resource)
 		if r == nil {
-			m.c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
+			m.c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.At("timeseries"))
 			return
 		}
 		m.resources[r.Slug] = r
 		m.table(samplesTable, p)
 	case Index:
 		if e.Table != "" {
-			m.table(e.Table, p.at("index"))
+			m.table(e.Table, p.At("index"))
 		}
 	case TableColumn:
 		m.table(e.Table, p)
 	case DateTrunc:
-		m.expr(e.Of, p.at("arg"))
+		m.expr(e.Of, p.At("arg"))
 	case DatePart:
-		m.expr(e.Of, p.at("arg"))
+		m.expr(e.Of, p.At("arg"))
 	case Subquery:
-		m.expr(e.From, p.at("from", "unnest"))
+		m.expr(e.From, p.At("from", "unnest"))
 	}
 }
 
@@ -220,14 +221,14 @@ func (m *mentions) expr(e Expr, p path) {
 func (c *compiler) findTable(where condition.Cond) bool {
 	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
-		m.expr(e, c.at.at("select", i))
+		m.expr(e, c.at.At("select", i))
 	}
 	for i, e := range c.q.GroupBy {
-		m.expr(e, c.at.at("group_by", i))
+		m.expr(e, c.at.At("group_by", i))
 	}
 	if len(m.tables) == 0 {
 		if !c.bad {
-			c.r.fault("no_table", "names no table", c.at)
+			c.r.Fault("no_table", "names no table", c.at)
 		}
 		return false
 	}
@@ -252,7 +253,7 @@ func (c *compiler) findTable(where condition.Cond) bool {
 	slices.SortFunc(c.plan.resources, func(a, b *healthdata.Resource) int { return cmp.Compare(a.Slug, b.Slug) })
 	if len(m.resources) == 0 {
 		if !c.bad {
-			c.r.fault("timeseries_resource_missing", "names no timeseries", c.at)
+			c.r.Fault("timeseries_resource_missing", "names no timeseries", c.at)
 		}
 		return false
 	}
@@ -297,8 +298,8 @@ func (c *compiler) groupBy(e Expr, p path) {
 			c.fail("multiple_date_trunc", "is a second date truncation", p)
 			return
 		}
-		if !contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
-			c.fail(codeBody, "is not a period", p.at("date_trunc"))
+		if !slices.Contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
+			c.fail(codeBody, "is not a period", p.At("date_trunc"))
 			return
 		}
 		c.plan.trunc = len(c.plan.keys)
@@ -307,8 +308,8 @@ func (c *compiler) groupBy(e Expr, p path) {
 			k.typ = typeInstant
 		}
 	case DatePart:
-		if !contains(parts, string(e.Part)) {
-			c.fail(codeBody, "is not a part of a date", p.at("date_part"))
+		if !slices.Contains(parts, string(e.Part)) {
+			c.fail(codeBody, "is not a part of a date", p.At("date_part"))
 			return
 		}
 		k = key{kind: keyPart, part: e.Part, typ: typeInt}
@@ -332,7 +333,7 @@ func (c *compiler) groupBy(e Expr, p path) {
 func (c *compiler) selects() {
 	aggregates, others := 0, 0
 	for i, e := range c.q.Select {
-		p := c.at.at("select", i)
+		p := c.at.At("select", i)
 		switch e := e.(type) {
 		case badExpr, nil:
 			c.bad = true
@@ -368,7 +369,7 @@ func (c *compiler) selects() {
 		}
 	}
 	if !c.plan.grouped && aggregates > 0 && others > 0 {
-		c.fail("mixed_select", "mixes aggregates and plain columns", c.at.at("select"))
+		c.fail("mixed_select", "mixes aggregates and plain columns", c.at.At("select"))
 	}
 	c.plan.rows = !c.plan.grouped && others > 0
 }
@@ -381,7 +382,7 @@ func (c *compiler) groupKey(e GroupKey, p path) {
 		return
 	}
 	if e.Offset < 0 || e.Offset >= len(c.q.GroupBy) {
-		c.fail("group_key_out_of_range", "is beyond the last group key; the first is 0", p.at("group_key"))
+		c.fail("group_key_out_of_range", "is beyond the last group key; the first is 0", p.At("group_key"))
 		return
 	}
 	c.plan.outs = append(c.plan.outs, out{kind: outKey, n: e.Offset})
@@ -394,22 +395,22 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 		return
 	case TableColumn, Macro, Field, Index, Subquery:
 	default:
-		c.fail("expression_not_allowed", "cannot be the argument of a function", p.at("arg"))
+		c.fail("expression_not_allowed", "cannot be the argument of a function", p.At("arg"))
 		return
 	}
 	if x, ok := e.Arg.(Index); ok && x.Table == "" {
-		c.fail("unknown_expression", "names no table", p.at("arg"))
+		c.fail("unknown_expression", "names no table", p.At("arg"))
 		return
 	}
 	if !knownFunc(e.Func) {
-		c.unknown("unknown_func", "is not a function", string(e.Func), funcNames, p.at("func"))
+		c.unknown("unknown_func", "is not a function", string(e.Func), funcNames, p.At("func"))
 		return
 	}
 	if (e.Low != nil || e.High != nil) != (e.Func == TimeInRange) {
 		c.fail("unknown_expression", "low and high belong to time_in_range, which needs one of them", p)
 		return
 	}
-	n, col, ok := c.value(e.Arg, p.at("arg"))
+	n, col, ok := c.value(e.Arg, p.At("arg"))
 	if !ok {
 		return
 	}
@@ -421,3 +422,128 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 	c.plan.outs = append(c.plan.outs, out{name: e.label(), kind: outAgg, n: len(c.plan.aggs), typ: typ})
 	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High})
 }
+
+// sources decides what becomes of several sources of the same thing.
+func (c *compiler) sources(config *Config) {
+	p := c.plan
+	isSource := func(slot int) bool {
+		return p.slots[slot].name == "source_provider" || p.slots[slot].name == "source_type"
+	}
+	provider, sourceType := false, false
+	for _, k := range p.keys {
+		if k.kind == keySlot {
+			name := p.slots[k.slot].name
+			provider = provider || name == "source_provider"
+			sourceType = sourceType || name == "source_type"
+		}
+	}
+	split := provider && sourceType
+	selected := false // a source column is asked for as a value
+	for _, o := range p.outs {
+		selected = selected || o.kind == outSlot && isSource(o.n) || o.kind == outAgg && isSource(p.aggs[o.n].slot)
+	}
+	policy := config.OverlapPolicy
+	if policy == "" {
+		policy = MergeSources
+	}
+	if policy == MergeSources && selected {
+		policy = WinnerOnly // which source it is would be lost in a merged row
+	}
+	off := split || p.table.name == readinessTable || policy == AllSources
+	p.merge = !off && policy == MergeSources
+	p.chosen = !off && p.grouped && (policy == WinnerOnly || policy == FillGaps)
+	p.fill = p.chosen && p.sampleTable() && policy == FillGaps
+	if split {
+		c.qualify()
+	}
+}
+
+// names gives the columns of the result their names.
+func (c *compiler) names(config *Config) {
+	p := c.plan
+	if config.ColumnNaming == QualifiedNames {
+		c.qualify()
+	}
+	keys := 0
+	for i := range p.outs {
+		o := &p.outs[i]
+		if o.kind != outKey {
+			continue
+		}
+		o.name = groupKeyName(o.n)
+		o.typ = p.keys[o.n].typ
+		keys++
+	}
+	// Aggregates that share a short name are qualified, all of them.
+	short := map[string]int{}
+	for _, o := range p.outs {
+		short[o.name]++
+	}
+	for i := range p.outs {
+		if o := &p.outs[i]; o.kind == outAgg && short[o.name] > 1 {
+			o.name = c.qualified(o)
+		}
+	}
+	seen := map[string]bool{"index": true}
+	for i := range p.outs {
+		if seen[p.outs[i].name] {
+			c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("select"))
+			return
+		}
+		seen[p.outs[i].name] = true
+	}
+}
+
+func (c *compiler) qualify() {
+	for i := range c.plan.outs {
+		if o := &c.plan.outs[i]; o.kind == outAgg {
+			o.name = c.qualified(o)
+		}
+	}
+}
+
+func (c *compiler) qualified(o *out) string {
+	a := c.plan.aggs[o.n]
+	full := Aggregate{Func: a.fn, Low: a.low, High: a.high}
+	return full.label() + "." + a.base
+}
+
+func (c *compiler) checkAlign() {
+	a, p := c.q.Align, c.plan
+	if a == nil {
+		return
+	}
+	at := c.at.At("align")
+	if !slices.Contains(alignModes, string(a.Mode)) {
+		c.fail(codeBody, "is not a mode", at)
+		return
+	}
+	if p.trunc < 0 {
+		c.r.Fault("align_invalid", "needs exactly one date truncation", at)
+		return
+	}
+	selected := map[int]bool{}
+	for _, o := range p.outs {
+		if o.kind == outKey {
+			selected[o.n] = true
+		}
+	}
+	for i, k := range p.keys {
+		if k.kind == keyPart {
+			c.r.Fault("align_invalid", "does not go with a date part", at)
+		}
+		if !selected[i] {
+			c.r.Fault("align_invalid", "needs every group key to be selected", at)
+			break
+		}
+	}
+	if l := a.Limit; l != nil {
+		if !slices.Contains(units, string(l.Unit)) {
+			c.fail(codeBody, "is not a period", at)
+		} else if l.rough() < p.keys[p.trunc].period.rough() {
+			c.r.Fault("align_invalid", "reaches less far than one bucket", at.At("carry"))
+		}
+	}
+}
+
+func groupKeyName(k int) string { return "group_key." + strconv.Itoa(k) }

@@ -1,32 +1,70 @@
 package aggregate
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 )
+
+type (
+	node = strictjson.Node
+	path = strictjson.Path
+)
+
+const codeBody = strictjson.CodeBody
+
+// reader reads requests and checks them. It gathers what is wrong.
+type reader struct{ strictjson.Reader }
 
 // decode reads a request. What could not be read has left a problem.
 func (r *reader) decode(data []byte) Request {
 	var out Request
-	n, err := parseNode(data)
+	r.parse(data, func(n *node) { out = r.request(n) })
+	return out
+}
+
+// parse reads one JSON text.
+func (r *reader) parse(data []byte, read func(n *node)) {
+	n, err := strictjson.Parse(data)
 	if err != nil {
 		// The text of a syntax error may quote the input.
-		r.fault(codeBody, "is not a sound JSON text", nil)
+		r.Fault(codeBody, "is not a sound JSON text", nil)
+		return
+	}
+	read(&n)
+}
+
+// UnmarshalJSON reads the query as it is on the wire, strictly, without asking whether
+// its names exist. The fault is [healthlab.InvalidError].
+func (q *Query) UnmarshalJSON(data []byte) error {
+	var r reader
+	r.parse(data, func(n *node) { *q = r.query(n, nil) })
+	return r.Problems.Err()
+}
+
+// UnmarshalJSON reads the config as it is on the wire, strictly. The fault is
+// [healthlab.InvalidError].
+func (c *Config) UnmarshalJSON(data []byte) error {
+	var r reader
+	r.parse(data, func(n *node) { *c = r.config(n, nil) })
+	return r.Problems.Err()
+}
+
+func (r *reader) request(n *node) (out Request) {
+	if !r.Object(n, nil, "timeframe", "queries", "config") {
 		return out
 	}
-	if !r.object(&n, nil, "timeframe", "queries", "config") {
-		return out
-	}
-	out.Timeframe = r.timeframe(n.get("timeframe"), path{"timeframe"})
+	out.Timeframe = r.timeframe(n.Get("timeframe"), path{"timeframe"})
 	p := path{"queries"}
-	items := r.list(n.get("queries"), p)
+	items := r.List(n.Get("queries"), p)
 	out.Queries = make([]Query, len(items))
 	for i := range items {
-		out.Queries[i] = r.query(&items[i], p.at(i))
+		out.Queries[i] = r.query(&items[i], p.At(i))
 	}
-	if c := n.get("config"); !c.isNull() {
+	if c := n.Get("config"); !c.IsNull() {
 		out.Config = r.config(c, path{"config"})
 	}
 	return out
@@ -34,52 +72,52 @@ func (r *reader) decode(data []byte) Request {
 
 func (r *reader) timeframe(n *node, p path) (t Timeframe) {
 	if n == nil {
-		r.fault(codeBody, "is required", p)
+		r.Fault(codeBody, "is required", p)
 		return t
 	}
-	if n.kind == '{' && n.has("placeholder") {
-		r.fault("timeframe_placeholder", "is left open: only a stored query may do that", p)
+	if n.Kind == '{' && n.Has("placeholder") {
+		r.Fault("timeframe_placeholder", "is left open: only a stored query may do that", p)
 		return t
 	}
-	if n.kind == '{' && n.has("type") {
-		if kind, ok := r.text(n.get("type"), p.at("type")); !ok {
+	if n.Kind == '{' && n.Has("type") {
+		if kind, ok := r.Text(n.Get("type"), p.At("type")); !ok {
 			return t
 		} else if kind != "relative" {
-			r.unknown("unknown_timeframe_type", "is not a type of timeframe", kind, []string{"relative"}, p.at("type"))
+			r.Unknown("unknown_timeframe_type", "is not a type of timeframe", kind, []string{"relative"}, p.At("type"))
 			return t
 		}
 	}
-	if !r.object(n, p, "type", "anchor", "past") {
+	if !r.Object(n, p, "type", "anchor", "past") {
 		return t
 	}
-	if !n.has("type") {
-		r.fault(codeBody, "is required", p.at("type"))
+	if !n.Has("type") {
+		r.Fault(codeBody, "is required", p.At("type"))
 	}
-	if s, ok := r.text(n.get("anchor"), p.at("anchor")); ok {
+	if s, ok := r.Text(n.Get("anchor"), p.At("anchor")); ok {
 		var err error
 		if t.Anchor, err = healthlab.ParseDate(s); err != nil {
-			r.fault(codeBody, "is not a date YYYY-MM-DD", p.at("anchor"))
+			r.Fault(codeBody, "is not a date YYYY-MM-DD", p.At("anchor"))
 		}
 	}
-	t.Past = r.period(n.get("past"), p.at("past"))
+	t.Past = r.period(n.Get("past"), p.At("past"))
 	return t
 }
 
 func (r *reader) period(n *node, p path) (out Period) {
 	if n == nil {
-		r.fault(codeBody, "is required", p)
+		r.Fault(codeBody, "is required", p)
 		return out
 	}
-	if !r.object(n, p, "unit", "value") {
+	if !r.Object(n, p, "unit", "value") {
 		return out
 	}
-	if unit, ok := r.choice(n.get("unit"), p.at("unit"), codeBody, units); ok {
+	if unit, ok := r.Choice(n.Get("unit"), p.At("unit"), codeBody, units); ok {
 		out.Unit = Unit(unit)
 	}
 	out.Value = 1
-	if v := n.get("value"); v != nil {
-		if i, ok := r.whole(v, p.at("value")); ok && (i < 1 || i > maxPeriod) {
-			r.fault(codeBody, "is not between 1 and 1000000", p.at("value"))
+	if v := n.Get("value"); v != nil {
+		if i, ok := r.Whole(v, p.At("value")); ok && (i < 1 || i > maxPeriod) {
+			r.Fault(codeBody, "is not between 1 and 1000000", p.At("value"))
 		} else if ok {
 			out.Value = i
 		}
@@ -91,47 +129,47 @@ func (r *reader) period(n *node, p path) (out Period) {
 const maxPeriod = 1_000_000
 
 func (r *reader) config(n *node, p path) (c Config) {
-	if !r.object(n, p, "provider_priority_overrides", "column_naming", "overlap_policy", "explain") {
+	if !r.Object(n, p, "provider_priority_overrides", "column_naming", "overlap_policy", "explain") {
 		return c
 	}
-	if o := n.get("provider_priority_overrides"); !o.isNull() {
-		p := p.at("provider_priority_overrides")
-		for i, item := range r.list(o, p) {
-			if s, ok := r.text(&item, p.at(i)); ok {
+	if o := n.Get("provider_priority_overrides"); !o.IsNull() {
+		p := p.At("provider_priority_overrides")
+		for i, item := range r.List(o, p) {
+			if s, ok := r.Text(&item, p.At(i)); ok {
 				c.ProviderPriorityOverrides = append(c.ProviderPriorityOverrides, s)
 			}
 		}
 	}
-	if v := n.get("column_naming"); v != nil {
-		s, _ := r.choice(v, p.at("column_naming"), codeBody, []string{string(ShortNames), string(QualifiedNames)})
+	if v := n.Get("column_naming"); v != nil {
+		s, _ := r.Choice(v, p.At("column_naming"), codeBody, []string{string(ShortNames), string(QualifiedNames)})
 		c.ColumnNaming = Naming(s)
 	}
-	if v := n.get("overlap_policy"); v != nil {
-		s, _ := r.choice(v, p.at("overlap_policy"), codeBody, overlapPolicies)
+	if v := n.Get("overlap_policy"); v != nil {
+		s, _ := r.Choice(v, p.At("overlap_policy"), codeBody, overlapPolicies)
 		c.OverlapPolicy = OverlapPolicy(s)
 	}
-	if v := n.get("explain"); v != nil {
-		if v.kind != 't' {
-			r.fault(codeBody, "must be true or false", p.at("explain"))
+	if v := n.Get("explain"); v != nil {
+		if v.Kind != 't' {
+			r.Fault(codeBody, "must be true or false", p.At("explain"))
 		}
-		c.Explain = v.yes
+		c.Explain = v.Yes
 	}
 	return c
 }
 
 func (r *reader) query(n *node, p path) (q Query) {
-	if !r.object(n, p, "select", "group_by", "where", "align") {
+	if !r.Object(n, p, "select", "group_by", "where", "align") {
 		return q
 	}
-	q.Select = r.exprs(n.get("select"), p.at("select"))
-	if g := n.get("group_by"); !g.isNull() {
-		q.GroupBy = r.exprs(g, p.at("group_by"))
+	q.Select = r.exprs(n.Get("select"), p.At("select"))
+	if g := n.Get("group_by"); !g.IsNull() {
+		q.GroupBy = r.exprs(g, p.At("group_by"))
 	}
-	if w := n.get("where"); !w.isNull() {
-		q.Where = r.where(w, p.at("where"))
+	if w := n.Get("where"); !w.IsNull() {
+		q.Where = r.where(w, p.At("where"))
 	}
-	if a := n.get("align"); !a.isNull() {
-		q.Align = r.align(a, p.at("align"))
+	if a := n.Get("align"); !a.IsNull() {
+		q.Align = r.align(a, p.At("align"))
 	}
 	return q
 }
@@ -139,9 +177,9 @@ func (r *reader) query(n *node, p path) (q Query) {
 // where reads a condition, which is parsed later. A blank one is a fault here, since
 // the empty text means no condition from here on.
 func (r *reader) where(n *node, p path) string {
-	s, ok := r.text(n, p)
+	s, ok := r.Text(n, p)
 	if ok && s == "" {
-		r.problems = append(r.problems, healthlab.Problem{
+		r.Problems = append(r.Problems, healthlab.Problem{
 			Path: p, Code: condition.CodeSyntax, Msg: "is empty", Context: map[string]any{"offset": 0},
 		})
 	}
@@ -149,39 +187,39 @@ func (r *reader) where(n *node, p path) string {
 }
 
 func (r *reader) align(n *node, p path) *Align {
-	if !r.object(n, p, "carry") {
+	if !r.Object(n, p, "carry") {
 		return nil
 	}
-	c := n.get("carry")
-	p = p.at("carry")
+	c := n.Get("carry")
+	p = p.At("carry")
 	if c == nil {
-		r.fault(codeBody, "is required", p)
+		r.Fault(codeBody, "is required", p)
 		return nil
 	}
 	limit := "max_age"
-	if m := c.get("mode"); m != nil && m.text == string(CarryNearest) {
+	if m := c.Get("mode"); m != nil && m.Text == string(CarryNearest) {
 		limit = "span"
 	}
-	if !r.object(c, p, "mode", limit) {
+	if !r.Object(c, p, "mode", limit) {
 		return nil
 	}
-	mode, ok := r.choice(c.get("mode"), p.at("mode"), codeBody, alignModes)
+	mode, ok := r.Choice(c.Get("mode"), p.At("mode"), codeBody, alignModes)
 	if !ok {
 		return nil
 	}
 	out := &Align{Mode: AlignMode(mode)}
-	if l := c.get(limit); !l.isNull() {
-		period := r.period(l, p.at(limit))
+	if l := c.Get(limit); !l.IsNull() {
+		period := r.period(l, p.At(limit))
 		out.Limit = &period
 	}
 	return out
 }
 
 func (r *reader) exprs(n *node, p path) []Expr {
-	items := r.list(n, p)
+	items := r.List(n, p)
 	out := make([]Expr, len(items))
 	for i := range items {
-		out[i] = r.expr(&items[i], p.at(i))
+		out[i] = r.expr(&items[i], p.At(i))
 	}
 	return out
 }
@@ -196,78 +234,78 @@ func only(n *node, keys ...string) bool {
 			name, optional = k[:len(k)-1], true
 		}
 		switch {
-		case n.has(name):
+		case n.Has(name):
 			known++
 		case !optional:
 			return false
 		}
 	}
-	return known == len(n.keys)
+	return known == len(n.Keys)
 }
 
 // expr reads an expression. Its keys say what it is.
 func (r *reader) expr(n *node, p path) Expr {
-	if n.kind != '{' {
-		r.fault(codeBody, "is not an object", p)
+	if n.Kind != '{' {
+		r.Fault(codeBody, "is not an object", p)
 		return badExpr{}
 	}
 	switch {
-	case n.has("func"):
+	case n.Has("func"):
 		if only(n, "func", "arg", "low?", "high?") {
 			return r.aggregate(n, p)
 		}
-	case n.has("group_key"):
+	case n.Has("group_key"):
 		if only(n, "group_key") {
-			return r.groupKey(n.get("group_key"), p.at("group_key"))
+			return r.groupKey(n.Get("group_key"), p.At("group_key"))
 		}
-	case n.has("value_macro"):
+	case n.Has("value_macro"):
 		if only(n, "value_macro", "version?") {
 			return r.macro(n, p)
 		}
-	case n.has("timeseries"):
+	case n.Has("timeseries"):
 		if only(n, "timeseries", "field") {
-			resource, ok1 := r.text(n.get("timeseries"), p.at("timeseries"))
-			field, ok2 := r.text(n.get("field"), p.at("field"))
+			resource, ok1 := r.Text(n.Get("timeseries"), p.At("timeseries"))
+			field, ok2 := r.Text(n.Get("field"), p.At("field"))
 			return orBad(Field{resource, field}, ok1 && ok2)
 		}
-	case n.has("index"):
+	case n.Has("index"):
 		if only(n, "index") {
-			table, ok := r.text(n.get("index"), p.at("index"))
-			return orBad(Index{tableName(table)}, ok && r.named(table, p.at("index")))
+			table, ok := r.Text(n.Get("index"), p.At("index"))
+			return orBad(Index{tableName(table)}, ok && r.named(table, p.At("index")))
 		}
-	case n.has("source"):
+	case n.Has("source"):
 		if only(n, "source") {
-			name, ok := r.text(n.get("source"), p.at("source"))
+			name, ok := r.Text(n.Get("source"), p.At("source"))
 			return orBad(SourceColumn{name}, ok)
 		}
-	case n.has("select"):
+	case n.Has("select"):
 		if only(n, "select", "from", "where?") {
 			return r.subquery(n, p)
 		}
-	case n.has("date_trunc"):
+	case n.Has("date_trunc"):
 		if only(n, "date_trunc", "arg") {
-			period := r.period(n.get("date_trunc"), p.at("date_trunc"))
-			of, ok := r.indexArg(n.get("arg"), p.at("arg"))
+			period := r.period(n.Get("date_trunc"), p.At("date_trunc"))
+			of, ok := r.indexArg(n.Get("arg"), p.At("arg"))
 			return orBad(DateTrunc{period, of}, ok && period.Unit != "")
 		}
-	case n.has("date_part"):
+	case n.Has("date_part"):
 		if only(n, "date_part", "arg") {
-			part, ok1 := r.choice(n.get("date_part"), p.at("date_part"), codeBody, parts)
-			of, ok2 := r.indexArg(n.get("arg"), p.at("arg"))
+			part, ok1 := r.Choice(n.Get("date_part"), p.At("date_part"), codeBody, parts)
+			of, ok2 := r.indexArg(n.Get("arg"), p.At("arg"))
 			return orBad(DatePart{Part(part), of}, ok1 && ok2)
 		}
-	case len(n.keys) == 1 && n.items[0].kind == '"':
-		column, ok := r.text(&n.items[0], p.at(shortName(n.keys[0])))
-		return orBad(TableColumn{tableName(n.keys[0]), column}, ok)
+	case len(n.Keys) == 1 && n.Items[0].Kind == '"':
+		column, ok := r.Text(&n.Items[0], p.At(strictjson.ShortName(n.Keys[0])))
+		return orBad(TableColumn{tableName(n.Keys[0]), column}, ok)
 	}
-	r.fault("unknown_expression", "has keys that make no expression", p)
+	r.Fault("unknown_expression", "has keys that make no expression", p)
 	return badExpr{}
 }
 
 // named refuses an empty name, which is what no name is from here on.
 func (r *reader) named(s string, p path) bool {
 	if s == "" {
-		r.unknown("unknown_table", "is not a table", s, tableNames, p)
+		r.Unknown("unknown_table", "is not a table", s, tableNames, p)
 	}
 	return s != ""
 }
@@ -280,23 +318,23 @@ func orBad(e Expr, ok bool) Expr {
 }
 
 func (r *reader) aggregate(n *node, p path) Expr {
-	f, ok := r.text(n.get("func"), p.at("func"))
+	f, ok := r.Text(n.Get("func"), p.At("func"))
 	if ok && !knownFunc(Func(f)) {
-		r.unknown("unknown_func", "is not a function", f, funcNames, p.at("func"))
+		r.Unknown("unknown_func", "is not a function", f, funcNames, p.At("func"))
 		ok = false
 	}
-	a := Aggregate{Func: Func(f), Arg: r.expr(n.get("arg"), p.at("arg"))}
+	a := Aggregate{Func: Func(f), Arg: r.expr(n.Get("arg"), p.At("arg"))}
 	for _, bound := range []struct {
 		name string
 		to   **float64
 	}{{"low", &a.Low}, {"high", &a.High}} {
-		v := n.get(bound.name)
+		v := n.Get(bound.name)
 		if v == nil {
 			continue
 		}
-		x, err := strconv.ParseFloat(v.text, 64)
-		if v.kind != '0' || err != nil {
-			r.fault(codeBody, "is not a number", p.at(bound.name))
+		x, err := strconv.ParseFloat(v.Text, 64)
+		if v.Kind != '0' || err != nil {
+			r.Fault(codeBody, "is not a number", p.At(bound.name))
 			ok = false
 			continue
 		}
@@ -306,27 +344,27 @@ func (r *reader) aggregate(n *node, p path) Expr {
 }
 
 func (r *reader) groupKey(n *node, p path) Expr {
-	if n.kind == '"' && n.text == "*" {
+	if n.Kind == '"' && n.Text == "*" {
 		return GroupKey{All: true}
 	}
-	i, err := strconv.ParseUint(n.text, 10, 31)
-	if n.kind != '0' || err != nil {
-		r.fault(codeBody, `is neither a position, counted from 0, nor "*"`, p)
+	i, err := strconv.ParseUint(n.Text, 10, 31)
+	if n.Kind != '0' || err != nil {
+		r.Fault(codeBody, `is neither a position, counted from 0, nor "*"`, p)
 		return badExpr{}
 	}
 	return GroupKey{Offset: int(i)}
 }
 
 func (r *reader) macro(n *node, p path) Expr {
-	name, ok := r.text(n.get("value_macro"), p.at("value_macro"))
-	if ok && !contains(macroNames, name) {
-		r.unknown(codeMacro, "is not a value macro", name, macroNames, p.at("value_macro"))
+	name, ok := r.Text(n.Get("value_macro"), p.At("value_macro"))
+	if ok && !slices.Contains(macroNames, name) {
+		r.Unknown(codeMacro, "is not a value macro", name, macroNames, p.At("value_macro"))
 		ok = false
 	}
-	if v := n.get("version"); v != nil {
-		s, is := r.text(v, p.at("version"))
+	if v := n.Get("version"); v != nil {
+		s, is := r.Text(v, p.At("version"))
 		if is && s != "automatic" {
-			r.unknown(codeMacro, "is not a version of a value macro", s, []string{"automatic"}, p.at("version"))
+			r.Unknown(codeMacro, "is not a version of a value macro", s, []string{"automatic"}, p.At("version"))
 		}
 		ok = ok && is && s == "automatic"
 	}
@@ -337,64 +375,64 @@ const codeMacro = "unknown_value_macro"
 
 // indexArg reads the argument of a date function.
 func (r *reader) indexArg(n *node, p path) (Index, bool) {
-	if n.kind != '{' {
-		r.fault(codeBody, "is not an object", p)
+	if n.Kind != '{' {
+		r.Fault(codeBody, "is not an object", p)
 		return Index{}, false
 	}
-	if only(n, "placeholder") && n.get("placeholder").kind == 't' && n.get("placeholder").yes {
+	if only(n, "placeholder") && n.Get("placeholder").Kind == 't' && n.Get("placeholder").Yes {
 		return Index{}, true
 	}
 	if !only(n, "index") {
-		r.fault("unknown_expression", "is not the index of a table", p)
+		r.Fault("unknown_expression", "is not the index of a table", p)
 		return Index{}, false
 	}
-	s, ok := r.text(n.get("index"), p.at("index"))
-	return Index{tableName(s)}, ok && r.named(s, p.at("index"))
+	s, ok := r.Text(n.Get("index"), p.At("index"))
+	return Index{tableName(s)}, ok && r.named(s, p.At("index"))
 }
 
 func (r *reader) subquery(n *node, p path) Expr {
-	sel, from := n.get("select"), n.get("from")
+	sel, from := n.Get("select"), n.Get("from")
 	ok := true
-	if sel.kind != '{' || !only(sel, "func", "arg") {
-		r.fault("unknown_expression", "has keys that make no expression", p.at("select"))
+	if sel.Kind != '{' || !only(sel, "func", "arg") {
+		r.Fault("unknown_expression", "has keys that make no expression", p.At("select"))
 		ok = false
 	}
-	if from.kind != '{' || !only(from, "unnest") {
-		r.fault("unknown_expression", "has keys that make no expression", p.at("from"))
+	if from.Kind != '{' || !only(from, "unnest") {
+		r.Fault("unknown_expression", "has keys that make no expression", p.At("from"))
 		ok = false
 	}
 	if !ok {
 		return badExpr{}
 	}
-	f, ok := r.text(sel.get("func"), p.at("select", "func"))
+	f, ok := r.Text(sel.Get("func"), p.At("select", "func"))
 	if ok && !knownFunc(Func(f)) {
-		r.unknown("unknown_func", "is not a function", f, funcNames, p.at("select", "func"))
+		r.Unknown("unknown_func", "is not a function", f, funcNames, p.At("select", "func"))
 		ok = false
 	}
-	s := Subquery{Func: Func(f), From: r.expr(from.get("unnest"), p.at("from", "unnest"))}
-	if arg := sel.get("arg"); !arg.isNull() {
+	s := Subquery{Func: Func(f), From: r.expr(from.Get("unnest"), p.At("from", "unnest"))}
+	if arg := sel.Get("arg"); !arg.IsNull() {
 		var is bool
-		s.Arg, is = r.element(arg, p.at("select", "arg"))
+		s.Arg, is = r.element(arg, p.At("select", "arg"))
 		ok = ok && is
 	}
-	if w := n.get("where"); !w.isNull() {
-		s.Where = r.where(w, p.at("where"))
+	if w := n.Get("where"); !w.IsNull() {
+		s.Where = r.where(w, p.At("where"))
 	}
 	return orBad(s, ok)
 }
 
 // element reads what a subquery takes from the elements of its list.
 func (r *reader) element(n *node, p path) (*Element, bool) {
-	if n.kind != '{' {
-		r.fault(codeBody, "is not an object", p)
+	if n.Kind != '{' {
+		r.Fault(codeBody, "is not an object", p)
 		return nil, false
 	}
-	if only(n, "element") && n.items[0].kind == 't' && n.items[0].yes {
+	if only(n, "element") && n.Items[0].Kind == 't' && n.Items[0].Yes {
 		return &Element{}, true
 	}
 	out := &Element{}
-	for i, k := range n.keys {
-		s, ok := r.text(&n.items[i], p.at(shortName(k)))
+	for i, k := range n.Keys {
+		s, ok := r.Text(&n.Items[i], p.At(strictjson.ShortName(k)))
 		switch {
 		case !ok:
 			return nil, false
@@ -404,12 +442,12 @@ func (r *reader) element(n *node, p path) (*Element, bool) {
 			out.List, out.Field = k, s
 		default:
 			out.List = ""
-			r.fault("unknown_expression", "has keys that make no expression", p)
+			r.Fault("unknown_expression", "has keys that make no expression", p)
 			return nil, false
 		}
 	}
 	if out.List == "" {
-		r.fault("unknown_expression", "has keys that make no expression", p)
+		r.Fault("unknown_expression", "has keys that make no expression", p)
 		return nil, false
 	}
 	return out, true

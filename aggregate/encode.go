@@ -1,8 +1,6 @@
 package aggregate
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 )
 
@@ -29,6 +27,9 @@ func (r Request) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes the query as it is on the wire.
 func (q Query) MarshalJSON() ([]byte, error) { return q.append(nil), nil }
+
+// MarshalJSON writes the config as it is on the wire.
+func (c Config) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
 
 func (q *Query) append(b []byte) []byte {
 	b = append(b, `{"select":`...)
@@ -192,26 +193,4 @@ func (badExpr) append(b []byte) []byte { return append(b, "null"...) }
 func appendPair(b []byte, key, value string) []byte {
 	b = append(appendText(append(b, '{'), key), ':')
 	return append(appendText(b, value), '}')
-}
-
-// appendText writes a JSON string.
-func appendText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return appendEscaped(b, s)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
-}
-
-func appendEscaped(b []byte, s string) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil {
-		panic("aggregate: a string does not encode")
-	}
-	return append(b, bytes.TrimSuffix(out.Bytes(), []byte{'\n'})...)
 }

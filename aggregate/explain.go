@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -114,8 +113,6 @@ func (t *trace) merged(o *order, log *mergeLog, sources []Source) {
 		t.out.Merged = log.merged(o, sources)
 	}
 }
-
-func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }
 
 func (t *trace) path(name string) {
 	if t != nil {

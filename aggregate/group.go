@@ -1,11 +1,13 @@
 package aggregate
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
@@ -39,7 +41,7 @@ type group struct {
 type cell struct {
 	source int // the chosen one; -1 for none yet
 	n      int
-	accs   []acc
+	accs   []vector.Acc
 	taken  intervals // of better sources, where gaps are filled
 	fresh  []interval
 }
@@ -69,27 +71,27 @@ var errRows = func(limit int) error {
 }
 
 // take puts the rows of a batch into their groups.
-func (g *grouper) take(b *batch) error {
-	if b.n == 0 {
+func (g *grouper) take(b *vector.Batch) error {
+	if b.N == 0 {
 		return nil
 	}
 	if len(g.p.keys) == 0 {
-		g.put(g.list[0], b, 0, b.n)
+		g.put(g.list[0], b, 0, b.N)
 		return nil
 	}
 	for k := range g.p.keys {
 		if g.null[k] = nil; !g.byTime() {
 			g.code(k, b)
-		} else if cap(g.codes[k]) < b.n {
-			g.codes[k] = make([]int64, b.n)
+		} else if cap(g.codes[k]) < b.N {
+			g.codes[k] = make([]int64, b.N)
 		}
 	}
-	for i := 0; i < b.n; {
+	for i := 0; i < b.N; {
 		var j int
 		if g.byTime() {
 			j = g.bucket(b, i)
 		} else {
-			j = g.run(i, b.n)
+			j = g.run(i, b.N)
 		}
 		n := g.find(i)
 		if n == nil {
@@ -109,14 +111,14 @@ func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
 
 // bucket returns where the rows end that lie in the bucket of row i. Times mostly
 // ascend; where a clock was set back, a bucket has several stretches.
-func (g *grouper) bucket(b *batch, i int) int {
+func (g *grouper) bucket(b *vector.Batch, i int) int {
 	p := g.p.keys[0].period
-	at := p.truncate(b.index[i])
+	at := p.truncate(b.Index[i])
 	until := p.next(at)
-	g.codes[0] = g.codes[0][:b.n]
+	g.codes[0] = g.codes[0][:b.N]
 	g.codes[0][i] = at
 	j := i + 1
-	for j < b.n && b.index[j] < until && b.index[j] >= at {
+	for j < b.N && b.Index[j] < until && b.Index[j] >= at {
 		j++
 	}
 	return j
@@ -156,18 +158,18 @@ func (g *grouper) run(i, n int) int {
 }
 
 // code makes integers of the values of a key.
-func (g *grouper) code(k int, b *batch) {
+func (g *grouper) code(k int, b *vector.Batch) {
 	key := &g.p.keys[k]
 	codes := g.codes[k]
-	if cap(codes) < b.n {
-		codes = make([]int64, b.n)
+	if cap(codes) < b.N {
+		codes = make([]int64, b.N)
 	}
-	codes = codes[:b.n]
+	codes = codes[:b.N]
 	g.codes[k], g.null[k] = codes, nil
 	switch key.kind {
 	case keyTrunc:
 		var at, until int64
-		for i, t := range b.index {
+		for i, t := range b.Index {
 			if t < at || t >= until {
 				at = key.period.truncate(t)
 				until = key.period.next(at)
@@ -176,7 +178,7 @@ func (g *grouper) code(k int, b *batch) {
 		}
 	case keyPart:
 		var from, until, v int64
-		for i, t := range b.index {
+		for i, t := range b.Index {
 			if t < from || t >= until {
 				v, until = key.part.of(t)
 				from = t
@@ -184,25 +186,25 @@ func (g *grouper) code(k int, b *batch) {
 			codes[i] = v
 		}
 	default:
-		v := &b.cols[key.slot]
-		g.null[k] = v.nulls
-		switch v.typ {
+		v := &b.Cols[key.slot]
+		g.null[k] = v.Nulls
+		switch v.Type {
 		case typeFloat:
-			for i, x := range v.floats {
+			for i, x := range v.Floats {
 				codes[i] = int64(math.Float64bits(x + 0))
 			}
 		case typeText:
 			last := int64(-1)
-			for i, s := range v.texts {
+			for i, s := range v.Texts {
 				if last < 0 || s != g.names[last] {
 					last = g.intern(s)
 				}
 				codes[i] = last
 			}
 		default:
-			copy(codes, v.ints)
+			copy(codes, v.Ints)
 		}
-		for i, null := range v.nulls {
+		for i, null := range v.Nulls {
 			if null {
 				codes[i] = 0
 			}
@@ -259,34 +261,34 @@ func (g *grouper) make(i int) *group {
 }
 
 // put gives rows to a group, if their source is the one that counts there.
-func (g *grouper) put(n *group, b *batch, i, j int) {
-	c := &n.cells[b.resource]
+func (g *grouper) put(n *group, b *vector.Batch, i, j int) {
+	c := &n.cells[b.Resource]
 	if c.accs == nil {
-		c.accs = make([]acc, len(g.p.aggs))
+		c.accs = make([]vector.Acc, len(g.p.aggs))
 		for k := range c.accs {
-			c.accs[k] = newAcc(&g.p.aggs[k], &g.left)
+			c.accs[k] = g.p.aggs[k].accumulator(&g.left)
 		}
 	}
 	switch {
-	case c.source < 0, c.source == b.source:
-	case g.p.fill && g.interval(b.resource):
+	case c.source < 0, c.source == b.Source:
+	case g.p.fill && g.interval(b.Resource):
 		c.taken.add(c.fresh)
 		c.fresh = c.fresh[:0]
 	case g.p.chosen:
 		return // a better source is here
 	}
-	c.source = b.source
-	if g.p.fill && g.interval(b.resource) {
+	c.source = b.Source
+	if g.p.fill && g.interval(b.Resource) {
 		g.fillIn(c, b, i, j)
 		return
 	}
 	c.add(b, g.p, i, j)
 }
 
-func (c *cell) add(b *batch, p *plan, i, j int) {
+func (c *cell) add(b *vector.Batch, p *plan, i, j int) {
 	c.n += j - i
 	for k, a := range c.accs {
-		a.add(&b.cols[p.aggs[k].slot], b, i, j)
+		a.Add(&b.Cols[p.aggs[k].slot], b, i, j)
 	}
 }
 
@@ -295,11 +297,11 @@ func (g *grouper) interval(resource int) bool {
 }
 
 // fillIn takes those intervals that overlap nothing of a better source.
-func (g *grouper) fillIn(c *cell, b *batch, i, j int) {
+func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	for ; i < j; i++ {
-		v := interval{b.start[i], b.start[i]}
-		if b.end != nil && b.end[i] != series.NoEnd && b.end[i] > v.from {
-			v.to = b.end[i]
+		v := interval{b.Start[i], b.Start[i]}
+		if b.End != nil && b.End[i] != series.NoEnd && b.End[i] > v.from {
+			v.to = b.End[i]
 		}
 		if c.taken.meets(v) {
 			continue
@@ -308,9 +310,6 @@ func (g *grouper) fillIn(c *cell, b *batch, i, j int) {
 		c.add(b, g.p, i, i+1)
 	}
 }
-
-// interval is a stretch of time, half open; an instant has no length.
-type interval struct{ from, to int64 }
 
 // intervals are stretches that are taken, and instants.
 type intervals struct {
@@ -329,7 +328,7 @@ func (t *intervals) add(list []interval) {
 		}
 	}
 	slices.Sort(t.points)
-	slices.SortFunc(t.long, func(a, b interval) int { return compareInt(a.from, b.from) })
+	slices.SortFunc(t.long, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	t.reach = t.reach[:0]
 	most := int64(math.MinInt64)
 	for _, v := range t.long {
@@ -348,16 +347,16 @@ func (t *intervals) meets(v interval) bool {
 	} else if i, _ := slices.BinarySearch(t.points, v.from); i < len(t.points) && t.points[i] < v.to {
 		return true
 	}
-	i, _ := slices.BinarySearchFunc(t.long, last, func(e interval, at int64) int { return compareInt(e.from, at) })
+	i, _ := slices.BinarySearchFunc(t.long, last, func(e interval, at int64) int { return cmp.Compare(e.from, at) })
 	return i > 0 && t.reach[i-1] > v.from
 }
 
 // grid returns what the groups add up to.
 func (g *grouper) grid() (*grid, error) {
 	out := g.p.newGrid()
-	empty := make([]acc, len(g.p.aggs))
+	empty := make([]vector.Acc, len(g.p.aggs))
 	for _, n := range g.list {
-		accs := []acc(nil)
+		accs := []vector.Acc(nil)
 		rows := 0
 		for i := range n.cells {
 			c := &n.cells[i]
@@ -371,7 +370,7 @@ func (g *grouper) grid() (*grid, error) {
 				accs = c.accs
 			default:
 				for k := range accs {
-					accs[k].merge(c.accs[k])
+					accs[k].Merge(c.accs[k])
 				}
 			}
 		}
@@ -380,19 +379,19 @@ func (g *grouper) grid() (*grid, error) {
 		}
 		if accs == nil {
 			for k := range empty {
-				empty[k] = newAcc(&g.p.aggs[k], &g.left)
+				empty[k] = g.p.aggs[k].accumulator(&g.left)
 			}
 			accs = empty
 		}
 		for k := range g.p.keys {
-			out.keys[k].v.add(g.keyCell(n, k))
+			out.keys[k].v.Add(g.keyCell(n, k))
 		}
 		for k, a := range accs {
-			v, err := a.result()
+			v, err := a.Result()
 			if err != nil {
 				return nil, err
 			}
-			out.aggs[k].v.add(v)
+			out.aggs[k].v.Add(v)
 		}
 		out.n++
 	}

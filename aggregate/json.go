@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
@@ -29,6 +30,13 @@ func (f *Frame) WriteJSON(to io.Writer) error {
 	w.frame(f)
 	w.flush()
 	return w.err
+}
+
+// AppendColumns appends the columns as an object: by name, an array of the values.
+func (f *Frame) AppendColumns(b []byte) []byte {
+	w := jsonWriter{b: b}
+	w.columns(f.Columns)
+	return w.b
 }
 
 const jsonPiece = 64 << 10
@@ -95,11 +103,11 @@ func (w *jsonWriter) column(c *Column) {
 	const stretch = 1024
 	for from := 0; from < c.Len(); from += stretch {
 		to := min(from+stretch, c.Len())
-		if c.v.nulls == nil {
+		if c.v.Nulls == nil {
 			w.b = c.appendRange(w.b, from, to)
 		} else {
 			for i := from; i < to; i++ {
-				if c.v.nulls[i] {
+				if c.v.Nulls[i] {
 					w.b = append(w.b, "null,"...)
 					continue
 				}
@@ -119,29 +127,29 @@ func (w *jsonWriter) column(c *Column) {
 func (c *Column) appendRange(b []byte, from, to int) []byte {
 	switch c.Type {
 	case typeInt:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(appendInt(b, v), ',')
 		}
 	case typeFloat:
-		for _, v := range c.v.floats[from:to] {
+		for _, v := range c.v.Floats[from:to] {
 			b = append(appendFloat(b, v), ',')
 		}
 	case typeBool:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(strconv.AppendBool(b, v != 0), ',')
 		}
 	case typeText:
-		for _, s := range c.v.texts[from:to] {
+		for _, s := range c.v.Texts[from:to] {
 			b = append(appendText(b, s), ',')
 		}
 	case typeDate:
-		for _, v := range c.v.ints[from:to] {
+		for _, v := range c.v.Ints[from:to] {
 			b = append(appendDay(append(b, '"'), v), '"', ',')
 		}
 	default:
 		var last [10]byte
 		var lastDay int64
-		for i, v := range c.v.ints[from:to] {
+		for i, v := range c.v.Ints[from:to] {
 			d := floorDiv(v, day)
 			b = append(b, '"')
 			if i > 0 && d == lastDay {
@@ -219,4 +227,38 @@ func appendInt(b []byte, v int64) []byte {
 		return append(b, p[0], p[1], q[0], q[1])
 	}
 	return strconv.AppendInt(b, v, 10)
+}
+
+// appendFloat writes a finite number in the shortest form that reads back as the same;
+// minus zero as 0.
+func appendFloat(b []byte, v float64) []byte {
+	if n := int64(v); float64(n) == v && -1e15 < n && n < 1e15 {
+		return appendInt(b, n)
+	}
+	if a := math.Abs(v); a >= 1e-6 && a < 1e21 {
+		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(b, v, 'e', -1, 64)
+}
+
+// appendText writes a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return appendEscaped(b, s)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, s string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		panic("aggregate: a string does not encode")
+	}
+	return append(b, bytes.TrimSuffix(out.Bytes(), []byte{'\n'})...)
 }

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"math"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
@@ -75,10 +76,10 @@ func (m *models) macro(name string, r *tables.Row) tables.Cell {
 	start, end := s.BedtimeStart.UnixMicro()+offset, s.BedtimeStop.UnixMicro()+offset
 	switch name {
 	case "chronotype":
-		return cellOf(chronotype(start + (end-start)/2))
+		return vector.TextCell(chronotype(start + (end-start)/2))
 	case "asleep_at":
 		if s.Latency != nil {
-			return intCell(start + *s.Latency*second)
+			return vector.IntCell(start + *s.Latency*second)
 		}
 	case "awake_at":
 		return awakeAt(r.Cycle, start)
@@ -86,7 +87,7 @@ func (m *models) macro(name string, r *tables.Row) tables.Cell {
 		return awakenings(r.Cycle)
 	case "sleep_score":
 		if v, ok := m.score(nightOf(s)); ok {
-			return intCell(v)
+			return vector.IntCell(v)
 		}
 	}
 	return tables.Cell{}
@@ -124,7 +125,7 @@ func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	}
 	for i := len(c.StageType) - 1; i >= 0; i-- {
 		if isAsleep(c.StageType[i]) || c.StageType[i] == healthdata.SleepStageByHand {
-			return intCell(start + c.StageEndOffsetSecond[i]*second)
+			return vector.IntCell(start + c.StageEndOffsetSecond[i]*second)
 		}
 	}
 	return tables.Cell{}
@@ -141,5 +142,5 @@ func awakenings(c *healthdata.SleepCycle) tables.Cell {
 			n++
 		}
 	}
-	return intCell(n)
+	return vector.IntCell(n)
 }

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -91,7 +92,7 @@ func (c *claims) settle() {
 	if len(c.fresh) == 0 {
 		return
 	}
-	slices.SortFunc(c.fresh, func(a, b interval) int { return compareInt(a.from, b.from) })
+	slices.SortFunc(c.fresh, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	out := make([]claim, 0, len(c.taken)+len(c.fresh))
 	add := func(from, to int64, source int) {
 		if k := len(out) - 1; k >= 0 && out[k].source == source && out[k].to >= from {
@@ -126,7 +127,7 @@ func (c *claims) settle() {
 // earliest part; -1 if none has.
 func (c *claims) covered(v interval) (length int64, source int) {
 	source = -1
-	i, _ := slices.BinarySearchFunc(c.taken, v.from, func(e claim, at int64) int { return compareInt(e.to, at+1) })
+	i, _ := slices.BinarySearchFunc(c.taken, v.from, func(e claim, at int64) int { return cmp.Compare(e.to, at+1) })
 	for ; i < len(c.taken) && c.taken[i].from < v.to; i++ {
 		if source < 0 {
 			source = c.taken[i].source

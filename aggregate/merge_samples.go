@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -30,22 +31,22 @@ func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
 }
 
 // take hands on what b's source is used for.
-func (m *sampleMerger) take(b *batch) error {
-	key := [2]int{m.lane[b.source], b.resource}
+func (m *sampleMerger) take(b *vector.Batch) error {
+	key := [2]int{m.lane[b.Source], b.Resource}
 	c := m.state[key]
 	if c == nil {
 		c = &sampleClaims{claims: claims{source: -1}, hours: map[int64]int32{}, times: map[int64]int32{}}
 		m.state[key] = c
 	}
-	c.begin(b.source)
+	c.begin(b.Source)
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
-	if m.p.resources[b.resource].Kind == healthdata.Discrete {
+	if m.p.resources[b.Resource].Kind == healthdata.Discrete {
 		m.keepHours(c, b)
 	} else {
 		m.keepIntervals(c, b)
 	}
-	b.pick(m.kept)
-	if b.n == 0 {
+	b.Pick(m.kept)
+	if b.N == 0 {
 		return nil
 	}
 	if len(m.shares) > 0 {
@@ -56,33 +57,33 @@ func (m *sampleMerger) take(b *batch) error {
 
 // keepHours keeps samples that are points: the best source with a sample in a local hour
 // has the hour.
-func (m *sampleMerger) keepHours(c *sampleClaims, b *batch) {
+func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	w := m.p.window
-	for i := 0; i < b.n; {
-		h := floorDiv(b.index[i], hour)
+	for i := 0; i < b.N; {
+		h := floorDiv(b.Index[i], hour)
 		from, to := h*hour, (h+1)*hour
 		j := i + 1
-		for j < b.n && b.index[j] >= from && b.index[j] < to {
+		for j < b.N && b.Index[j] >= from && b.Index[j] < to {
 			j++
 		}
 		owner, ok := c.hours[h]
 		if !ok {
-			owner = int32(b.source)
+			owner = int32(b.Source)
 			c.hours[h] = owner
 		}
 		rows := 0
 		for ; i < j; i++ {
-			if b.index[i] < w.from || b.index[i] >= w.to {
+			if b.Index[i] < w.from || b.Index[i] >= w.to {
 				continue
 			}
 			rows++
-			if int(owner) == b.source {
+			if int(owner) == b.Source {
 				m.kept = append(m.kept, int32(i))
 			}
 		}
 		if m.log != nil && rows > 0 {
-			v := verdict{source: b.source, resource: b.resource, from: from, to: to, unit: "hour", used: usedAll, better: -1}
-			if int(owner) != b.source {
+			v := verdict{source: b.Source, resource: b.Resource, from: from, to: to, unit: "hour", used: usedAll, better: -1}
+			if int(owner) != b.Source {
 				v.used, v.better = usedNone, int(owner)
 			}
 			m.log.add(v, rows)
@@ -92,15 +93,15 @@ func (m *sampleMerger) keepHours(c *sampleClaims, b *batch) {
 
 // keepIntervals keeps of samples that have a length what better sources have not taken.
 // Values that do not add up are not cut.
-func (m *sampleMerger) keepIntervals(c *sampleClaims, b *batch) {
-	additive := m.p.resources[b.resource].Additive
+func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
+	additive := m.p.resources[b.Resource].Additive
 	cut := false
-	for i := range b.n {
+	for i := range b.N {
 		v, share := c.byInterval(b, i)
 		if v.used == usedPart && !additive {
 			v.used, v.better, share = usedAll, -1, 1
 		}
-		if b.index[i] < m.p.window.from || b.index[i] >= m.p.window.to {
+		if b.Index[i] < m.p.window.from || b.Index[i] >= m.p.window.to {
 			continue
 		}
 		m.log.add(v, 1)
@@ -119,23 +120,23 @@ func (m *sampleMerger) keepIntervals(c *sampleClaims, b *batch) {
 // of it is used. A sample of no length is used if it lies in no interval of a better source
 // and no better source has one of the same instant. A sample without an end takes its local
 // hour, as a point does.
-func (c *sampleClaims) byInterval(b *batch, i int) (v verdict, share float64) {
-	at := interval{b.start[i], b.start[i] + 1}
+func (c *sampleClaims) byInterval(b *vector.Batch, i int) (v verdict, share float64) {
+	at := interval{b.Start[i], b.Start[i] + 1}
 	switch {
-	case b.end == nil || b.end[i] == series.NoEnd:
-		from := b.start[i] - (b.index[i] - floorDiv(b.index[i], hour)*hour)
+	case b.End == nil || b.End[i] == series.NoEnd:
+		from := b.Start[i] - (b.Index[i] - floorDiv(b.Index[i], hour)*hour)
 		c.fresh = append(c.fresh, interval{from, from + hour})
-	case b.end[i] > b.start[i]:
-		at.to = b.end[i]
+	case b.End[i] > b.Start[i]:
+		at.to = b.End[i]
 		c.fresh = append(c.fresh, at)
 	default:
 		if owner, ok := c.times[at.from]; !ok {
-			c.times[at.from] = int32(b.source)
-		} else if int(owner) != b.source {
-			return verdict{source: b.source, resource: b.resource, from: b.index[i], to: b.index[i], unit: "interval", used: usedNone, better: int(owner)}, 0
+			c.times[at.from] = int32(b.Source)
+		} else if int(owner) != b.Source {
+			return verdict{source: b.Source, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedNone, better: int(owner)}, 0
 		}
 	}
-	v = verdict{source: b.source, resource: b.resource, from: b.index[i], to: b.index[i] + at.to - at.from, unit: "interval", used: usedAll, better: -1}
+	v = verdict{source: b.Source, resource: b.Resource, from: b.Index[i], to: b.Index[i] + at.to - at.from, unit: "interval", used: usedAll, better: -1}
 	share = 1
 	length, better := c.covered(at)
 	switch {
@@ -148,16 +149,16 @@ func (c *sampleClaims) byInterval(b *batch, i int) (v verdict, share float64) {
 }
 
 // scale cuts the values and lengths of the rows of b by their shares.
-func (m *sampleMerger) scale(b *batch) {
+func (m *sampleMerger) scale(b *vector.Batch) {
 	for k := range m.p.slots {
-		s, v := &m.p.slots[k], &b.cols[k]
-		if s.from != fromSample || s.typ != typeFloat || s.field != fieldValue && s.field != fieldDuration || len(v.floats) != b.n {
+		s, v := &m.p.slots[k], &b.Cols[k]
+		if s.from != fromSample || s.typ != typeFloat || s.field != fieldValue && s.field != fieldDuration || len(v.Floats) != b.N {
 			continue
 		}
-		v.floats = append(v.ownFloats[:0], v.floats...)
-		v.ownFloats = v.floats
+		v.Floats = append(v.OwnFloats[:0], v.Floats...)
+		v.OwnFloats = v.Floats
 		for i, share := range m.shares {
-			v.floats[i] *= share
+			v.Floats[i] *= share
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (p *plan) competing(set *sampleSet) bool {
 		s := &set.list[i]
 		key := [2]int{lane[s.source], s.resource}
 		if p.where != nil {
-			if rest, answer := settle(p.where, p.known(s)); rest == nil && answer != isTrue {
+			if rest, answer := vector.Settle(p.where, p.known(s)); rest == nil && answer != vector.IsTrue {
 				continue
 			}
 		}

@@ -1,7 +1,11 @@
 package aggregate
 
 import (
+	"math"
+
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // plan is a query that was checked: every name is known, every type fits.
@@ -11,7 +15,7 @@ type plan struct {
 	resources []*healthdata.Resource // of samples, in the order of their slugs
 	window    window
 	slots     []slot
-	where     filter // nil keeps all
+	where     vector.Filter // nil keeps all
 	keys      []key
 	aggs      []agg
 	outs      []out
@@ -57,6 +61,40 @@ type agg struct {
 	low, high *float64
 }
 
+// accumulator returns an empty one for the function. left is how many values those that must
+// keep some may still keep.
+func (a *agg) accumulator(left *int) vector.Acc {
+	switch a.fn {
+	case Count:
+		return &vector.Count{}
+	case Sum, Mean:
+		if a.in == typeFloat {
+			return &vector.FloatSum{Mean: a.fn == Mean}
+		}
+		return &vector.IntSum{Mean: a.fn == Mean, In: a.in}
+	case StdDev:
+		return &vector.Deviation{}
+	case Min, Max:
+		return &vector.Extreme{Max: a.fn == Max, Type: a.in}
+	case Oldest, Newest:
+		return &vector.Edge{Newest: a.fn == Newest}
+	case TimeInRange, TimeWeightedMean:
+		out := &vector.OverTime{Mean: a.fn == TimeWeightedMean, Low: math.Inf(-1), High: math.Inf(1)}
+		if a.low != nil {
+			out.Low = *a.low
+		}
+		if a.high != nil {
+			out.High = *a.high
+		}
+		return out
+	}
+	rank := 50
+	if p, ok := a.fn.percent(); ok {
+		rank = p
+	}
+	return &vector.Rank{Percent: rank, In: a.in, Left: left}
+}
+
 // out is a column of the result, beside its index.
 type out struct {
 	name string
@@ -76,7 +114,7 @@ const (
 // subplan makes one value of a list.
 type subplan struct {
 	list  int // the slot of the list
-	where filter
+	where vector.Filter
 	agg   agg // its slot is the number of the field, -1 to count elements
 }
 
@@ -106,4 +144,36 @@ func (p *plan) indexType() Type {
 		return typeInstant
 	}
 	return typeTime
+}
+
+// within returns the plan for another window.
+func (p *plan) within(w window) *plan {
+	q := *p
+	q.window = w
+	return &q
+}
+
+// value makes the one value of a list. eb is memory for its elements.
+func (s *subplan) value(list tables.Cell, fields []tables.ListField, eb *vector.Batch) tables.Cell {
+	eb.Reset(len(fields))
+	for i, f := range fields {
+		eb.Cols[i].Type = f.Type
+		for _, e := range list.List {
+			eb.Cols[i].Add(e[i])
+		}
+	}
+	eb.SetLen(len(list.List))
+	if s.where != nil {
+		eb.Keep(s.where)
+	}
+	if s.agg.slot < 0 {
+		return tables.Cell{Valid: true, Int: int64(eb.N)}
+	}
+	left := len(list.List)
+	a := s.agg.accumulator(&left)
+	if eb.N > 0 {
+		a.Add(&eb.Cols[s.agg.slot], eb, 0, eb.N)
+	}
+	v, _ := a.Result()
+	return v
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // PriorityStore keeps the preferences of teams between providers. Methods are safe for
-// concurrent use and atomic, as those of [ContinuousStore]; text that contains NUL is
+// concurrent use and atomic; text that contains NUL is
 // refused with [healthlab.Invalid].
 type PriorityStore interface {
 	// Priorities returns a team's preferences, by data, then provider.
@@ -23,7 +23,7 @@ type PriorityStore interface {
 	//
 	// Where something is different afterwards, the store begins to schedule a task for
 	// every live user of the team and every active continuous query of it, in the same
-	// commit, as [ContinuousStore].Insert does: every table may have another answer.
+	// commit, as continuous.Store.Insert does: every table may have another answer.
 	UpdatePriorities(ctx context.Context, team healthlab.TeamID, change func([]Priority) ([]Priority, error)) ([]Priority, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
@@ -218,18 +219,18 @@ func (n *mainSleep) night() Night {
 
 func readinessCells(d int64, n *mainSleep, before []Night, m *models) []tables.Cell {
 	out := make([]tables.Cell, readyStrainZone+1)
-	out[readyDate] = intCell(d)
+	out[readyDate] = vector.IntCell(d)
 	out[readyChronotype] = m.macro("chronotype", &n.row)
 	out[readySleepScore] = m.macro("sleep_score", &n.row)
 	recovery, strain := m.readiness(n.night(), slices.Clip(before))
 	if recovery != nil {
-		out[readyRecovery] = intCell(*recovery)
-		out[readyRecoveryZone] = cellOf(zoneOf(*recovery, []string{"Red", "Amber", "Green"}, []int64{33, 66}))
-		out[readyStress] = intCell(100 - *recovery)
+		out[readyRecovery] = vector.IntCell(*recovery)
+		out[readyRecoveryZone] = vector.TextCell(zoneOf(*recovery, []string{"Red", "Amber", "Green"}, []int64{33, 66}))
+		out[readyStress] = vector.IntCell(100 - *recovery)
 	}
 	if strain != nil {
-		out[readyStrain] = intCell(*strain)
-		out[readyStrainZone] = cellOf(zoneOf(*strain, []string{"Low", "Moderate", "High", "Very High"}, []int64{6, 13, 17}))
+		out[readyStrain] = vector.IntCell(*strain)
+		out[readyStrainZone] = vector.TextCell(zoneOf(*strain, []string{"Low", "Moderate", "High", "Very High"}, []int64{6, 13, 17}))
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"time"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -247,5 +249,69 @@ type Element struct {
 	Table, List, Field string
 }
 
+// Helpers to write requests in Go. A request that is built of them goes through the
+// same checks as one from the wire.
+
+// Last returns the timeframe of the n days that end with the day anchor.
+func Last(n int64, anchor healthlab.Date) Timeframe { return Timeframe{Anchor: anchor, Past: Days(n)} }
+
+// Ask returns a request of one timeframe and some queries, with the default config.
+func Ask(t Timeframe, queries ...Query) *Request { return &Request{Timeframe: t, Queries: queries} }
+
+// Col is a column of a table, such as Col("sleep", "efficiency").
+func Col(table, column string) TableColumn { return TableColumn{table, column} }
+
+// Samples is the value of a timeseries, such as Samples("heartrate").
+func Samples(resource string) Field { return Field{resource, "value"} }
+
+// Of applies the function to an expression: Mean.Of(Samples("heartrate")).
+func (f Func) Of(arg Expr) Aggregate { return Aggregate{Func: f, Arg: arg} }
+
+// InRange is percent of the time that a value of samples lay from low to high, both
+// inclusive.
+func InRange(arg Expr, low, high float64) Aggregate {
+	return Aggregate{Func: TimeInRange, Arg: arg, Low: &low, High: &high}
+}
+
+// By is the start of the bucket of time that a row falls into: By(Days(1)).
+func By(p Period) DateTrunc { return DateTrunc{Period: p} }
+
+// ByPart is a part of the date or clock time of a row: ByPart(Weekday).
+func ByPart(p Part) DatePart { return DatePart{Part: p} }
+
+// Keys selects all group keys.
+func Keys() GroupKey { return GroupKey{All: true} }
+
 // badExpr stands where an expression could not be read. Its problem is noted already.
 type badExpr struct{}
+
+// Limits bound what one request may ask for. A field that is zero has its default.
+type Limits struct {
+	// Queries, Select and GroupBy are numbers of items. Defaults 20, 50 and 8.
+	Queries, Select, GroupBy int
+	// PastYears is how far a timeframe may reach. Default 10.
+	PastYears int
+	// Rows is the most rows that one query may return. Default 100,000.
+	Rows int
+	// Values is the most values that one query may keep to put them in order, for
+	// medians and percentiles; repeated ones count once. It bounds memory, 16 bytes
+	// each. Default 8 million.
+	Values int
+	// Time is how long a request may take. Default 30 seconds. Then the error is
+	// context.DeadlineExceeded.
+	Time time.Duration
+}
+
+func (l *Limits) fill() {
+	for _, d := range [...]struct {
+		to  *int
+		def int
+	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
+		if *d.to <= 0 {
+			*d.to = d.def
+		}
+	}
+	if l.Time <= 0 {
+		l.Time = 30 * time.Second
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
 // slot returns the number of a column among those that the plan reads.
@@ -28,21 +30,21 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	switch e := e.(type) {
 	case TableColumn:
 		if t.name == samplesTable {
-			if !contains(sourceNames, e.Column) {
-				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
+			if !slices.Contains(sourceNames, e.Column) {
+				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.At(e.Table))
 				return col, nil, false
 			}
 		}
 		found := t.find(e.Column)
 		if found == nil {
-			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.at(e.Table))
+			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.At(e.Table))
 			return col, nil, false
 		}
 		return *found, nil, true
 	case SourceColumn:
 		found := t.find(e.Name)
-		if found == nil || !contains(sourceNames, e.Name) {
-			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
+		if found == nil || !slices.Contains(sourceNames, e.Name) {
+			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.At("source"))
 			return col, nil, false
 		}
 		return *found, nil, true
@@ -55,7 +57,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 		}
 		col, ok := sampleColumn(r, e.Field)
 		if !ok {
-			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))
+			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.At("field"))
 		}
 		return col, nil, ok
 	case Index:
@@ -90,7 +92,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 		return c.slot(col), col.typ, nil
 	}
 	missing := func(known []string, name string) (int, Type, *condition.Fault) {
-		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: nearest(name, known)}
+		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: strictjson.Nearest(name, known)}
 	}
 	if t.name == samplesTable {
 		if o.Two {
@@ -126,7 +128,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 	}
 	known := t.names()
 	if t.name == "sleep" {
-		if contains(macroNames, o.Text) {
+		if slices.Contains(macroNames, o.Text) {
 			return use(macroColumn(o.Text))
 		}
 		known = append(known, macroNames...)
@@ -161,4 +163,84 @@ func (c *compiler) onlyResource() *healthdata.Resource {
 		return nil
 	}
 	return only
+}
+
+// subquery resolves a subquery to a column that is made of a list.
+func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bool) {
+	var list column
+	switch e.From.(type) {
+	case TableColumn, Field:
+		if list, _, ok = c.column(e.From, p.At("from", "unnest")); !ok {
+			return col, nil, false
+		}
+	case badExpr, nil:
+		c.bad = true
+		return col, nil, false
+	}
+	if list.typ != typeList {
+		c.fail("not_a_list", "is not a list column", p.At("from", "unnest"))
+		return col, nil, false
+	}
+	sub = &subplan{agg: agg{fn: e.Func, slot: -1, low: nil}}
+	in := typeList
+	name := string(e.Func) + "." + list.base
+	switch {
+	case e.Arg == nil && e.Func != Count:
+		c.fail("func_type_mismatch", "only count takes no argument", p.At("select", "arg"))
+		return col, nil, false
+	case e.Arg == nil:
+	case e.Arg.List == "":
+		if list.fields[0].Name != "" {
+			c.fail(codeColumn, "is a list of structs: name a field", p.At("select", "arg"))
+			return col, nil, false
+		}
+		sub.agg.slot, in = 0, list.fields[0].Type
+		name += ".element"
+	default:
+		if e.Arg.List != list.name || e.Arg.Table != "" && e.Arg.Table != c.plan.table.name {
+			c.fail("not_a_list", "is another list than the one in unnest", p.At("select", "arg"))
+			return col, nil, false
+		}
+		if sub.agg.slot = fieldOf(list.fields, e.Arg.Field); sub.agg.slot < 0 {
+			c.unknown(codeColumn, "is not a field of this list", e.Arg.Field, fieldNames(list.fields), p.At("select", "arg", e.Arg.List))
+			return col, nil, false
+		}
+		in = list.fields[sub.agg.slot].Type
+		name += "." + e.Arg.Field
+	}
+	typ, ok := e.Func.result(in)
+	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.overTime() {
+		c.fail("func_type_mismatch", "does not take an argument of this type", p.At("select"))
+		return col, nil, false
+	}
+	sub.agg.in, sub.agg.typ = in, typ
+	sub.list = c.slot(list)
+	if e.Where != "" && !c.elementWhere(e.Where, list.fields, sub, p.At("where")) {
+		return col, nil, false
+	}
+	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
+}
+
+// elementWhere reads the condition on the elements of a list.
+func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *subplan, p path) bool {
+	n, fault := condition.Parse(text)
+	if fault != nil {
+		c.bad = true
+		c.r.Problems = append(c.r.Problems, fault.Problem(p))
+		return false
+	}
+	ch := checker{names: func(o condition.Operand) (int, Type, *condition.Fault) {
+		k := fieldOf(fields, o.Text)
+		if fields[0].Name == "" && o.Text == "element" {
+			k = 0
+		}
+		if k < 0 || o.Two {
+			return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a field of the elements", Near: strictjson.Nearest(o.Text, fieldNames(fields))}
+		}
+		return k, fields[k].Type, nil
+	}}
+	sub.where = ch.filter(n)
+	c.whereFaults(ch.faults, p)
+	c.bad = c.bad || len(ch.faults) > 0
+	return len(ch.faults) == 0
 }

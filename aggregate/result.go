@@ -1,15 +1,17 @@
 package aggregate
 
 import (
-	"cmp"
+	"bytes"
+	"compress/flate"
+	"encoding/gob"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
@@ -59,6 +61,62 @@ func (f *Frame) Rows() iter.Seq2[int, []any] {
 	}
 }
 
+// Pick returns the frame of some rows, in this order.
+func (f *Frame) Pick(rows []int) Frame {
+	out := Frame{Columns: make([]Column, len(f.Columns))}
+	for i, c := range f.Columns {
+		some := newColumn(c.Name, c.Type)
+		for _, r := range rows {
+			some.v.Add(c.v.Cell(r))
+		}
+		out.Columns[i] = some
+	}
+	return out
+}
+
+// storedColumn is a column in the form that stores keep.
+type storedColumn struct {
+	Name   string
+	Type   Type
+	Nulls  []bool
+	Ints   []int64
+	Floats []float64
+	Texts  []string
+}
+
+// MarshalBinary returns the frame in the form that stores keep: compressed gob.
+func (f *Frame) MarshalBinary() ([]byte, error) {
+	columns := make([]storedColumn, len(f.Columns))
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		columns[i] = storedColumn{c.Name, c.Type, c.v.Nulls, c.v.Ints, c.v.Floats, c.v.Texts}
+	}
+	var out bytes.Buffer
+	zip, err := flate.NewWriter(&out, flate.BestSpeed)
+	if err == nil {
+		err = errors.Join(gob.NewEncoder(zip).Encode(columns), zip.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode frame: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary returned.
+func (f *Frame) UnmarshalBinary(data []byte) error {
+	var columns []storedColumn
+	if err := gob.NewDecoder(flate.NewReader(bytes.NewReader(data))).Decode(&columns); err != nil {
+		return fmt.Errorf("decode frame: %w", err)
+	}
+	f.Columns = nil
+	for _, c := range columns {
+		f.Columns = append(f.Columns, Column{Name: c.Name, Type: c.Type, v: vector.Vec{
+			Type: c.Type, Nulls: c.Nulls, Ints: c.Ints, Floats: c.Floats, Texts: c.Texts,
+		}})
+	}
+	return nil
+}
+
 // Column is one column of a result.
 type Column struct {
 	Name string
@@ -66,7 +124,7 @@ type Column struct {
 	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
 	Type Type
 
-	v vec
+	v vector.Vec
 }
 
 // NewColumn returns a column of values as [Column.Value] has them, nil for null. Invalid
@@ -79,20 +137,20 @@ func NewColumn(name string, t Type, values []any) (Column, error) {
 		switch v := v.(type) {
 		case nil:
 		case int64:
-			cell, known = intCell(v), t == typeInt
+			cell, known = vector.IntCell(v), t == typeInt
 		case float64:
 			cell, known = tables.Cell{Valid: true, Float: v}, t == typeFloat
 		case bool:
-			cell, known = intCell(0), t == typeBool
+			cell, known = vector.IntCell(0), t == typeBool
 			if v {
-				cell = intCell(1)
+				cell = vector.IntCell(1)
 			}
 		case string:
 			cell, known = tables.Cell{Valid: true, Text: v}, t == typeText
 		case time.Time:
-			cell, known = intCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
+			cell, known = vector.IntCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
 			if t == typeDate {
-				cell = intCell(v.Unix() / 86400)
+				cell = vector.IntCell(v.Unix() / 86400)
 			}
 		default:
 			known = false
@@ -100,18 +158,20 @@ func NewColumn(name string, t Type, values []any) (Column, error) {
 		if !known {
 			return Column{}, fmt.Errorf("%w: column %s: the value of row %d is not of type %s", healthlab.Invalid, name, i, t)
 		}
-		c.v.add(cell)
+		c.v.Add(cell)
 	}
 	return c, nil
 }
 
-func newColumn(name string, t Type) Column { return Column{Name: name, Type: t, v: vec{typ: t}} }
+func newColumn(name string, t Type) Column {
+	return Column{Name: name, Type: t, v: vector.Vec{Type: t}}
+}
 
 // Len returns the number of rows.
-func (c *Column) Len() int { return c.v.len() }
+func (c *Column) Len() int { return c.v.Len() }
 
 // Null reports whether the value of row i is null.
-func (c *Column) Null(i int) bool { return c.v.isNull(i) }
+func (c *Column) Null(i int) bool { return c.v.IsNull(i) }
 
 // Float returns a number of either type; NaN for null.
 func (c *Column) Float(i int) float64 {
@@ -119,21 +179,21 @@ func (c *Column) Float(i int) float64 {
 	case c.Null(i):
 		return math.NaN()
 	case c.Type == typeInt:
-		return float64(c.v.ints[i])
+		return float64(c.v.Ints[i])
 	default:
-		return c.v.floats[i]
+		return c.v.Floats[i]
 	}
 }
 
 // Int returns an int64; of a date the days and of a time the microseconds since
 // 1970-01-01 (for a timestamp on the person's clock); 0 for null.
-func (c *Column) Int(i int) int64 { return c.v.ints[i] }
+func (c *Column) Int(i int) int64 { return c.v.Ints[i] }
 
 // Text returns a string, empty for null.
-func (c *Column) Text(i int) string { return c.v.texts[i] }
+func (c *Column) Text(i int) string { return c.v.Texts[i] }
 
 // Bool returns a boolean, false for null.
-func (c *Column) Bool(i int) bool { return c.v.ints[i] != 0 }
+func (c *Column) Bool(i int) bool { return c.v.Ints[i] != 0 }
 
 // Time returns a date, a wall-clock time (as if it were UTC) or an instant, always
 // with the location UTC; the zero time for null.
@@ -142,9 +202,9 @@ func (c *Column) Time(i int) time.Time {
 	case c.Null(i):
 		return time.Time{}
 	case c.Type == typeDate:
-		return time.UnixMicro(c.v.ints[i] * day).UTC()
+		return time.UnixMicro(c.v.Ints[i] * day).UTC()
 	default:
-		return time.UnixMicro(c.v.ints[i]).UTC()
+		return time.UnixMicro(c.v.Ints[i]).UTC()
 	}
 }
 
@@ -156,160 +216,14 @@ func (c *Column) Value(i int) any {
 	}
 	switch c.Type {
 	case typeInt:
-		return c.v.ints[i]
+		return c.v.Ints[i]
 	case typeFloat:
-		return c.v.floats[i]
+		return c.v.Floats[i]
 	case typeBool:
 		return c.Bool(i)
 	case typeText:
-		return c.v.texts[i]
+		return c.v.Texts[i]
 	default:
 		return c.Time(i)
 	}
 }
-
-// grid is a result on the way: the keys and the functions of each group, or the slots
-// of each row.
-type grid struct {
-	n    int
-	keys []Column
-	aggs []Column
-	rows []Column // by slot, for plain rows, and their index
-	at   []int64
-	wins []win     // of a plan that is traced
-	log  *mergeLog // of a plan that is traced and merges
-}
-
-func (p *plan) newGrid() *grid {
-	g := &grid{}
-	for _, k := range p.keys {
-		g.keys = append(g.keys, newColumn("", k.typ))
-	}
-	for _, a := range p.aggs {
-		g.aggs = append(g.aggs, newColumn("", a.typ))
-	}
-	return g
-}
-
-// append adds the groups of another grid.
-func (g *grid) append(o *grid) {
-	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
-		for i := range pair[0] {
-			for k := range o.n {
-				pair[0][i].v.add(pair[1][i].v.cell(k))
-			}
-		}
-	}
-	g.n += o.n
-	g.wins = append(g.wins, o.wins...)
-}
-
-// sort puts the groups in the order of their keys, null last.
-func (g *grid) sort() {
-	if g.sorted() {
-		return
-	}
-	order := make([]int32, g.n)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
-	for _, cols := range [...][]Column{g.keys, g.aggs} {
-		for i := range cols {
-			cols[i].v = permuted(&cols[i].v, order)
-		}
-	}
-}
-
-func (g *grid) sorted() bool {
-	for i := 1; i < g.n; i++ {
-		if g.compare(i-1, i) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (g *grid) compare(a, b int) int {
-	for i := range g.keys {
-		v := &g.keys[i].v
-		x, y := v.isNull(a), v.isNull(b)
-		switch {
-		case x && y:
-			continue
-		case x != y:
-			if x {
-				return 1
-			}
-			return -1
-		}
-		if c := v.compare(a, b); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-func (v *vec) compare(a, b int) int {
-	switch v.typ {
-	case typeFloat:
-		return compareFloat(v.floats[a], v.floats[b])
-	case typeText:
-		return cmp.Compare(v.texts[a], v.texts[b])
-	default:
-		return compareInt(v.ints[a], v.ints[b])
-	}
-}
-
-func permuted(v *vec, order []int32) vec {
-	out := vec{typ: v.typ}
-	for _, i := range order {
-		out.add(v.cell(int(i)))
-	}
-	return out
-}
-
-// frame makes the result of a grid.
-func (p *plan) frame(g *grid) Frame {
-	index := newColumn("index", p.indexType())
-	switch {
-	case p.rows:
-		index.v.ints = g.at
-	case p.trunc >= 0:
-		index.v.ints = g.keys[p.trunc].v.ints
-	default:
-		index.v.ints = make([]int64, g.n)
-		for i := range index.v.ints {
-			index.v.ints[i] = int64(i)
-		}
-	}
-	out := Frame{Columns: append(make([]Column, 0, 1+len(p.outs)), index)}
-	for _, o := range p.outs {
-		col := Column{Name: o.name, Type: o.typ}
-		switch o.kind {
-		case outKey:
-			col.v = g.keys[o.n].v
-		case outAgg:
-			col.v = g.aggs[o.n].v
-		default:
-			col.v = g.rows[o.n].v
-		}
-		out.Columns = append(out.Columns, col)
-	}
-	return out
-}
-
-// appendFloat writes a finite number in the shortest form that reads back as the same;
-// minus zero as 0.
-func appendFloat(b []byte, v float64) []byte {
-	if n := int64(v); float64(n) == v && -1e15 < n && n < 1e15 {
-		return appendInt(b, n)
-	}
-	if a := math.Abs(v); a >= 1e-6 && a < 1e21 {
-		return strconv.AppendFloat(b, v, 'f', -1, 64)
-	}
-	return strconv.AppendFloat(b, v, 'e', -1, 64)
-}
-
-// cellOf returns the value of a text, null if it is empty.
-func cellOf(s string) tables.Cell { return tables.Cell{Valid: s != "", Text: s} }

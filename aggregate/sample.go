@@ -1,231 +1,18 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
-
-// sampleSet is the series that a plan may read, in order of preference.
-type sampleSet struct {
-	view    *lockedView
-	list    []sampleSeries
-	sources []Source
-}
-
-// sampleSeries is one series with what the plan knows of it.
-type sampleSeries struct {
-	healthdata.Series
-	pieces   []piece // made once, by cut
-	source   int     // place in sampleSet.sources
-	resource int     // place in plan.resources
-	serial   int
-}
-
-// cut returns the pieces of the series.
-func (s *sampleSeries) cut() []piece {
-	if s.pieces == nil {
-		s.pieces = pieces(&s.Series, chunksAtOnce)
-	}
-	return s.pieces
-}
-
-// lockedView lets several goroutines load from a view, one at a time.
-type lockedView struct {
-	mu   sync.Mutex
-	view healthdata.View
-}
-
-func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks []series.Chunk) ([]series.Chunk, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if len(chunks) == 0 {
-		return nil, nil
-	}
-	starts := make([]int64, len(chunks))
-	for i := range chunks {
-		starts[i] = chunks[i].Start
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	out, err := v.view.Load(ctx, key, starts)
-	if err == nil && len(out) != len(starts) {
-		err = fmt.Errorf("load chunks: %d of %d came", len(out), len(starts))
-	}
-	return out, err
-}
-
-// samples finds the series that a plan is about.
-func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
-	w := p.readWindow()
-	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
-	place := map[string]int{}
-	for i, r := range p.resources {
-		q.Resources = append(q.Resources, r.Slug)
-		place[r.Slug] = i
-	}
-	all, err := v.Series(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	set := &sampleSet{view: &lockedView{view: v}}
-	for i := range all {
-		set.sources = append(set.sources, Source{all[i].Key.Provider, all[i].Key.SourceType})
-	}
-	set.sources = o.sort(set.sources)
-	at := map[Source]int{}
-	for i, s := range set.sources {
-		at[s] = i
-	}
-	for i := range all {
-		k := all[i].Key
-		set.list = append(set.list, sampleSeries{Series: all[i], source: at[Source{k.Provider, k.SourceType}], resource: place[k.Resource]})
-	}
-	// The order in which equal times are told apart: source, resource, type.
-	slices.SortFunc(set.list, func(a, b sampleSeries) int {
-		if c := compareInt(int64(a.source), int64(b.source)); c != 0 {
-			return c
-		}
-		return a.Key.Compare(b.Key)
-	})
-	for i := range set.list {
-		set.list[i].serial = i + 1
-	}
-	return set, nil
-}
-
-// known says what a text slot is in every sample of a series.
-func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
-	return func(n int) (string, bool, bool) {
-		c := &p.slots[n].column
-		if c.from != fromSample || c.resource != nil && c.resource != p.resources[s.resource] {
-			return "", c.from == fromSample, c.from == fromSample && c.typ == typeText
-		}
-		switch c.field {
-		case fieldProvider:
-			return s.Key.Provider, s.Key.Provider == "", true
-		case fieldSourceType:
-			return string(s.Key.SourceType), s.Key.SourceType == "", true
-		default:
-			return "", false, false
-		}
-	}
-}
-
-// piece is a stretch of a series that is read at once: chunks that nothing of the log
-// falls into, or a range in which both have to be merged.
-type piece struct {
-	chunks      []series.Chunk // headers
-	mixed       bool
-	r           series.Range // of a mixed piece
-	start, stop int64        // of the first and the last sample that can be in it
-}
-
-// pieces cuts a series.
-func pieces(s *healthdata.Series, atOnce int) []piece {
-	var out []piece
-	last := series.MinTime
-	var mixed []series.Chunk
-	flush := func(to int64) {
-		overlap := slices.ContainsFunc(s.Pending, func(c series.Chunk) bool { return c.Overlaps(last, to) })
-		if len(mixed) > 0 || overlap {
-			p := piece{chunks: mixed, mixed: true, r: series.Range{From: last, To: to}}
-			p.span(s.Pending)
-			out = append(out, p)
-		}
-		mixed = nil
-	}
-	for i := range s.Chunks {
-		c := &s.Chunks[i]
-		if slices.ContainsFunc(s.Pending, func(g series.Chunk) bool { return g.Overlaps(c.Start, c.Stop+1) }) {
-			mixed = append(mixed, *c)
-			if len(mixed) >= atOnce && i+1 < len(s.Chunks) {
-				flush(s.Chunks[i+1].Start)
-				last = s.Chunks[i+1].Start
-			}
-			continue
-		}
-		flush(c.Start)
-		last = c.Stop + 1
-		if k := len(out) - 1; k >= 0 && !out[k].mixed && len(out[k].chunks) < atOnce {
-			out[k].chunks, out[k].stop = append(out[k].chunks, *c), c.Stop
-			continue
-		}
-		out = append(out, piece{chunks: append(make([]series.Chunk, 0, min(atOnce, len(s.Chunks)-i)), *c), start: c.Start, stop: c.Stop})
-	}
-	flush(series.MaxTime + 1)
-	return out
-}
-
-// span works out what a mixed piece covers.
-func (p *piece) span(pending []series.Chunk) {
-	p.start, p.stop = series.MaxTime, series.MinTime
-	for _, list := range [...][]series.Chunk{p.chunks, pending} {
-		for i := range list {
-			if list[i].Overlaps(p.r.From, p.r.To) {
-				p.start, p.stop = min(p.start, list[i].Start), max(p.stop, list[i].Stop)
-			}
-		}
-	}
-}
-
-// chunksAtOnce is how many chunks are in memory at a time, for each goroutine.
-const chunksAtOnce = 32
-
-// eachBlock visits the samples of a series, block by block in order of time.
-func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, skip func(from, to int64) bool, visit func(*series.Block) error) error {
-	var scan series.Scanner
-	var scratch series.Block
-	margin := maxOffset.Microseconds()
-	for _, p := range s.cut() {
-		if p.stop < w.from-margin || p.start >= w.to+margin {
-			continue
-		}
-		p.chunks = slices.DeleteFunc(slices.Clone(p.chunks), func(c series.Chunk) bool {
-			from, to := local(&c.Header)
-			return !p.mixed && (to < w.from || from >= w.to || skip != nil && skip(from, to))
-		})
-		chunks, err := set.view.load(ctx, s.Key, p.chunks)
-		if err != nil {
-			return err
-		}
-		if p.mixed {
-			for b, err := range scan.Blocks(chunks, s.Pending, p.r) {
-				if err != nil {
-					return fmt.Errorf("read %s: %w", s.Key.Resource, err)
-				}
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if err := visit(b); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		for i := range chunks {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := chunks[i].Decode(&scratch); err != nil {
-				return fmt.Errorf("read %s: %w", s.Key.Resource, err)
-			}
-			if err := visit(&scratch); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // runSamples answers a plan by looking at every sample; with several goroutines if
 // there are many, each of which takes some of the buckets.
@@ -283,7 +70,7 @@ func (p *plan) split(set *sampleSet, workers int) []window {
 	if total < parallelFrom {
 		return nil
 	}
-	slices.SortFunc(loads, func(a, b load) int { return compareInt(a.at, b.at) })
+	slices.SortFunc(loads, func(a, b load) int { return cmp.Compare(a.at, b.at) })
 	parts := 2 * workers
 	out := []window{p.window}
 	before := 0
@@ -319,15 +106,15 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 		s := &set.list[i]
 		where := p.where
 		if where != nil {
-			var answer tri
-			if where, answer = settle(where, p.known(s)); where == nil && answer != isTrue {
+			var answer vector.Tri
+			if where, answer = vector.Settle(where, p.known(s)); where == nil && answer != vector.IsTrue {
 				continue
 			}
 		}
 		f.begin(s)
-		give := func(b *batch) error {
+		give := func(b *vector.Batch) error {
 			if where != nil {
-				b.keep(where)
+				b.Keep(where)
 			}
 			return out.take(b)
 		}
@@ -354,10 +141,10 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 type filler struct {
 	p     *plan
 	s     *sampleSeries
-	b     batch
+	b     vector.Batch
 	holds bool
 
-	elements batch
+	elements vector.Batch
 	waiting  series.Block // the block before, where the next one says how long its last sample held
 	hasWait  bool
 	previous int64 // time of the last sample whose hold is known, or noTime
@@ -370,7 +157,7 @@ func (f *filler) begin(s *sampleSeries) {
 }
 
 // fill gives the rows of a block, or of the one before it.
-func (f *filler) fill(block *series.Block, give func(*batch) error) error {
+func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
 		return f.give(block, noTime, give)
 	}
@@ -391,7 +178,7 @@ func (f *filler) fill(block *series.Block, give func(*batch) error) error {
 func (f *filler) inside(at int64) bool { return at >= f.p.window.from && at < f.p.window.to }
 
 // end gives what is left.
-func (f *filler) end(give func(*batch) error) error {
+func (f *filler) end(give func(*vector.Batch) error) error {
 	if !f.hasWait {
 		return nil
 	}
@@ -400,26 +187,26 @@ func (f *filler) end(give func(*batch) error) error {
 }
 
 // give makes a batch of the samples of a block that lie in the window.
-func (f *filler) give(block *series.Block, next int64, give func(*batch) error) error {
+func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) error) error {
 	b := &f.b
-	b.reset(len(f.p.slots))
-	b.n, b.source, b.resource, b.serial = block.Len(), f.s.source, f.s.resource, f.s.serial
-	b.start, b.end = block.Time, block.End
+	b.Reset(len(f.p.slots))
+	b.N, b.Source, b.Resource, b.Serial = block.Len(), f.s.source, f.s.resource, f.s.serial
+	b.Start, b.End = block.Time, block.End
 	at := 0
 	inside := true
-	b.index = slices.Grow(b.index, b.n)[:b.n]
+	b.Index = slices.Grow(b.Index, b.N)[:b.N]
 	for r := range block.Runs {
 		run := &block.Runs[r]
 		shift := int64(run.Offset) * second
 		times := block.Time[at : at+run.N]
 		inside = inside && f.inside(times[0]+shift) && f.inside(times[len(times)-1]+shift)
-		index := b.index[at : at+run.N]
+		index := b.Index[at : at+run.N]
 		for i, t := range times {
 			index[i] = t + shift
 		}
 		at += run.N
 	}
-	b.ownIndex = b.index
+	b.OwnIndex = b.Index
 	if f.holds {
 		f.hold(block, next)
 	}
@@ -427,15 +214,15 @@ func (f *filler) give(block *series.Block, next int64, give func(*batch) error) 
 		f.column(k, block)
 	}
 	if !inside {
-		b.picks = b.picks[:0]
-		for i, t := range b.index {
+		b.Picks = b.Picks[:0]
+		for i, t := range b.Index {
 			if f.inside(t) {
-				b.picks = append(b.picks, int32(i))
+				b.Picks = append(b.Picks, int32(i))
 			}
 		}
-		b.pick(b.picks)
+		b.Pick(b.Picks)
 	}
-	if b.n == 0 {
+	if b.N == 0 {
 		return nil
 	}
 	return give(b)
@@ -450,17 +237,17 @@ const longest = 15 * minute
 func (f *filler) hold(block *series.Block, next int64) {
 	b := &f.b
 	n := block.Len()
-	b.hold = slices.Grow(b.ownHold[:0], n)[:n]
-	b.ownHold = b.hold
+	b.Hold = slices.Grow(b.OwnHold[:0], n)[:n]
+	b.OwnHold = b.Hold
 	for i, t := range block.Time {
-		b.hold[i] = 0
-		if !f.inside(b.index[i]) {
+		b.Hold[i] = 0
+		if !f.inside(b.Index[i]) {
 			continue
 		}
 		until := next
 		if i+1 < n {
 			until = noTime
-			if f.inside(b.index[i+1]) {
+			if f.inside(b.Index[i+1]) {
 				until = block.Time[i+1]
 			}
 		}
@@ -474,53 +261,53 @@ func (f *filler) hold(block *series.Block, next int64) {
 		case f.previous != noTime:
 			held = min(held, t-f.previous)
 		}
-		b.hold[i] = float64(held) / float64(second)
+		b.Hold[i] = float64(held) / float64(second)
 		f.previous = t
 	}
 }
 
 // column fills one slot.
 func (f *filler) column(k int, block *series.Block) {
-	s, v, n := &f.p.slots[k], &f.b.cols[k], block.Len()
-	v.typ = s.typ
+	s, v, n := &f.p.slots[k], &f.b.Cols[k], block.Len()
+	v.Type = s.typ
 	if s.sub != nil {
 		list := &f.p.slots[s.sub.list]
 		for i := range n {
-			v.add(s.sub.value(f.b.cols[s.sub.list].cell(i), list.fields, &f.elements))
+			v.Add(s.sub.value(f.b.Cols[s.sub.list].Cell(i), list.fields, &f.elements))
 		}
 		return
 	}
 	if s.from == fromIndex {
 		// A copy: picking rows moves the index itself.
-		v.ints = append(v.ownInts[:0], f.b.index...)
-		v.ownInts = v.ints
+		v.Ints = append(v.OwnInts[:0], f.b.Index...)
+		v.OwnInts = v.Ints
 		return
 	}
 	if s.resource != nil && s.resource != f.p.resources[f.s.resource] {
-		v.allNull(n)
+		v.AllNull(n)
 		return
 	}
 	switch s.field {
 	case fieldValue:
-		v.floats = block.Value
+		v.Floats = block.Value
 	case fieldSecond:
-		v.floats = block.Value2
-		if v.floats == nil {
+		v.Floats = block.Value2
+		if v.Floats == nil {
 			for range n {
-				v.add(floatCell(0))
+				v.Add(vector.FloatCell(0))
 			}
 		}
 	case fieldDuration:
 		for i := range n {
 			if block.End == nil || block.End[i] == series.NoEnd {
-				v.add(tables.Cell{})
+				v.Add(tables.Cell{})
 				continue
 			}
-			v.add(floatCell(float64(block.End[i]-block.Time[i]) / float64(second)))
+			v.Add(vector.FloatCell(float64(block.End[i]-block.Time[i]) / float64(second)))
 		}
 	default:
 		for r := range block.Runs {
-			v.repeat(f.attr(s.field, &block.Runs[r].Attrs), block.Runs[r].N)
+			v.Repeat(f.attr(s.field, &block.Runs[r].Attrs), block.Runs[r].N)
 		}
 	}
 }
@@ -529,22 +316,22 @@ func (f *filler) column(k int, block *series.Block) {
 func (f *filler) attr(field sampleField, a *series.Attrs) tables.Cell {
 	switch field {
 	case fieldProvider:
-		return cellOf(f.s.Key.Provider)
+		return vector.TextCell(f.s.Key.Provider)
 	case fieldSourceType:
-		return cellOf(string(f.s.Key.SourceType))
+		return vector.TextCell(string(f.s.Key.SourceType))
 	case fieldApp:
-		return cellOf(a.App)
+		return vector.TextCell(a.App)
 	case fieldWorkout:
 		if a.Workout == uuid.Nil {
 			return tables.Cell{}
 		}
-		return cellOf(a.Workout.String())
+		return vector.TextCell(a.Workout.String())
 	case fieldSport:
-		return cellOf(a.Sport)
+		return vector.TextCell(a.Sport)
 	case fieldOffset:
-		return intCell(int64(a.Offset))
+		return vector.IntCell(int64(a.Offset))
 	case fieldType:
-		return cellOf(a.Type)
+		return vector.TextCell(a.Type)
 	case fieldContent:
 		return tables.Cell{Valid: true, Text: a.Text}
 	case fieldTags:
@@ -558,36 +345,16 @@ func (f *filler) attr(field sampleField, a *series.Attrs) tables.Cell {
 		}
 		return tables.Cell{Valid: true, List: list}
 	case fieldLocation:
-		return cellOf(a.Location)
+		return vector.TextCell(a.Location)
 	case fieldIntensity:
-		return cellOf(a.Intensity)
+		return vector.TextCell(a.Intensity)
 	case fieldMode:
-		return cellOf(a.DeliveryMode)
+		return vector.TextCell(a.DeliveryMode)
 	case fieldForm:
-		return cellOf(a.DeliveryForm)
+		return vector.TextCell(a.DeliveryForm)
 	case fieldPurpose:
-		return cellOf(a.BolusPurpose)
+		return vector.TextCell(a.BolusPurpose)
 	default:
 		return tables.Cell{}
-	}
-}
-
-// sortRows puts plain rows in order of time; equal times by source and then by what
-// identifies the sample, which is the order in which they came.
-func (g *grid) sortRows() {
-	order := make([]int32, g.n)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return compareInt(g.at[a], g.at[b]) })
-	at := make([]int64, g.n)
-	for k, i := range order {
-		at[k] = g.at[i]
-	}
-	g.at = at
-	for i := range g.rows {
-		if g.rows[i].Type != typeList {
-			g.rows[i].v = permuted(&g.rows[i].v, order)
-		}
 	}
 }

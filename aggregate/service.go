@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -51,37 +52,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Limits bound what one request may ask for. A field that is zero has its default.
-type Limits struct {
-	// Queries, Select and GroupBy are numbers of items. Defaults 20, 50 and 8.
-	Queries, Select, GroupBy int
-	// PastYears is how far a timeframe may reach. Default 10.
-	PastYears int
-	// Rows is the most rows that one query may return. Default 100,000.
-	Rows int
-	// Values is the most values that one query may keep to put them in order, for
-	// medians and percentiles; repeated ones count once. It bounds memory, 16 bytes
-	// each. Default 8 million.
-	Values int
-	// Time is how long a request may take. Default 30 seconds. Then the error is
-	// context.DeadlineExceeded.
-	Time time.Duration
-}
-
-func (l *Limits) fill() {
-	for _, d := range [...]struct {
-		to  *int
-		def int
-	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
-		if *d.to <= 0 {
-			*d.to = d.def
-		}
-	}
-	if l.Time <= 0 {
-		l.Time = 30 * time.Second
-	}
-}
-
 // New returns a Service on data, which is required; without it New returns
 // healthlab.Invalid. It starts nothing.
 func New(data Reader, opts *Options) (*Service, error) {
@@ -118,16 +88,22 @@ func New(data Reader, opts *Options) (*Service, error) {
 	return s, nil
 }
 
+// Limits returns the bounds of a request.
+func (s *Service) Limits() Limits { return s.opts.Limits }
+
+// Reader returns what questions are answered from.
+func (s *Service) Reader() Reader { return s.data }
+
 // Decode reads a request from JSON and checks it: keys that are not known, names that
 // do not exist and types that do not fit are all found here. ignoreUnknown lets keys
 // pass that are not known; a misspelt one then has no effect. The fault is
 // [healthlab.InvalidError] with every problem by its path; names that are nearly right
 // come with the right one.
 func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
-	r := reader{lenient: ignoreUnknown}
+	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	req := r.decode(data)
 	r.check(&req, &s.opts.Limits, s.opts.Known)
-	if err := r.problems.Err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return Request{}, err
 	}
 	return req, nil
@@ -149,7 +125,7 @@ func (s *Service) Check(req *Request) error {
 func (s *Service) plans(req *Request) ([]*plan, error) {
 	r := reader{}
 	plans := r.check(req, &s.opts.Limits, s.opts.Known)
-	return plans, r.problems.Err()
+	return plans, r.Problems.Err()
 }
 
 // Query answers a request from one consistent look at a user's data. Either all
@@ -177,7 +153,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	explain = explain || req.Config.Explain
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
 	defer cancel()
-	if err := s.enabled(ctx, team); err != nil {
+	if err := s.Allowed(ctx, team); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	u, err := s.data.User(ctx, team, user)
@@ -222,7 +198,9 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 // healthlab.Forbidden.
 const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 
-func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) error {
+// Allowed returns healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team
+// that may not ask.
+func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
 	ok, err := s.opts.Enabled(ctx, team)
 	if err == nil && !ok {
 		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "aggregate queries are not enabled for this team"}

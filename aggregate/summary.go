@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
@@ -90,6 +91,9 @@ func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 	}
 	return out
 }
+
+// cycleResource is where the stages of a night are.
+const cycleResource = "sleep_cycle"
 
 // cyclesOf returns the sleep cycles of the sessions that q reads, by session. Of
 // several of one session it is the one that changed last.
@@ -177,7 +181,7 @@ func indexCell(t Type, at int64) tables.Cell {
 	if t == typeDate {
 		at = floorDiv(at, day)
 	}
-	return intCell(at)
+	return vector.IntCell(at)
 }
 
 // runRows answers a plan over rows that are in memory.
@@ -210,7 +214,7 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 			return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(place[a.source], place[b.source]), bytes.Compare(a.id[:], b.id[:]))
 		})
 	}
-	var b batch
+	var b vector.Batch
 	out := newTaker(p, limit)
 	for i := 0; i < len(rows); {
 		if err := ctx.Err(); err != nil {
@@ -221,9 +225,9 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 			j++
 		}
 		p.fillBatch(&b, rows[i:j])
-		b.source = place[rows[i].source]
+		b.Source = place[rows[i].source]
 		if where != nil {
-			b.keep(where)
+			b.Keep(where)
 		}
 		if err := out.take(&b); err != nil {
 			return nil, nil, err
@@ -238,14 +242,14 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 }
 
 // fillBatch makes a batch of rows.
-func (p *plan) fillBatch(b *batch, rows []kept) {
-	var elements batch
-	b.reset(len(p.slots))
+func (p *plan) fillBatch(b *vector.Batch, rows []kept) {
+	var elements vector.Batch
+	b.Reset(len(p.slots))
 	for k := range p.slots {
-		b.cols[k].typ = p.slots[k].typ
+		b.Cols[k].Type = p.slots[k].typ
 	}
 	for i := range rows {
-		b.index = append(b.index, rows[i].index)
+		b.Index = append(b.Index, rows[i].index)
 		for k := range p.slots {
 			s := &p.slots[k]
 			c := rows[i].cells[k]
@@ -253,26 +257,26 @@ func (p *plan) fillBatch(b *batch, rows []kept) {
 				list := &p.slots[s.sub.list]
 				c = s.sub.value(rows[i].cells[s.sub.list], list.fields, &elements)
 			}
-			b.cols[k].add(c)
+			b.Cols[k].Add(c)
 		}
 	}
-	b.n, b.ownIndex = len(rows), b.index
+	b.N, b.OwnIndex = len(rows), b.Index
 }
 
 // filtered returns the rows for which the condition of the plan is true.
 func (p *plan) filtered(rows []kept) []kept {
-	var b batch
+	var b vector.Batch
 	var out []kept
 	for part := range slices.Chunk(rows, batchRows) {
 		p.fillBatch(&b, part)
-		answers := b.scratch()
-		p.where.eval(&b, answers)
+		answers := b.Scratch()
+		p.where.Eval(&b, answers)
 		for i, a := range answers {
-			if a == isTrue {
+			if a == vector.IsTrue {
 				out = append(out, part[i])
 			}
 		}
-		b.done(answers)
+		b.Done(answers)
 	}
 	return out
 }
@@ -282,7 +286,7 @@ const batchRows = 4096
 
 // taker takes batches and makes a grid of them.
 type taker interface {
-	take(b *batch) error
+	take(b *vector.Batch) error
 	grid() (*grid, error)
 }
 
@@ -308,20 +312,20 @@ func newRowGrid(p *plan) *grid {
 	return g
 }
 
-func (l *lister) take(b *batch) error {
-	if l.out.n+b.n > l.limit {
+func (l *lister) take(b *vector.Batch) error {
+	if l.out.n+b.N > l.limit {
 		return errRows(l.limit)
 	}
-	l.out.at = append(l.out.at, b.index[:b.n]...)
+	l.out.at = append(l.out.at, b.Index[:b.N]...)
 	for k := range l.out.rows {
 		if l.p.slots[k].typ == typeList {
 			continue
 		}
-		for i := range b.n {
-			l.out.rows[k].v.add(b.cols[k].cell(i))
+		for i := range b.N {
+			l.out.rows[k].v.Add(b.Cols[k].Cell(i))
 		}
 	}
-	l.out.n += b.n
+	l.out.n += b.N
 	return nil
 }
 

@@ -93,26 +93,6 @@ func TestWhereFaults(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Three values: a comparison with null is neither true nor false.
-func TestThreeValues(t *testing.T) {
-	T, U, F := isTrue, isUnknown, isFalse
-	rows := []struct{ a, b, and, or, not tri }{
-		{T, T, T, T, F}, {T, U, U, T, F}, {T, F, F, T, F},
-		{U, T, U, T, U}, {U, U, U, U, U}, {U, F, F, U, U},
-		{F, T, F, T, T}, {F, U, F, U, T}, {F, F, F, F, T},
-	}
-	b := &batch{n: 1}
-	out := make([]tri, 1)
-	for _, r := range rows {
-		andFilter{constant(r.a), constant(r.b)}.eval(b, out)
-		require.Equal(t, r.and, out[0])
-		orFilter{constant(r.a), constant(r.b)}.eval(b, out)
-		require.Equal(t, r.or, out[0])
-		notFilter{constant(r.a)}.eval(b, out)
-		require.Equal(t, r.not, out[0])
-	}
-}
-
 // drawCond makes a random condition.
 func drawCond(t *rapid.T, depth int) condition.Cond {
 	name := func() condition.Operand {

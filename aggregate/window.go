@@ -22,6 +22,9 @@ const (
 // window is a stretch of time, From inclusive, To exclusive.
 type window struct{ from, to int64 }
 
+// interval is a stretch of time, half open; an instant has no length.
+type interval struct{ from, to int64 }
+
 // everything is the window of questions that have no timeframe.
 var everything = window{-maxTime, maxTime}
 
@@ -174,4 +177,19 @@ func floorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
+}
+
+// wallText writes a time as explanations have it.
+func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }
+
+// rough is the length of a period with months of 30 days and years of 365, in minutes.
+func (p Period) rough() int64 {
+	switch p.Unit {
+	case Month:
+		return p.count() * 30 * day / minute
+	case Year:
+		return p.count() * 365 * day / minute
+	default:
+		return p.count() * (p.width() / minute)
+	}
 }

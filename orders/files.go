@@ -14,24 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// BlobStore keeps the files of orders. They are health data: an implementation encrypts
-// them. Put and Get name the user whom the file is about: where a host has keys of persons, the
-// file is encrypted with that user's key, and opens for no other user. Once the key is
-// deleted, Get is [healthlab.NotFound].
-//
-// A key is letters, digits, hyphens, underscores and single slashes between them, at
-// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
-// place of what was there, or after any error nothing of it; it may be called again
-// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
-// Delete of it is no error. Once ctx has ended, a call returns the context's error and
-// changes nothing. Implementations are safe for concurrent use.
-type BlobStore interface {
-	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
-	// Get returns the content; the caller closes it.
-	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
-	Delete(ctx context.Context, key string) error
-}
-
 // maxReportBytes bounds a report that a lab printed.
 const maxReportBytes = 20 << 20
 

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -173,6 +174,17 @@ type Message struct {
 	Notice *CoverageNotice
 }
 
+// ReportedPatient is whom a result is about, as the laboratory says. Printing or
+// logging it shows nothing.
+type ReportedPatient struct {
+	FirstName, LastName string
+	// DOB is the birth date; zero if the lab does not say, or says it in a way that
+	// can be read as two days.
+	DOB healthlab.Date `json:",omitzero"`
+	// Gender is empty if the lab does not say.
+	Gender people.Gender
+}
+
 // Tracking is where a parcel can be followed. Empty text means no news.
 type Tracking struct {
 	// Inbound: the way of the sample to the lab, not of the kit to the patient.
@@ -205,4 +217,22 @@ type CoverageItem struct {
 	Reason string
 	// CostMinor is the estimated cost in cents.
 	CostMinor int64
+}
+
+// BlobStore keeps the files of orders. They are health data: an implementation encrypts
+// them. Put and Get name the user whom the file is about: where a host has keys of persons, the
+// file is encrypted with that user's key, and opens for no other user. Once the key is
+// deleted, Get is [healthlab.NotFound].
+//
+// A key is letters, digits, hyphens, underscores and single slashes between them, at
+// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
+// place of what was there, or after any error nothing of it; it may be called again
+// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
+// Delete of it is no error. Once ctx has ended, a call returns the context's error and
+// changes nothing. Implementations are safe for concurrent use.
+type BlobStore interface {
+	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
 }

@@ -12,17 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// ReportedPatient is whom a result is about, as the laboratory says. Printing or
-// logging it shows nothing.
-type ReportedPatient struct {
-	FirstName, LastName string
-	// DOB is the birth date; zero if the lab does not say, or says it in a way that
-	// can be read as two days.
-	DOB healthlab.Date `json:",omitzero"`
-	// Gender is empty if the lab does not say.
-	Gender people.Gender
-}
-
 // agreement is how what a lab reports of a patient compares with an order's.
 type agreement uint8
 

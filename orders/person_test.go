@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // withRegistry gives a fixture one payor and a marker that no insurer pays for.
@@ -80,28 +81,28 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &orders.Portal{Key: make([]byte, n)}})
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
 	}
 }
 
 func TestPortalTokens(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
-	d := newFixture(t, withRegistry(t), func(o *orders.Options) { o.Portal = &orders.Portal{BaseURL: "https://p.example.com", Key: key} })
+	d := newFixture(t, withRegistry(t), func(o *orders.Options) { o.Portal = &portal.Options{BaseURL: "https://p.example.com", Key: key} })
 	d.insure()
 	o := d.placed("walk-in")
-	link, err := d.PortalLink(t.Context(), d.team, d.user, orders.PortalRequest{Context: orders.PortalCommunications, OrderID: &o.ID})
+	link, err := d.PortalLink(t.Context(), d.team, d.user, portal.Request{Context: portal.Communications, OrderID: &o.ID.UUID})
 	require.NoError(t, err)
 	token := link.URL[len("https://p.example.com/l/"):]
-	got, err := orders.ReadPortalToken(key, token, d.now())
+	got, err := portal.ReadToken(key, token, d.now())
 	require.NoError(t, err)
-	require.Equal(t, orders.PortalToken{Context: orders.PortalCommunications, User: d.user, Order: o.ID, Expires: d.now().Add(28 * day).Truncate(time.Second)}, got)
-	for name, bad := range map[string]func() (orders.PortalToken, error){
-		"other key": func() (orders.PortalToken, error) { return orders.ReadPortalToken([]byte("x"), token, d.now()) },
-		"expired":   func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, token, d.now().Add(29*day)) },
-		"cut":       func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, token[2:], d.now()) },
-		"changed":   func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, "B"+token[1:], d.now()) },
-		"empty":     func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, "", d.now()) },
+	require.Equal(t, portal.Token{Context: portal.Communications, User: d.user, Order: o.ID.UUID, Expires: d.now().Add(28 * day).Truncate(time.Second)}, got)
+	for name, bad := range map[string]func() (portal.Token, error){
+		"other key": func() (portal.Token, error) { return portal.ReadToken([]byte("x"), token, d.now()) },
+		"expired":   func() (portal.Token, error) { return portal.ReadToken(key, token, d.now().Add(29*day)) },
+		"cut":       func() (portal.Token, error) { return portal.ReadToken(key, token[2:], d.now()) },
+		"changed":   func() (portal.Token, error) { return portal.ReadToken(key, "B"+token[1:], d.now()) },
+		"empty":     func() (portal.Token, error) { return portal.ReadToken(key, "", d.now()) },
 	} {
 		_, err := bad()
 		require.ErrorIs(t, err, healthlab.Unauthenticated, name)

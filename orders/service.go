@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -39,7 +41,7 @@ type Options struct {
 	// codes the form alone counts.
 	Registry *people.Registry
 	// Portal is where patients see their orders. Default: there is none.
-	Portal *Portal
+	Portal *portal.Options
 	// LabName names the lab's feed of messages in the Store, for hosts with several
 	// backends. Default: "lab".
 	LabName string
@@ -150,16 +152,6 @@ func (o *Options) defaults() {
 	if o.Idle <= 0 {
 		o.Idle = time.Second
 	}
-	if o.Portal != nil {
-		p := *o.Portal
-		if p.LaunchFor <= 0 {
-			p.LaunchFor = 10 * time.Minute
-		}
-		if p.CommunicationsFor <= 0 {
-			p.CommunicationsFor = 28 * 24 * time.Hour
-		}
-		o.Portal = &p
-	}
 	if o.CancellationReasons == nil {
 		o.CancellationReasons = appointment.DefaultCancellationReasons
 	}
@@ -209,7 +201,7 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 	if opts != nil {
 		s.opts = *opts
 	}
-	if err := s.opts.Portal.check(); err != nil {
+	if err := s.opts.Portal.Check(); err != nil {
 		return nil, err
 	}
 	if err := s.opts.Environment.Check(); err != nil {
@@ -438,4 +430,104 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	more, err := r.visitsFollow(st)
 	r.plan(st.At)
 	return append(events, more...), err
+}
+
+// maxResend is the widest window of a resend.
+const maxResend = 60 * 24 * time.Hour
+
+// Resend tells the team the latest event of some of its orders again, with the orders
+// as they are now, and returns their ids, oldest order first. Ids that the team does
+// not have are skipped.
+func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendRequest) ([]OrderID, error) {
+	now := s.now()
+	q, err := req.query(now)
+	if err != nil {
+		return nil, err
+	}
+	q.Team, q.Today = team, today(now)
+	ids := []OrderID{}
+	for q.Page = 1; ; q.Page++ {
+		page, err := s.store.List(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("resend events: %w", err)
+		}
+		for _, o := range page.Orders {
+			ids = append(ids, o.ID)
+		}
+		if len(page.Orders) < q.Size {
+			break
+		}
+	}
+	told := []OrderID{}
+	for _, id := range ids {
+		switch err := s.resendEvent(ctx, team, id, s.opts.NewID(), now); {
+		case errors.Is(err, healthlab.NotFound): // erased meanwhile
+		case err != nil:
+			return nil, fmt.Errorf("resend events: %w", err)
+		default:
+			told = append(told, id)
+		}
+	}
+	return told, nil
+}
+
+func (r ResendRequest) query(now time.Time) (Query, error) {
+	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: catalogue.Ascending, Size: catalogue.MaxPageSize}
+	if len(r.OrderIDs) == 0 && r.StartAt == nil {
+		return q, rules.Broken(ResendSelectionMissing, "give order_ids, start_at or both")
+	}
+	end := now
+	if r.EndAt != nil {
+		end = r.EndAt.Time
+	}
+	if r.StartAt == nil {
+		if r.EndAt != nil {
+			q.EventBefore = end.Add(time.Microsecond)
+		}
+		return q, nil
+	}
+	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
+		return q, rules.Broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
+	}
+	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
+	return q, nil
+}
+
+// resendEvent writes the latest event of an order again. Nothing of the order changes.
+func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
+	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		name := EventOrderUpdated
+		if len(r.Events) == 1 {
+			name = EventOrderCreated
+		}
+		return r.tell(name, event, healthlab.At(at))
+	})
+	return err
+}
+
+// PortalLink makes a link to the portal for a user. Invalid if the request is wrong, or
+// the user has no demographics (DEMOGRAPHICS_MISSING); NotFound if the team has no such
+// user or order; Unimplemented without a portal.
+func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req portal.Request) (portal.Link, error) {
+	if err := req.Check(); err != nil {
+		return portal.Link{}, err
+	}
+	if s.opts.Portal == nil {
+		return portal.Link{}, fmt.Errorf("portal link: %w", healthlab.Unimplemented)
+	}
+	_, err := s.people.UserInfo(ctx, team, user)
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) && rule.Type == people.UserInfoNotFound {
+		return portal.Link{}, &healthlab.RuleError{Kind: healthlab.Invalid, Type: people.DemographicsMissing, Msg: "the user has no demographics"}
+	}
+	if err != nil {
+		return portal.Link{}, err
+	}
+	if req.OrderID != nil {
+		o, err := s.Get(ctx, team, OrderID{*req.OrderID})
+		if err != nil || o.UserID != user {
+			return portal.Link{}, errors.Join(err, rules.Missing(OrderNotFound, "the user has no such order"))
+		}
+	}
+	return s.opts.Portal.Link(req, user, s.now()), nil
 }

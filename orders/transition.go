@@ -132,3 +132,15 @@ func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 	e.Data = data
 	return []healthlab.Event{e}, nil
 }
+
+// detail is the finer reason of a status that a step leads to: the reported one, else that
+// of the ending. A carrier's problem is always one of fulfilment.
+func (s Step) detail(to LowLevel) StatusDetail {
+	switch {
+	case s.Detail != "":
+		return s.Detail
+	case to == ProblemInTransitCustomer || to == ProblemInTransitLab:
+		return FulfillmentError
+	}
+	return endings[to].Detail
+}

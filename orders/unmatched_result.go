@@ -3,6 +3,7 @@ package orders
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -307,6 +308,19 @@ func (q *ResultQuery) MatchClear(r *RawResult) bool {
 		return false
 	}
 	return true
+}
+
+// SearchTerms returns the terms by which a result is found, each once.
+func (r *RawResult) SearchTerms() []string {
+	return slices.Concat(termsOf(termPatient, r.ReportedName()), bornTerms(r.ReportedDOB()))
+}
+
+// SearchTerms is that of [Query], for results.
+func (q *ResultQuery) SearchTerms() [][]string {
+	if q.Search == "" {
+		return nil
+	}
+	return [][]string{wanted(termPatient, q.Search), {termBorn + q.Search}}
 }
 
 // ReportedName is the reported first and last name in lower case; empty if there is

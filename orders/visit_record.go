@@ -458,3 +458,45 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 	}
 	return r.happen(i, s)
 }
+
+// endVisit ends the appointment of an order that has ended.
+func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
+	i, on := r.activeVisit(), r.endsVisit(r.LowLevel(), st)
+	if i < 0 || on == "" {
+		return nil, nil
+	}
+	s := visitStep{on: on, at: st.At, ids: &eventIDs{base: st.EventID}}
+	if on != appointment.VisitDone {
+		origin := "order_completed"
+		switch stages[r.LowLevel()] {
+		case StageCancelled:
+			origin = "order_cancelled"
+		case StageFailed:
+			origin = "order_failed"
+		}
+		s.data = because(said{"origin": origin})
+	}
+	return r.happen(i, s)
+}
+
+// endsVisit returns the trigger that ends the active appointment when its order reaches a
+// status; empty if the appointment goes on, or if there is none.
+func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
+	i := r.activeVisit()
+	if i < 0 {
+		return ""
+	}
+	v := &r.Visits[i]
+	e, ends := endings[to]
+	switch {
+	case st.On == SampleDrawn && v.agreed() && v.Type == appointment.Phlebotomy:
+		return appointment.VisitDone
+	case !ends:
+		return ""
+	case !v.Status.Published():
+		return appointment.VisitRefused
+	case e.VisitTookPlace && v.agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
+		return appointment.VisitDone
+	}
+	return appointment.VisitDropped
+}

@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	maxResponseHeader = 16 << 10
-	maxResponseRead   = 8 << 10
-	maxResponseKept   = 1000
-	maxResponseTime   = time.Second
-	idleTimeout       = 90 * time.Second
+	maxResponseRead = 8 << 10
+	maxResponseKept = 1000
+	maxResponseTime = time.Second
 )
 
 // HTTPOptions adjusts an HTTP. The zero value, and nil, mean the defaults.

@@ -24,7 +24,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -36,7 +36,7 @@ import (
 // not there. Documents needs Orders.
 type Services struct {
 	Health     *healthdata.Service
-	Continuous *aggregate.ContinuousService
+	Continuous *continuous.Service
 	Orders     *orders.Service
 	Documents  *documents.Service
 	Reports    *labreport.Service
@@ -202,12 +202,12 @@ func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user hea
 }
 
 // queryFiles are the results of continuous queries, by the slug of the query.
-type queryFiles struct{ queries *aggregate.ContinuousService }
+type queryFiles struct{ queries *continuous.Service }
 
 // Files is [personexport.Source].
 func (f queryFiles) Files(ctx context.Context, team healthlab.TeamID, _ healthlab.UserID) ([]string, error) {
 	var names []string
-	for q := (aggregate.ContinuousListQuery{Team: team}); ; {
+	for q := (continuous.ListQuery{Team: team}); ; {
 		page, err := f.queries.List(ctx, q)
 		if err != nil {
 			return nil, err

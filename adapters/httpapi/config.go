@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -48,7 +49,7 @@ type Config struct {
 	Priorities *aggregate.Preferences
 	// Continuous stands behind continuous queries. With it, AuthenticateManagement and
 	// Environment are required.
-	Continuous *aggregate.ContinuousService
+	Continuous *continuous.Service
 	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
 	// Environment are required.
 	Teams *teamsettings.Service

@@ -6,6 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
@@ -20,7 +21,7 @@ func (a api) continuousOperations() []operation {
 	ops := []operation{
 		{id: "list_continuous_queries", pattern: "GET " + all, handle: a.managing(a.listContinuous)},
 		{id: "create_continuous_query", pattern: "POST " + all, handle: a.managing(a.createContinuous), maxBody: limit,
-			replies: []reply{{rule: aggregate.SlugTaken, status: http.StatusBadRequest}}},
+			replies: []reply{{rule: continuous.SlugTaken, status: http.StatusBadRequest}}},
 		{id: "validate_continuous_query", pattern: "POST " + managementPath + "/validate_continuous_query",
 			handle: a.managing(a.validateContinuous), maxBody: limit},
 		{id: "patch_continuous_query", pattern: "PATCH " + one, handle: a.managing(a.patchContinuous)},
@@ -31,7 +32,7 @@ func (a api) continuousOperations() []operation {
 	for i := range ops {
 		if ops[i].team != nil {
 			ops[i].replies = []reply{
-				{rule: aggregate.UserNotFound},
+				{rule: continuous.UserNotFound},
 				{on: healthlab.NotFound, errorType: query, msg: "the team has no such continuous query"},
 			}
 		}
@@ -41,18 +42,18 @@ func (a api) continuousOperations() []operation {
 
 // continuousPageOut is one page of continuous queries.
 type continuousPageOut struct {
-	Data       []aggregate.ContinuousQuery `json:"data"`
-	NextCursor *string                     `json:"next_cursor"`
+	Data       []continuous.Query `json:"data"`
+	NextCursor *string            `json:"next_cursor"`
 }
 
 // taskHistoryOut is one page of what became of tasks.
 type taskHistoryOut struct {
-	Data       []aggregate.HistoryEntry `json:"data"`
-	NextCursor *string                  `json:"next_cursor"`
+	Data       []continuous.HistoryEntry `json:"data"`
+	NextCursor *string                   `json:"next_cursor"`
 }
 
-func (m *managed) queryID() aggregate.QueryID {
-	return aggregate.QueryID{UUID: m.PathUUID("query_id")}
+func (m *managed) queryID() continuous.QueryID {
+	return continuous.QueryID{UUID: m.PathUUID("query_id")}
 }
 
 func (a api) listContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -61,7 +62,7 @@ func (a api) listContinuous(w http.ResponseWriter, r *http.Request, m *managed) 
 	if err != nil {
 		return err
 	}
-	page, err := a.Continuous.List(r.Context(), aggregate.ContinuousListQuery{Team: team, Cursor: cursor, Size: size})
+	page, err := a.Continuous.List(r.Context(), continuous.ListQuery{Team: team, Cursor: cursor, Size: size})
 	if err != nil {
 		return cursorProblem(err)
 	}
@@ -69,8 +70,8 @@ func (a api) listContinuous(w http.ResponseWriter, r *http.Request, m *managed) 
 }
 
 // newContinuous reads the body that makes a continuous query, and the team.
-func (a api) newContinuous(m *managed) (healthlab.TeamID, *aggregate.NewContinuousQuery, error) {
-	n, bad := a.Continuous.DecodeNew(m.Raw(), a.IgnoreUnknown)
+func (a api) newContinuous(m *managed) (healthlab.TeamID, *continuous.Definition, error) {
+	n, bad := a.Continuous.DecodeDefinition(m.Raw(), a.IgnoreUnknown)
 	team, err := m.open()
 	return team, &n, both(err, bad)
 }
@@ -162,7 +163,7 @@ func (a api) listContinuousTasks(w http.ResponseWriter, r *http.Request, team he
 	if err := in.Err(); err != nil {
 		return err
 	}
-	page, err := a.Continuous.History(r.Context(), name, aggregate.HistoryQuery{Team: team, User: user, Cursor: cursor, Size: size})
+	page, err := a.Continuous.History(r.Context(), name, continuous.HistoryQuery{Team: team, User: user, Cursor: cursor, Size: size})
 	if err != nil {
 		return cursorProblem(err)
 	}

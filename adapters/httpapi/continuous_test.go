@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -22,21 +23,21 @@ import (
 // continuousPairs are the published types of continuous queries.
 func continuousPairs() []contract.Pair {
 	return []contract.Pair{
-		{Schema: "ContinuousQueryPreview", Value: aggregate.ContinuousPreview{}},
-		{Schema: "ContinuousScheduling", Value: aggregate.Scheduling{}},
-		{Schema: "ContinuousExport", Value: aggregate.Export{}},
+		{Schema: "ContinuousQueryPreview", Value: continuous.Preview{}},
+		{Schema: "ContinuousScheduling", Value: continuous.Scheduling{}},
+		{Schema: "ContinuousExport", Value: continuous.Export{}},
 		{Schema: "QuerySchema", Value: aggregate.Schema{}},
 		{Schema: "QueryTable", Value: aggregate.TableSchema{}},
 		{Schema: "QueryColumn", Value: aggregate.ColumnSchema{}},
-		{Schema: "ContinuousTask", Value: aggregate.HistoryEntry{}},
+		{Schema: "ContinuousTask", Value: continuous.HistoryEntry{}},
 	}
 }
 
-func newContinuous(t *testing.T, store *memory.Store, health *healthdata.Service, now func() time.Time) *aggregate.ContinuousService {
+func newContinuous(t *testing.T, store *memory.Store, health *healthdata.Service, now func() time.Time) *continuous.Service {
 	t.Helper()
 	questions, err := aggregate.New(health, nil)
 	require.NoError(t, err)
-	c, err := aggregate.NewContinuous(questions, store.Continuous(), store.ContinuousWork(), &aggregate.ContinuousOptions{Now: now})
+	c, err := continuous.New(questions, store.Continuous(), store.ContinuousWork(), &continuous.Options{Now: now})
 	require.NoError(t, err)
 	return c
 }
@@ -47,7 +48,7 @@ type observatory struct {
 	base, table string
 	now         time.Time
 	store       *memory.Store
-	service     *aggregate.ContinuousService
+	service     *continuous.Service
 	user        healthlab.UserID
 }
 

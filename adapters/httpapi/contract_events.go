@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -37,7 +37,7 @@ var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[orders.Appointment]():           "Appointment",
 	reflect.TypeFor[orders.CriticalResult]():        "CriticalResult",
 	reflect.TypeFor[orders.MatchReviewNotice]():     "MatchReviewNotice",
-	reflect.TypeFor[aggregate.ResultTableChange]():  "ResultTableChange",
+	reflect.TypeFor[continuous.ResultTableChange](): "ResultTableChange",
 	reflect.TypeFor[labreport.PublishedJob]():       "LabReportJob",
 	reflect.TypeFor[webhook.AttemptExhausted]():     "AttemptExhausted",
 	reflect.TypeFor[webhook.EndpointDisabled]():     "EndpointDisabled",
@@ -45,7 +45,7 @@ var eventSchemas = map[reflect.Type]string{
 
 // eventTypes are all events that a team can receive.
 func eventTypes() []healthlab.EventType {
-	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 }
 
 // eventSchema returns the name of the schema of an event's data; empty if it has none.

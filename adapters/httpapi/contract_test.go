@@ -199,8 +199,8 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
 	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
 	types := map[string]bool{}
-	for _, dir := range []string{".", "internal/wire", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/labresult", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
-		"../../healthdata/organisation", "../../aggregate", "../../labreport", "../../labreport/loinc", "../../personexport", "../../webhook"} {
+	for _, dir := range []string{".", "internal/wire", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/labresult", "../../orders/portal", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
+		"../../healthdata/organisation", "../../aggregate", "../../aggregate/continuous", "../../labreport", "../../labreport/loinc", "../../personexport", "../../webhook"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
 		for _, name := range files {

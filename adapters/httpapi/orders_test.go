@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
@@ -125,7 +126,7 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
 		Reviews: store.Reviews(), Simulator: simulation.Lab{},
-		People: store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
+		People: store.Persons(), Portal: &portal.Options{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			if of == team {
 				return x.settings, nil

@@ -8,8 +8,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // personOperations are about who users are and who pays for them.
@@ -71,7 +71,7 @@ func (a api) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab
 func (a api) createPortalURL(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	var body orders.PortalRequest
+	var body portal.Request
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err

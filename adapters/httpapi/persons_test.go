@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // personPairs are the types of persons and their schemas.
@@ -24,8 +25,8 @@ func personPairs() []contract.Pair {
 		{Schema: "PayorRequest", Value: people.PayorRequest{}, Input: true},
 		{Schema: "Diagnosis", Value: people.Diagnosis{}},
 		{Schema: "DiagnosisCheck", Value: people.DiagnosisCheck{}},
-		{Schema: "PortalLink", Value: orders.PortalLink{}},
-		{Schema: "PortalRequest", Value: orders.PortalRequest{}, Input: true,
+		{Schema: "PortalLink", Value: portal.Link{}},
+		{Schema: "PortalRequest", Value: portal.Request{}, Input: true,
 			Enums: map[string][]string{"context": {"launch", "communications"}}},
 	}...)
 }
@@ -214,8 +215,8 @@ func TestPortalURL(t *testing.T) {
 	c.post(c.about("create_portal_url"), object{"context": "launch"}, 422)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	o := c.placed()
-	link := func(body object) orders.PortalLink {
-		var out orders.PortalLink
+	link := func(body object) portal.Link {
+		var out portal.Link
 		c.post(c.about("create_portal_url"), body, 200).JSON(t, &out)
 		return out
 	}
@@ -224,7 +225,7 @@ func TestPortalURL(t *testing.T) {
 	require.Equal(t, 600, launch.ExpiresIn)
 	require.Equal(t, 28*24*3600, short.ExpiresIn)
 	require.Less(t, len(short.URL), 90)
-	token, err := orders.ReadPortalToken(portalKey, short.URL[len("https://portal.example.com/l/"):], fixtureNow)
+	token, err := portal.ReadToken(portalKey, short.URL[len("https://portal.example.com/l/"):], fixtureNow)
 	require.NoError(t, err)
 	require.Equal(t, c.user, token.User)
 	c.refused("POST", c.about("create_portal_url"), object{"context": "launch", "order_id": absent}, 404, orders.OrderNotFound)

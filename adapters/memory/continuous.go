@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/personkey"
@@ -22,7 +23,7 @@ import (
 
 // continuousTable keeps continuous queries, and by query and user what they came to.
 type continuousTable struct {
-	queries map[aggregate.QueryID]*keptQuery
+	queries map[continuous.QueryID]*keptQuery
 	tasks   map[taskKey]*keptTask
 
 	priorities map[healthlab.TeamID][]aggregate.Priority
@@ -31,14 +32,14 @@ type continuousTable struct {
 // keptQuery is a query as it was written, in bytes that no caller can edit.
 type keptQuery struct {
 	data     []byte
-	read     aggregate.ContinuousQuery // never handed out
-	backfill bool                      // some users may have no task yet
-	after    healthlab.UserID          // those up to here have
+	read     continuous.Query // never handed out
+	backfill bool             // some users may have no task yet
+	after    healthlab.UserID // those up to here have
 }
 
 type taskKey struct {
 	userKey
-	query aggregate.QueryID
+	query continuous.QueryID
 }
 
 // keptTask is a query and user.
@@ -54,20 +55,20 @@ type keptTask struct {
 	runDue   time.Time
 	started  time.Time
 	table    []byte
-	history  []aggregate.HistoryEntry // the oldest first
-	forgot   int                      // entries that were before history
-	progress int                      // place in history of the one that runs
+	history  []continuous.HistoryEntry // the oldest first
+	forgot   int                       // entries that were before history
+	progress int                       // place in history of the one that runs
 }
 
 func newContinuousTable() continuousTable {
-	return continuousTable{queries: map[aggregate.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}, priorities: map[healthlab.TeamID][]aggregate.Priority{}}
+	return continuousTable{queries: map[continuous.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}, priorities: map[healthlab.TeamID][]aggregate.Priority{}}
 }
 
-// Continuous returns the store as an [aggregate.ContinuousStore].
-func (s *Store) Continuous() aggregate.ContinuousStore { return continuousStore{s} }
+// Continuous returns the store as a [continuous.Store].
+func (s *Store) Continuous() continuous.Store { return continuousStore{s} }
 
-// ContinuousWork returns the store as an [aggregate.ContinuousWork].
-func (s *Store) ContinuousWork() aggregate.ContinuousWork { return continuousStore{s} }
+// ContinuousWork returns the store as a [continuous.Work].
+func (s *Store) ContinuousWork() continuous.Work { return continuousStore{s} }
 
 type continuousStore struct{ s *Store }
 
@@ -76,7 +77,7 @@ func noQuery() error {
 }
 
 // keep returns a query in the form in which it is kept.
-func (t *continuousTable) keep(q aggregate.ContinuousQuery) (*keptQuery, error) {
+func (t *continuousTable) keep(q continuous.Query) (*keptQuery, error) {
 	q.CreatedAt = instant(q.CreatedAt)
 	data, err := json.Marshal(q)
 	if err != nil {
@@ -90,25 +91,25 @@ func (t *continuousTable) keep(q aggregate.ContinuousQuery) (*keptQuery, error) 
 	return k, err
 }
 
-func (k *keptQuery) copy() (aggregate.ContinuousQuery, error) {
-	q := aggregate.ContinuousQuery{CreatedAt: k.read.CreatedAt, Revision: k.read.Revision}
+func (k *keptQuery) copy() (continuous.Query, error) {
+	q := continuous.Query{CreatedAt: k.read.CreatedAt, Revision: k.read.Revision}
 	if err := json.Unmarshal(k.data, &q); err != nil {
-		return aggregate.ContinuousQuery{}, fmt.Errorf("read continuous query: %w", err)
+		return continuous.Query{}, fmt.Errorf("read continuous query: %w", err)
 	}
 	return q, nil
 }
 
 // slugTaken reports whether another active query of the team has the slug.
-func (t *continuousTable) slugTaken(q *aggregate.ContinuousQuery) bool {
+func (t *continuousTable) slugTaken(q *continuous.Query) bool {
 	for id, k := range t.queries {
-		if id != q.ID && k.read.Team == q.Team && k.read.Slug == q.Slug && k.read.Status == aggregate.ContinuousActive {
+		if id != q.ID && k.read.Team == q.Team && k.read.Slug == q.Slug && k.read.Status == continuous.Active {
 			return true
 		}
 	}
 	return false
 }
 
-func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery) error {
+func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
 		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
 	}
@@ -122,7 +123,7 @@ func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery
 	switch {
 	case err != nil:
 		return err
-	case t.queries[q.ID] != nil, q.Status == aggregate.ContinuousActive && t.slugTaken(&q):
+	case t.queries[q.ID] != nil, q.Status == continuous.Active && t.slugTaken(&q):
 		return fmt.Errorf("%w: a continuous query with this id or slug exists", healthlab.Conflict)
 	}
 	k.backfill = true
@@ -131,7 +132,7 @@ func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery
 }
 
 // get finds a query of a team. It is called with the lock held.
-func (v continuousStore) get(team healthlab.TeamID, id aggregate.QueryID) (*keptQuery, error) {
+func (v continuousStore) get(team healthlab.TeamID, id continuous.QueryID) (*keptQuery, error) {
 	k := v.s.continuous.queries[id]
 	if k == nil || k.read.Team != team {
 		return nil, noQuery()
@@ -139,72 +140,72 @@ func (v continuousStore) get(team healthlab.TeamID, id aggregate.QueryID) (*kept
 	return k, nil
 }
 
-func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID) (aggregate.ContinuousQuery, error) {
+func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id continuous.QueryID) (continuous.Query, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	defer v.s.mu.Unlock()
 	k, err := v.get(team, id)
 	if err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	return k.copy()
 }
 
-func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (aggregate.ContinuousQuery, error) {
+func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (continuous.Query, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	defer v.s.mu.Unlock()
 	if strings.ContainsRune(slug, 0) {
-		return aggregate.ContinuousQuery{}, fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
+		return continuous.Query{}, fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
 	}
 	for _, k := range v.s.continuous.queries {
-		if k.read.Team == team && k.read.Slug == slug && k.read.Status == aggregate.ContinuousActive {
+		if k.read.Team == team && k.read.Slug == slug && k.read.Status == continuous.Active {
 			return k.copy()
 		}
 	}
-	return aggregate.ContinuousQuery{}, noQuery()
+	return continuous.Query{}, noQuery()
 }
 
-func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID, change func(*aggregate.ContinuousQuery) error) (aggregate.ContinuousQuery, error) {
+func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id continuous.QueryID, change func(*continuous.Query) error) (continuous.Query, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	defer v.s.mu.Unlock()
 	was, err := v.get(team, id)
 	if err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	q, err := was.copy()
 	if err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	if err := change(&q); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	o := &was.read
 	q.ID, q.Team, q.Slug, q.CreatedAt, q.Revision = o.ID, o.Team, o.Slug, o.CreatedAt, o.Revision+1
-	if q.Status == aggregate.ContinuousActive && v.s.continuous.slugTaken(&q) {
-		return aggregate.ContinuousQuery{}, fmt.Errorf("%w: a continuous query with this slug exists", healthlab.Conflict)
+	if q.Status == continuous.Active && v.s.continuous.slugTaken(&q) {
+		return continuous.Query{}, fmt.Errorf("%w: a continuous query with this slug exists", healthlab.Conflict)
 	}
 	k, err := v.s.continuous.keep(q)
 	if err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	k.backfill, k.after = was.backfill, was.after
 	v.s.continuous.queries[id] = k
 	return k.copy()
 }
 
-func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQuery) (aggregate.ContinuousPage, error) {
+func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (continuous.Page, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return aggregate.ContinuousPage{}, err
+		return continuous.Page{}, err
 	}
 	defer v.s.mu.Unlock()
 	after, err := parsePlace(q.Cursor)
 	if err != nil {
-		return aggregate.ContinuousPage{}, err
+		return continuous.Page{}, err
 	}
 	size := q.Size
 	if size <= 0 {
@@ -219,11 +220,11 @@ func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQue
 	slices.SortFunc(mine, func(a, b *keptQuery) int {
 		return cmp.Or(b.read.CreatedAt.Compare(a.read.CreatedAt), bytes.Compare(b.read.ID.UUID[:], a.read.ID.UUID[:]))
 	})
-	page := aggregate.ContinuousPage{Queries: []aggregate.ContinuousQuery{}}
+	page := continuous.Page{Queries: []continuous.Query{}}
 	for _, k := range mine[:min(size, len(mine))] {
 		c, err := k.copy()
 		if err != nil {
-			return aggregate.ContinuousPage{}, err
+			return continuous.Page{}, err
 		}
 		page.Queries = append(page.Queries, c)
 	}
@@ -234,7 +235,7 @@ func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQue
 	return page, nil
 }
 
-func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id aggregate.QueryID) ([]byte, error) {
+func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id continuous.QueryID) ([]byte, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -247,16 +248,16 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	return bytes.Clone(table), err
 }
 
-func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
+func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery) (continuous.HistoryPage, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return aggregate.HistoryPage{}, err
+		return continuous.HistoryPage{}, err
 	}
 	defer v.s.mu.Unlock()
 	size := q.Size
 	if size <= 0 {
 		size = defaultPage
 	}
-	page := aggregate.HistoryPage{Entries: []aggregate.HistoryEntry{}}
+	page := continuous.HistoryPage{Entries: []continuous.HistoryEntry{}}
 	before := -1
 	if q.Cursor != "" {
 		n, err := strconv.Atoi(q.Cursor)
@@ -272,8 +273,8 @@ func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) 
 	if before < 0 {
 		before = k.forgot + len(k.history)
 		if !k.due.IsZero() {
-			page.Entries = append(page.Entries, aggregate.HistoryEntry{
-				Query: q.Query, User: q.User, Status: aggregate.TaskScheduled, ScheduledAt: healthlab.At(k.due),
+			page.Entries = append(page.Entries, continuous.HistoryEntry{
+				Query: q.Query, User: q.User, Status: continuous.TaskScheduled, ScheduledAt: healthlab.At(k.due),
 			})
 		}
 	}
@@ -326,7 +327,7 @@ func union(a, b aggregate.Span) aggregate.Span {
 func (s *Store) touch(k userKey, news touched) {
 	at := s.clock()
 	for id, q := range s.continuous.queries {
-		if q.read.Team != k.team || q.read.Status != aggregate.ContinuousActive {
+		if q.read.Team != k.team || q.read.Status != continuous.Active {
 			continue
 		}
 		var span aggregate.Span
@@ -376,7 +377,7 @@ func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
 	defer v.s.mu.Unlock()
 	at := v.s.clock()
 	for id, q := range v.s.continuous.queries {
-		if !q.backfill || q.read.Status != aggregate.ContinuousActive || n <= 0 {
+		if !q.backfill || q.read.Status != continuous.Active || n <= 0 {
 			continue
 		}
 		var users []healthlab.UserID
@@ -400,7 +401,7 @@ func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
 	return 0, nil
 }
 
-func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) ([]aggregate.ContinuousTask, error) {
+func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) ([]continuous.Task, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -424,11 +425,11 @@ func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) 
 	slices.SortFunc(list, func(a, b due) int {
 		return cmp.Or(a.at.Compare(b.at), bytes.Compare(a.user.UUID[:], b.user.UUID[:]), bytes.Compare(a.query.UUID[:], b.query.UUID[:]))
 	})
-	var out []aggregate.ContinuousTask
+	var out []continuous.Task
 	for _, d := range list[:min(max(n, 0), len(list))] {
 		d.begin(&d.taskKey, now)
 		d.lease = now.Add(lease)
-		out = append(out, aggregate.ContinuousTask{
+		out = append(out, continuous.Task{
 			Team: d.team, User: d.user, Query: d.query, Range: d.running, ScheduledAt: d.runDue, StartedAt: d.started, Try: d.tries, Run: d.run,
 		})
 	}
@@ -448,22 +449,22 @@ func (k *keptTask) begin(key *taskKey, now time.Time) {
 	at := healthlab.At(now)
 	if !k.skipped.IsZero() {
 		skipped := healthlab.At(k.skipped)
-		k.history = append(k.history, aggregate.HistoryEntry{
-			Query: key.query, User: key.user, Status: aggregate.TaskSkipped, ScheduledAt: skipped, EndedAt: &skipped,
+		k.history = append(k.history, continuous.HistoryEntry{
+			Query: key.query, User: key.user, Status: continuous.TaskSkipped, ScheduledAt: skipped, EndedAt: &skipped,
 		})
 		k.skipped = time.Time{}
 	}
-	k.history = append(k.history, aggregate.HistoryEntry{
-		Query: key.query, User: key.user, Status: aggregate.TaskStarted, ScheduledAt: healthlab.At(k.runDue), StartedAt: &at,
+	k.history = append(k.history, continuous.HistoryEntry{
+		Query: key.query, User: key.user, Status: continuous.TaskStarted, ScheduledAt: healthlab.At(k.runDue), StartedAt: &at,
 	})
-	if old := len(k.history) - aggregate.HistoryKept; old > 0 {
+	if old := len(k.history) - continuous.HistoryKept; old > 0 {
 		k.history = slices.Delete(k.history, 0, old)
 		k.forgot += old
 	}
 	k.progress = len(k.history) - 1
 }
 
-func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
+func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o continuous.Outcome) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
@@ -488,7 +489,7 @@ func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask,
 	if table != nil {
 		k.table = table
 	}
-	if o.Status == aggregate.TaskError {
+	if o.Status == continuous.TaskError {
 		k.widen(k.running)
 	}
 	at := healthlab.At(v.s.clock())

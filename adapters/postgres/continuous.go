@@ -14,12 +14,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// Continuous returns the store as an [aggregate.ContinuousStore].
-func (s *Store) Continuous() aggregate.ContinuousStore { return continuousStore{s} }
+// Continuous returns the store as a [continuous.Store].
+func (s *Store) Continuous() continuous.Store { return continuousStore{s} }
 
 type continuousStore struct{ s *Store }
 
@@ -58,7 +58,7 @@ order by n desc limit $5`
 )
 
 // queryRow returns the columns of a query.
-func queryRow(q *aggregate.ContinuousQuery) ([]any, error) {
+func queryRow(q *continuous.Query) ([]any, error) {
 	if err := healthlab.CheckText(q.Slug, q.Title); err != nil {
 		return nil, err
 	}
@@ -72,14 +72,14 @@ func queryRow(q *aggregate.ContinuousQuery) ([]any, error) {
 	return []any{q.Team.UUID, q.ID.UUID, q.Slug, string(q.Status), q.Resources, q.Gap(), instant(q.CreatedAt), q.Revision, string(doc)}, nil
 }
 
-func scanQuery(row pgx.Row, q *aggregate.ContinuousQuery) error {
+func scanQuery(row pgx.Row, q *continuous.Query) error {
 	var doc []byte
 	var made time.Time
 	var revision int64
 	if err := row.Scan(&doc, &made, &revision); err != nil {
 		return err
 	}
-	*q = aggregate.ContinuousQuery{CreatedAt: made.UTC(), Revision: revision}
+	*q = continuous.Query{CreatedAt: made.UTC(), Revision: revision}
 	return json.Unmarshal(doc, q)
 }
 
@@ -90,7 +90,7 @@ func noQuery(err error) error {
 	return err
 }
 
-func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery) error {
+func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
 		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
 	}
@@ -105,35 +105,35 @@ func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery
 }
 
 // one reads one query.
-func (v continuousStore) one(ctx context.Context, team healthlab.TeamID, sql string, name any) (aggregate.ContinuousQuery, error) {
-	var q aggregate.ContinuousQuery
+func (v continuousStore) one(ctx context.Context, team healthlab.TeamID, sql string, name any) (continuous.Query, error) {
+	var q continuous.Query
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, team.UUID, name).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
 	})
 	if err != nil {
-		return aggregate.ContinuousQuery{}, noQuery(err)
+		return continuous.Query{}, noQuery(err)
 	}
 	return q, nil
 }
 
-func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID) (aggregate.ContinuousQuery, error) {
+func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id continuous.QueryID) (continuous.Query, error) {
 	return v.one(ctx, team, selectQuery, id.UUID)
 }
 
-func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (aggregate.ContinuousQuery, error) {
+func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (continuous.Query, error) {
 	if err := ctx.Err(); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	if err := healthlab.CheckText(slug); err != nil {
-		return aggregate.ContinuousQuery{}, err
+		return continuous.Query{}, err
 	}
 	return v.one(ctx, team, findQuery, slug)
 }
 
-func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID, change func(*aggregate.ContinuousQuery) error) (aggregate.ContinuousQuery, error) {
-	var kept aggregate.ContinuousQuery
+func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id continuous.QueryID, change func(*continuous.Query) error) (continuous.Query, error) {
+	var kept continuous.Query
 	err := v.s.do(ctx, team, writing, func(u *unit) error {
-		var q aggregate.ContinuousQuery
+		var q continuous.Query
 		b := u.batch()
 		b.Queue(lockQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
 		if err := u.send(ctx, b); err != nil {
@@ -151,7 +151,7 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 		}
 		b = u.batch()
 		b.Queue(updateQuery, row...)
-		if q.Status == aggregate.ContinuousActive && (was.Status != q.Status || !slices.Equal(was.Resources, q.Resources)) {
+		if q.Status == continuous.Active && (was.Status != q.Status || !slices.Equal(was.Resources, q.Resources)) {
 			var users []uuid.UUID
 			b.Queue(selectUsersOfTeam, team.UUID).Query(func(rows pgx.Rows) (err error) {
 				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
@@ -167,26 +167,26 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 		return u.commit(ctx, b)
 	})
 	if err != nil {
-		return aggregate.ContinuousQuery{}, noQuery(err)
+		return continuous.Query{}, noQuery(err)
 	}
 	return kept, nil
 }
 
-func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQuery) (aggregate.ContinuousPage, error) {
+func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (continuous.Page, error) {
 	if err := ctx.Err(); err != nil {
-		return aggregate.ContinuousPage{}, err
+		return continuous.Page{}, err
 	}
 	size := pageSize(q.Size)
 	after, id, err := parseQueryPlace(q.Cursor)
 	if err != nil {
-		return aggregate.ContinuousPage{}, err
+		return continuous.Page{}, err
 	}
-	page := aggregate.ContinuousPage{Queries: []aggregate.ContinuousQuery{}}
+	page := continuous.Page{Queries: []continuous.Query{}}
 	err = v.s.read(ctx, q.Team, func(b *pgx.Batch) {
 		page.Queries = page.Queries[:0]
 		b.Queue(listQueries, q.Team.UUID, after, id, size+1).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
-				var one aggregate.ContinuousQuery
+				var one continuous.Query
 				if err := scanQuery(rows, &one); err != nil {
 					return err
 				}
@@ -196,7 +196,7 @@ func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQue
 		})
 	})
 	if err != nil {
-		return aggregate.ContinuousPage{}, err
+		return continuous.Page{}, err
 	}
 	if len(page.Queries) > size {
 		page.Queries = page.Queries[:size]
@@ -214,7 +214,7 @@ func pageSize(n int) int {
 }
 
 // queryPlace is the cursor behind a query.
-func queryPlace(q *aggregate.ContinuousQuery) string {
+func queryPlace(q *continuous.Query) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(q.CreatedAt.Format(time.RFC3339Nano) + " " + q.ID.String()))
 }
 
@@ -232,7 +232,7 @@ func parseQueryPlace(cursor string) (*time.Time, *uuid.UUID, error) {
 	return &made, &u, nil
 }
 
-func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id aggregate.QueryID) ([]byte, error) {
+func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id continuous.QueryID) ([]byte, error) {
 	var data []byte
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectContinuousResult, team.UUID, user.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&data) })
@@ -246,22 +246,22 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
 }
 
-func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
+func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery) (continuous.HistoryPage, error) {
 	if err := ctx.Err(); err != nil {
-		return aggregate.HistoryPage{}, err
+		return continuous.HistoryPage{}, err
 	}
 	size := pageSize(q.Size)
 	before, err := parseNumber(q.Cursor)
 	if err != nil {
-		return aggregate.HistoryPage{}, err
+		return continuous.HistoryPage{}, err
 	}
-	entry := func(status aggregate.TaskStatus, at time.Time) aggregate.HistoryEntry {
-		return aggregate.HistoryEntry{Query: q.Query, User: q.User, Status: status, ScheduledAt: healthlab.At(at)}
+	entry := func(status continuous.TaskStatus, at time.Time) continuous.HistoryEntry {
+		return continuous.HistoryEntry{Query: q.Query, User: q.User, Status: status, ScheduledAt: healthlab.At(at)}
 	}
-	var page aggregate.HistoryPage
+	var page continuous.HistoryPage
 	var numbers []int64 // 0 for the one that waits
 	err = v.s.do(ctx, q.Team, looking, func(u *unit) error {
-		page, numbers = aggregate.HistoryPage{Entries: []aggregate.HistoryEntry{}}, nil
+		page, numbers = continuous.HistoryPage{Entries: []continuous.HistoryEntry{}}, nil
 		b := u.batch()
 		if q.Cursor == "" {
 			b.Queue(selectWaiting, q.Team.UUID, q.User.UUID, q.Query.UUID).Query(func(rows pgx.Rows) error {
@@ -270,7 +270,7 @@ func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) 
 					if err := rows.Scan(&due); err != nil {
 						return err
 					}
-					page.Entries, numbers = append(page.Entries, entry(aggregate.TaskScheduled, due)), append(numbers, 0)
+					page.Entries, numbers = append(page.Entries, entry(continuous.TaskScheduled, due)), append(numbers, 0)
 				}
 				return rows.Err()
 			})
@@ -285,7 +285,7 @@ func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) 
 				if err := rows.Scan(&n, &status, &due, &started, &ended, &details); err != nil {
 					return err
 				}
-				e := entry(aggregate.TaskStatus(status), due)
+				e := entry(continuous.TaskStatus(status), due)
 				e.StartedAt, e.EndedAt, e.Details = at(started), at(ended), details
 				page.Entries, numbers = append(page.Entries, e), append(numbers, n)
 			}
@@ -294,7 +294,7 @@ func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) 
 		return u.send(ctx, b)
 	})
 	if err != nil {
-		return aggregate.HistoryPage{}, err
+		return continuous.HistoryPage{}, err
 	}
 	if len(page.Entries) > size {
 		page.Entries = page.Entries[:size]

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -43,9 +44,9 @@ func TestPriorities(t *testing.T) {
 }
 
 // watching is a continuous query that depends on some resources.
-func watching(team healthlab.TeamID, resources ...string) aggregate.ContinuousQuery {
-	return aggregate.ContinuousQuery{
-		ID: aggregate.QueryID{UUID: uuid.New()}, Status: aggregate.ContinuousActive, Slug: resources[0], Team: team, Resources: resources,
+func watching(team healthlab.TeamID, resources ...string) continuous.Query {
+	return continuous.Query{
+		ID: continuous.QueryID{UUID: uuid.New()}, Status: continuous.Active, Slug: resources[0], Team: team, Resources: resources,
 		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
 	}
 }
@@ -62,5 +63,5 @@ func watch(t testing.TB, s *postgres.Store, u healthdata.User) {
 	tasks, err := s.ContinuousWork().Claim(t.Context(), 9, time.Hour)
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
-	require.NoError(t, s.ContinuousWork().Finish(t.Context(), tasks[0], aggregate.TaskOutcome{Status: aggregate.TaskCompleted, Table: []byte("x")}))
+	require.NoError(t, s.ContinuousWork().Finish(t.Context(), tasks[0], continuous.Outcome{Status: continuous.TaskCompleted, Table: []byte("x")}))
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// ContinuousWork returns the store as an [aggregate.ContinuousWork].
-func (s *Store) ContinuousWork() aggregate.ContinuousWork { return continuousWork{s} }
+// ContinuousWork returns the store as a [continuous.Work].
+func (s *Store) ContinuousWork() continuous.Work { return continuousWork{s} }
 
 type continuousWork struct{ s *Store }
 
@@ -209,16 +210,16 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 	return done, nil
 }
 
-func (v continuousWork) Claim(ctx context.Context, n int, lease time.Duration) ([]aggregate.ContinuousTask, error) {
+func (v continuousWork) Claim(ctx context.Context, n int, lease time.Duration) ([]continuous.Task, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
 	}
-	var out []aggregate.ContinuousTask
+	var out []continuous.Task
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		out = nil
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimContinuousTasks, n, lease).Query(func(rows pgx.Rows) error {
-				var t aggregate.ContinuousTask
+				var t continuous.Task
 				_, err := pgx.ForEachRow(rows, []any{
 					&t.Team.UUID, &t.User.UUID, &t.Query.UUID, &t.Range.From, &t.Range.To, &t.ScheduledAt, &t.StartedAt, &t.Try, &t.Run,
 				}, func() error {
@@ -236,7 +237,7 @@ func (v continuousWork) Claim(ctx context.Context, n int, lease time.Duration) (
 	return out, nil
 }
 
-func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
+func (v continuousWork) Finish(ctx context.Context, t continuous.Task, o continuous.Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 		if table != nil {
 			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, table)
 		}
-		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, aggregate.HistoryKept-1)
+		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, continuous.HistoryKept-1)
 		if err := u.emit(ctx, b, o.Events, names{}); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -141,8 +142,8 @@ func TestSampleIsOneTrip(t *testing.T) {
 	asked = 0
 	write(50)
 	require.EqualValues(t, 3*50, asked)
-	_, err = s.Continuous().Update(t.Context(), u.Team, q.ID, func(q *aggregate.ContinuousQuery) error {
-		q.Status = aggregate.ContinuousArchived
+	_, err = s.Continuous().Update(t.Context(), u.Team, q.ID, func(q *continuous.Query) error {
+		q.Status = continuous.Archived
 		return nil
 	})
 	require.NoError(t, err)

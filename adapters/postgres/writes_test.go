@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -395,7 +396,7 @@ var jobWrites = map[string]prepare{
 
 var water = healthdata.SeriesKey{Resource: "water", Provider: "acme_band", SourceType: "watch"}
 
-func queryOf(u healthdata.User) aggregate.ContinuousQuery {
+func queryOf(u healthdata.User) continuous.Query {
 	q := watching(u.Team, water.Resource)
 	q.ID.UUID = u.ID.UUID
 	return q
@@ -407,7 +408,7 @@ func ask(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Continuous().Insert(t.Context(), queryOf(u)))
 }
 
-func claimTasks(ctx context.Context, s *postgres.Store) ([]aggregate.ContinuousTask, error) {
+func claimTasks(ctx context.Context, s *postgres.Store) ([]continuous.Task, error) {
 	return s.ContinuousWork().Claim(ctx, 1000, time.Hour)
 }
 
@@ -418,7 +419,7 @@ var queryWrites = map[string]prepare{
 	"Continuous.Update": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		ask(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Continuous().Update(ctx, u.Team, queryOf(u).ID, func(q *aggregate.ContinuousQuery) error {
+			_, err := s.Continuous().Update(ctx, u.Team, queryOf(u).ID, func(q *continuous.Query) error {
 				q.Title = "Water"
 				return nil
 			})
@@ -446,10 +447,10 @@ var queryWrites = map[string]prepare{
 		mergeInto(t, s, u, water, 0, 1, 1)
 		tasks, err := claimTasks(t.Context(), s)
 		require.NoError(t, err)
-		i := slices.IndexFunc(tasks, func(k aggregate.ContinuousTask) bool { return k.User == u.ID })
+		i := slices.IndexFunc(tasks, func(k continuous.Task) bool { return k.User == u.ID })
 		require.GreaterOrEqual(t, i, 0)
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.ContinuousWork().Finish(ctx, tasks[i], aggregate.TaskOutcome{Status: aggregate.TaskCompleted, Table: []byte("x"), Events: emit(u)})
+			return s.ContinuousWork().Finish(ctx, tasks[i], continuous.Outcome{Status: continuous.TaskCompleted, Table: []byte("x"), Events: emit(u)})
 		}
 	},
 	"Teams.UpdateChoices": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {

@@ -39,6 +39,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -66,7 +67,7 @@ type Service struct {
 	Access        *accesslog.Service
 	Aggregate     *aggregate.Service
 	Priorities    *aggregate.Preferences
-	Continuous    *aggregate.ContinuousService
+	Continuous    *continuous.Service
 	Linking       *linking.Service
 	Apps          *linking.Apps
 	Pulls         *pull.Service
@@ -207,9 +208,9 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
 		return err
 	}
-	s.Continuous, err = aggregate.NewContinuous(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &aggregate.ContinuousOptions{
+	s.Continuous, err = continuous.New(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &continuous.Options{
 		Log: s.config.Log,
-		Accessed: func(ctx context.Context, t aggregate.ContinuousTask) error {
+		Accessed: func(ctx context.Context, t continuous.Task) error {
 			return s.accessedFor(ctx, "query", "data", "evaluate_query", t.Team, t.User, t.Query.String())
 		},
 	})
@@ -269,7 +270,7 @@ func (s *Service) testRunUser(ctx context.Context, team healthlab.TeamID, client
 }
 
 func (s *Service) buildWebhooks(context.Context) error {
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -40,8 +41,8 @@ type Store interface {
 	OrderKeys() orders.Keys
 	LabTests() catalogue.LabTestStore
 	Persons() people.Store
-	Continuous() aggregate.ContinuousStore
-	ContinuousWork() aggregate.ContinuousWork
+	Continuous() continuous.Store
+	ContinuousWork() continuous.Work
 	Priorities() aggregate.PriorityStore
 	SlotCache() appointment.SlotCache
 	Reviews() orders.ReviewStore

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
@@ -23,7 +24,7 @@ var brokenContinuousStores = []conformance.Broken{
 	{Name: "takes a slug twice", Suite: spoiltContinuous(func(b *brokenContinuous) { b.anySlug = true }), Subtest: "Query/Slugs"},
 	{Name: "takes everything", Suite: spoiltContinuous(func(b *brokenContinuous) { b.anySlug = true }), Subtest: "Query/Refused"},
 	{Name: "keeps the caller's slices", Suite: spoiltContinuous(func(b *brokenContinuous) { b.aliases = true }), Subtest: "Query/Aliasing"},
-	{Name: "drops a field", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onInsert = func(q *aggregate.ContinuousQuery) { q.Query.Align = nil } }), Subtest: "Query/RoundTrip"},
+	{Name: "drops a field", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onInsert = func(q *continuous.Query) { q.Query.Align = nil } }), Subtest: "Query/RoundTrip"},
 	{Name: "lets change change the slug", Suite: spoiltContinuous(func(b *brokenContinuous) { b.freeSlug = true }), Subtest: "Query/Update"},
 	{Name: "writes what change refused", Suite: spoiltContinuous(func(b *brokenContinuous) { b.writesAnyway = true }), Subtest: "Query/UpdateError"},
 	{Name: "loses updates", Suite: spoiltContinuous(func(b *brokenContinuous) { b.loses = true }), Subtest: "Query/NoLostUpdates"},
@@ -34,24 +35,24 @@ var brokenContinuousStores = []conformance.Broken{
 	{Name: "covers too little of samples", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onClaim = lastInstant }), Subtest: "Schedule/Samples"},
 	{Name: "covers too little of records", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onClaim = lastInstant }), Subtest: "Schedule/Records"},
 	{Name: "forgets who was there", Suite: spoiltContinuous(func(b *brokenContinuous) {
-		b.onInsert = func(q *aggregate.ContinuousQuery) { q.Resources = []string{"sleep"} }
+		b.onInsert = func(q *continuous.Query) { q.Resources = []string{"sleep"} }
 	}), Subtest: "Schedule/WhoWasThere"},
 	{Name: "schedules what does not depend", Suite: spoiltContinuous(func(b *brokenContinuous) {
-		b.onInsert = func(q *aggregate.ContinuousQuery) { q.Resources = append(q.Resources, "heartrate") }
+		b.onInsert = func(q *continuous.Query) { q.Resources = append(q.Resources, "heartrate") }
 	}), Subtest: "Schedule/OnlyWhatDepends"},
 	{Name: "schedules what is archived", Suite: spoiltContinuous(func(b *brokenContinuous) { b.neverArchives = true }), Subtest: "Schedule/OnlyWhatDepends"},
 	{Name: "schedules for what is the same", Suite: spoiltContinuous(func(b *brokenContinuous) { b.writesMore = true }), Subtest: "Schedule/NothingForTheSame"},
 	{Name: "schedules what was refused", Suite: spoiltContinuous(func(b *brokenContinuous) { b.writesMore = true }), Subtest: "Schedule/NothingForRefused"},
 	{Name: "knows no gap", Suite: spoiltContinuous(func(b *brokenContinuous) {
-		b.onInsert = func(q *aggregate.ContinuousQuery) { q.Scheduling.MinimumGap = new(int) }
+		b.onInsert = func(q *continuous.Query) { q.Scheduling.MinimumGap = new(int) }
 	}), Subtest: "Schedule/Gap"},
 	{Name: "forgets what came while it ran", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onClaim = always }), Subtest: "Schedule/WhileRunning"},
 	{Name: "hands out tasks again", Suite: spoiltContinuous(func(b *brokenContinuous) { b.again = true }), Subtest: "Claim/Once"},
 	{Name: "hands out tasks twice", Suite: spoiltContinuous(func(b *brokenContinuous) { b.again = true }), Subtest: "Claim/NoTaskTwice"},
 	{Name: "leases for ever", Suite: spoiltContinuous(func(b *brokenContinuous) { b.lease = 1000 * time.Hour }), Subtest: "Claim/LeaseEnds"},
 	{Name: "keeps the caller's table", Suite: spoiltContinuous(func(b *brokenContinuous) { b.aliases = true }), Subtest: "Finish/Result"},
-	{Name: "drops events", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onFinish = func(o *aggregate.TaskOutcome) { o.Events = nil } }), Subtest: "Finish/Events"},
-	{Name: "keeps a table without its events", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onFinish = func(o *aggregate.TaskOutcome) { o.Events = nil } }), Subtest: "Finish/AllOrNothing"},
+	{Name: "drops events", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onFinish = func(o *continuous.Outcome) { o.Events = nil } }), Subtest: "Finish/Events"},
+	{Name: "keeps a table without its events", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onFinish = func(o *continuous.Outcome) { o.Events = nil } }), Subtest: "Finish/AllOrNothing"},
 	{Name: "takes late outcomes", Suite: spoiltContinuous(func(b *brokenContinuous) { b.late = true }), Subtest: "Finish/LostLease"},
 	{Name: "forgets the range of what failed", Suite: spoiltContinuous(func(b *brokenContinuous) { b.onFinish = fine }), Subtest: "Finish/ErrorKeepsRange"},
 	{Name: "tells the oldest first", Suite: spoiltContinuous(func(b *brokenContinuous) { b.backwards = true }), Subtest: "History/Order"},
@@ -61,11 +62,11 @@ var brokenContinuousStores = []conformance.Broken{
 	{Name: "keeps tables of the erased", Suite: spoiltContinuous(func(b *brokenContinuous) { b.aliases = true }), Subtest: "Erase/LeavesNothing"},
 }
 
-func lastInstant(t *aggregate.ContinuousTask) { t.Range.From = t.Range.To }
+func lastInstant(t *continuous.Task) { t.Range.From = t.Range.To }
 
-func always(t *aggregate.ContinuousTask) { t.Range = aggregate.Always }
+func always(t *continuous.Task) { t.Range = aggregate.Always }
 
-func fine(o *aggregate.TaskOutcome) { o.Status, o.Details = aggregate.TaskCompleted, "" }
+func fine(o *continuous.Outcome) { o.Status, o.Details = continuous.TaskCompleted, "" }
 
 // spoiltContinuous returns the suite over stores that were broken in one way.
 func spoiltContinuous(how func(*brokenContinuous)) func(*testing.T) {
@@ -73,8 +74,8 @@ func spoiltContinuous(how func(*brokenContinuous)) func(*testing.T) {
 		aggregatetest.RunContinuous(t, func(testing.TB) aggregatetest.ContinuousHarness {
 			s := memory.New(nil)
 			b := &brokenContinuous{
-				ContinuousStore: s.Continuous(), work: s.ContinuousWork(), data: s.Data(),
-				given: map[aggregate.QueryID]aggregate.ContinuousQuery{}, tables: map[aggregate.QueryID][]byte{},
+				Store: s.Continuous(), work: s.ContinuousWork(), data: s.Data(),
+				given: map[continuous.QueryID]continuous.Query{}, tables: map[continuous.QueryID][]byte{},
 			}
 			how(b)
 			return aggregatetest.ContinuousHarness{Store: b, Work: brokenWork{b}, Data: brokenWriter{b.data, b}, Users: s.Users(), Messages: s.WebhookLog()}
@@ -84,22 +85,22 @@ func spoiltContinuous(how func(*brokenContinuous)) func(*testing.T) {
 
 // brokenContinuous is a store that may be broken in many ways.
 type brokenContinuous struct {
-	aggregate.ContinuousStore
-	work aggregate.ContinuousWork
+	continuous.Store
+	work continuous.Work
 	data healthdata.Data
 
 	anyTeam, anySlug, aliases, freeSlug, writesAnyway, loses, backwards, alone bool
 	neverArchives, writesMore, again, late, onePage                            bool
-	onInsert                                                                   func(*aggregate.ContinuousQuery)
-	onClaim                                                                    func(*aggregate.ContinuousTask)
-	onFinish                                                                   func(*aggregate.TaskOutcome)
+	onInsert                                                                   func(*continuous.Query)
+	onClaim                                                                    func(*continuous.Task)
+	onFinish                                                                   func(*continuous.Outcome)
 	backfill                                                                   func(int) int
 	lease                                                                      time.Duration
 
 	mu     sync.Mutex
-	given  map[aggregate.QueryID]aggregate.ContinuousQuery
-	tables map[aggregate.QueryID][]byte
-	tasks  []aggregate.ContinuousTask
+	given  map[continuous.QueryID]continuous.Query
+	tables map[continuous.QueryID][]byte
+	tasks  []continuous.Task
 }
 
 func (b *brokenContinuous) context(ctx context.Context) context.Context {
@@ -109,27 +110,27 @@ func (b *brokenContinuous) context(ctx context.Context) context.Context {
 	return ctx
 }
 
-func (b *brokenContinuous) team(team healthlab.TeamID, id aggregate.QueryID) healthlab.TeamID {
+func (b *brokenContinuous) team(team healthlab.TeamID, id continuous.QueryID) healthlab.TeamID {
 	if q, ok := b.given[id]; ok && b.anyTeam {
 		return q.Team
 	}
 	return team
 }
 
-func (b *brokenContinuous) Insert(ctx context.Context, q aggregate.ContinuousQuery) error {
+func (b *brokenContinuous) Insert(ctx context.Context, q continuous.Query) error {
 	b.given[q.ID] = q
 	if b.onInsert != nil {
 		b.onInsert(&q)
 	}
-	err := b.ContinuousStore.Insert(b.context(ctx), q)
+	err := b.Store.Insert(b.context(ctx), q)
 	if b.anySlug && errors.Is(err, healthlab.Conflict) {
 		return nil
 	}
 	return err
 }
 
-func (b *brokenContinuous) Get(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID) (aggregate.ContinuousQuery, error) {
-	q, err := b.ContinuousStore.Get(b.context(ctx), b.team(team, id), id)
+func (b *brokenContinuous) Get(ctx context.Context, team healthlab.TeamID, id continuous.QueryID) (continuous.Query, error) {
+	q, err := b.Store.Get(b.context(ctx), b.team(team, id), id)
 	if given, ok := b.given[id]; ok && b.aliases {
 		given.CreatedAt, given.Revision = q.CreatedAt, q.Revision
 		return given, err
@@ -137,14 +138,14 @@ func (b *brokenContinuous) Get(ctx context.Context, team healthlab.TeamID, id ag
 	return q, err
 }
 
-func (b *brokenContinuous) Update(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID, change func(*aggregate.ContinuousQuery) error) (aggregate.ContinuousQuery, error) {
+func (b *brokenContinuous) Update(ctx context.Context, team healthlab.TeamID, id continuous.QueryID, change func(*continuous.Query) error) (continuous.Query, error) {
 	var refused error
 	how := change
 	switch {
 	case b.neverArchives:
-		how = func(*aggregate.ContinuousQuery) error { return nil }
+		how = func(*continuous.Query) error { return nil }
 	case b.writesAnyway:
-		how = func(q *aggregate.ContinuousQuery) error {
+		how = func(q *continuous.Query) error {
 			refused = change(q)
 			return nil
 		}
@@ -155,36 +156,36 @@ func (b *brokenContinuous) Update(ctx context.Context, team healthlab.TeamID, id
 		}
 		refused = change(&q)
 		conformance.Pause()
-		how = func(c *aggregate.ContinuousQuery) error {
+		how = func(c *continuous.Query) error {
 			*c = q
 			return nil
 		}
 	}
-	q, err := b.ContinuousStore.Update(b.context(ctx), b.team(team, id), id, how)
+	q, err := b.Store.Update(b.context(ctx), b.team(team, id), id, how)
 	if b.freeSlug {
 		q.Slug = "b"
 	}
 	return q, errors.Join(err, refused)
 }
 
-func (b *brokenContinuous) List(ctx context.Context, q aggregate.ContinuousListQuery) (aggregate.ContinuousPage, error) {
-	page, err := b.ContinuousStore.List(ctx, q)
+func (b *brokenContinuous) List(ctx context.Context, q continuous.ListQuery) (continuous.Page, error) {
+	page, err := b.Store.List(ctx, q)
 	if b.backwards {
 		slices.Reverse(page.Queries)
 	}
 	return page, err
 }
 
-func (b *brokenContinuous) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id aggregate.QueryID) ([]byte, error) {
+func (b *brokenContinuous) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id continuous.QueryID) ([]byte, error) {
 	if table, ok := b.tables[id]; ok && b.aliases {
 		return table, nil
 	}
-	return b.ContinuousStore.Result(ctx, team, user, id)
+	return b.Store.Result(ctx, team, user, id)
 }
 
-func (b *brokenContinuous) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
+func (b *brokenContinuous) History(ctx context.Context, q continuous.HistoryQuery) (continuous.HistoryPage, error) {
 	q.Team = b.team(q.Team, q.Query)
-	page, err := b.ContinuousStore.History(ctx, q)
+	page, err := b.Store.History(ctx, q)
 	if b.backwards {
 		slices.Reverse(page.Entries)
 	}
@@ -205,7 +206,7 @@ func (b brokenWork) Backfill(ctx context.Context, n int) (int, error) {
 	return b.work.Backfill(ctx, n)
 }
 
-func (b brokenWork) Claim(ctx context.Context, n int, lease time.Duration) ([]aggregate.ContinuousTask, error) {
+func (b brokenWork) Claim(ctx context.Context, n int, lease time.Duration) ([]continuous.Task, error) {
 	list, err := b.work.Claim(ctx, n, lease+b.lease)
 	if b.onClaim != nil {
 		for i := range list {
@@ -221,7 +222,7 @@ func (b brokenWork) Claim(ctx context.Context, n int, lease time.Duration) ([]ag
 	return list, err
 }
 
-func (b brokenWork) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
+func (b brokenWork) Finish(ctx context.Context, t continuous.Task, o continuous.Outcome) error {
 	if b.onFinish != nil {
 		b.onFinish(&o)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunContinuous runs the contracts of aggregate.ContinuousStore and
-// aggregate.ContinuousWork. newStore returns a fresh, empty store and registers its own
+// RunContinuous runs the contracts of continuous.Store and
+// continuous.Work. newStore returns a fresh, empty store and registers its own
 // cleanup on t.
 func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) {
 	run := func(name string, test func(t contT)) {
@@ -63,7 +63,7 @@ func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) 
 }
 
 // same compares queries as they are written.
-func (t contT) same(want, got aggregate.ContinuousQuery) {
+func (t contT) same(want, got continuous.Query) {
 	t.Helper()
 	require.Equal(t, want.CreatedAt, got.CreatedAt)
 	require.Equal(t, want.Revision, got.Revision)
@@ -87,12 +87,12 @@ func queryRoundTrip(t contT) {
 func queryRefused(t contT) {
 	q := contQuery(conformance.NewTeam(), "one")
 	require.NoError(t, t.Store.Insert(t.Context(), q))
-	bad := map[string]aggregate.ContinuousQuery{"no team": q, "no id": q, "NUL": q}
+	bad := map[string]continuous.Query{"no team": q, "no id": q, "NUL": q}
 	none := bad["no team"]
 	none.Team = healthlab.TeamID{}
 	bad["no team"] = none
 	none = bad["no id"]
-	none.ID, none.Slug = aggregate.QueryID{}, "two"
+	none.ID, none.Slug = continuous.QueryID{}, "two"
 	bad["no id"] = none
 	none = bad["NUL"]
 	none.ID, none.Slug, none.Title = newQueryID(), "three", "a\x00b"
@@ -119,8 +119,8 @@ func querySlugs(t contT) {
 	got, err := t.Store.Find(t.Context(), team, "weekly")
 	require.NoError(t, err)
 	require.Equal(t, second.ID, got.ID)
-	_, err = t.Store.Update(t.Context(), team, first.ID, func(q *aggregate.ContinuousQuery) error {
-		q.Status = aggregate.ContinuousActive
+	_, err = t.Store.Update(t.Context(), team, first.ID, func(q *continuous.Query) error {
+		q.Status = continuous.Active
 		return nil
 	})
 	require.ErrorIs(t, err, healthlab.Conflict)
@@ -135,9 +135,9 @@ func queryTeams(t contT) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 	_, err = t.Store.Find(t.Context(), other, "mine")
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = t.Store.Update(t.Context(), other, q.ID, func(*aggregate.ContinuousQuery) error { return nil })
+	_, err = t.Store.Update(t.Context(), other, q.ID, func(*continuous.Query) error { return nil })
 	require.ErrorIs(t, err, healthlab.NotFound)
-	page, err := t.Store.List(t.Context(), aggregate.ContinuousListQuery{Team: other})
+	page, err := t.Store.List(t.Context(), continuous.ListQuery{Team: other})
 	require.NoError(t, err)
 	require.Empty(t, page.Queries)
 }
@@ -162,7 +162,7 @@ func queryAliasing(t contT) {
 
 func queryUpdate(t contT) {
 	q := t.insert(contQuery(conformance.NewTeam(), "a"))
-	got, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *aggregate.ContinuousQuery) error {
+	got, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *continuous.Query) error {
 		t.same(q, *c)
 		c.Title, c.Scheduling.MinimumGap = "Other", new(9000)
 		c.ID, c.Team, c.Slug, c.CreatedAt, c.Revision = newQueryID(), conformance.NewTeam(), "b", time.Time{}, 77
@@ -175,13 +175,13 @@ func queryUpdate(t contT) {
 	got, err = t.Store.Get(t.Context(), q.Team, q.ID)
 	require.NoError(t, err)
 	t.same(want, got)
-	_, err = t.Store.Update(t.Context(), q.Team, newQueryID(), func(*aggregate.ContinuousQuery) error { return nil })
+	_, err = t.Store.Update(t.Context(), q.Team, newQueryID(), func(*continuous.Query) error { return nil })
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
 func queryUpdateError(t contT) {
 	q := t.insert(contQuery(conformance.NewTeam(), "a"))
-	_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *aggregate.ContinuousQuery) error {
+	_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *continuous.Query) error {
 		c.Title = "Other"
 		return conformance.ErrRefused
 	})
@@ -198,7 +198,7 @@ func queryNoLostUpdates(t contT) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *aggregate.ContinuousQuery) error {
+			_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *continuous.Query) error {
 				*c.Scheduling.MinimumGap++
 				return nil
 			})
@@ -216,7 +216,7 @@ func queryNoLostUpdates(t contT) {
 
 func queryList(t contT) {
 	team := conformance.NewTeam()
-	var made []aggregate.QueryID
+	var made []continuous.QueryID
 	for i := range 5 {
 		q := contQuery(team, string(rune('a'+i)))
 		q.CreatedAt = noon.Add(time.Duration(i/2) * time.Hour)
@@ -227,15 +227,15 @@ func queryList(t contT) {
 		}
 	}
 	// The newest first; of equal age, the larger id.
-	want := []aggregate.QueryID{made[4]}
-	for _, pair := range [][]aggregate.QueryID{made[2:4], made[0:2]} {
-		slices.SortFunc(pair, func(a, b aggregate.QueryID) int { return slices.Compare(b.UUID[:], a.UUID[:]) })
+	want := []continuous.QueryID{made[4]}
+	for _, pair := range [][]continuous.QueryID{made[2:4], made[0:2]} {
+		slices.SortFunc(pair, func(a, b continuous.QueryID) int { return slices.Compare(b.UUID[:], a.UUID[:]) })
 		want = append(want, pair...)
 	}
-	var got []aggregate.QueryID
+	var got []continuous.QueryID
 	cursor := ""
 	for i := 0; ; i++ {
-		page, err := t.Store.List(t.Context(), aggregate.ContinuousListQuery{Team: team, Cursor: cursor, Size: 2})
+		page, err := t.Store.List(t.Context(), continuous.ListQuery{Team: team, Cursor: cursor, Size: 2})
 		require.NoError(t, err)
 		for _, q := range page.Queries {
 			got = append(got, q.ID)
@@ -250,9 +250,9 @@ func queryList(t contT) {
 		}
 	}
 	require.Equal(t, want, got)
-	_, err := t.Store.List(t.Context(), aggregate.ContinuousListQuery{Team: team, Cursor: "nonsense"})
+	_, err := t.Store.List(t.Context(), continuous.ListQuery{Team: team, Cursor: "nonsense"})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	page, err := t.Store.List(t.Context(), aggregate.ContinuousListQuery{Team: team})
+	page, err := t.Store.List(t.Context(), continuous.ListQuery{Team: team})
 	require.NoError(t, err)
 	require.Len(t, page.Queries, 6)
 	require.Empty(t, page.Next)
@@ -267,7 +267,7 @@ func queryContext(t contT) {
 	t.insert(q)
 	u := t.user(q.Team)
 	t.sample(u, "steps", 0, 1)
-	_, err = t.Store.Update(ctx, q.Team, q.ID, func(*aggregate.ContinuousQuery) error { return nil })
+	_, err = t.Store.Update(ctx, q.Team, q.ID, func(*continuous.Query) error { return nil })
 	require.ErrorIs(t, err, ctx.Err())
 	_, err = t.Work.Claim(ctx, 1, time.Hour)
 	require.ErrorIs(t, err, ctx.Err())
@@ -277,11 +277,11 @@ func queryContext(t contT) {
 	require.ErrorIs(t, t.Work.Finish(ctx, task, completed("x")), ctx.Err())
 	require.NoError(t, t.Work.Finish(t.Context(), task, completed("x")))
 	for _, err := range []error{
-		conformance.ErrOf(t.Store.Get(ctx, q.Team, q.ID)), conformance.ErrOf(t.Store.Find(ctx, q.Team, "a")), conformance.ErrOf(t.Store.List(ctx, aggregate.ContinuousListQuery{Team: q.Team})),
-		conformance.ErrOf(t.Store.Result(ctx, q.Team, u.ID, q.ID)), conformance.ErrOf(t.Store.History(ctx, aggregate.HistoryQuery{Team: q.Team, User: u.ID, Query: q.ID})),
+		conformance.ErrOf(t.Store.Get(ctx, q.Team, q.ID)), conformance.ErrOf(t.Store.Find(ctx, q.Team, "a")), conformance.ErrOf(t.Store.List(ctx, continuous.ListQuery{Team: q.Team})),
+		conformance.ErrOf(t.Store.Result(ctx, q.Team, u.ID, q.ID)), conformance.ErrOf(t.Store.History(ctx, continuous.HistoryQuery{Team: q.Team, User: u.ID, Query: q.ID})),
 	} {
 		require.ErrorIs(t, err, ctx.Err())
 	}
 }
 
-func newQueryID() aggregate.QueryID { return aggregate.QueryID{UUID: uuid.New()} }
+func newQueryID() continuous.QueryID { return continuous.QueryID{UUID: uuid.New()} }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -19,8 +20,8 @@ import (
 // queries. All fields look at the same store.
 type ContinuousHarness struct {
 	// Store and Work are the seams that are tested.
-	Store aggregate.ContinuousStore
-	Work  aggregate.ContinuousWork
+	Store continuous.Store
+	Work  continuous.Work
 	// Data is what schedules tasks, and Users whose it is.
 	Data  healthdata.Data
 	Users healthdata.Users
@@ -36,9 +37,9 @@ type contT struct {
 
 // contQuery is an active query about steps with no field at its zero value, but that it
 // may be evaluated at any time.
-func contQuery(team healthlab.TeamID, slug string) aggregate.ContinuousQuery {
-	return aggregate.ContinuousQuery{
-		ID: newQueryID(), Status: aggregate.ContinuousActive, Slug: slug, Title: "Steps (per day)", Team: team,
+func contQuery(team healthlab.TeamID, slug string) continuous.Query {
+	return continuous.Query{
+		ID: newQueryID(), Status: continuous.Active, Slug: slug, Title: "Steps (per day)", Team: team,
 		Query: aggregate.Query{
 			Select:  []aggregate.Expr{aggregate.Keys(), aggregate.InRange(aggregate.Samples("steps"), 1, 2.5)},
 			GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
@@ -46,26 +47,26 @@ func contQuery(team healthlab.TeamID, slug string) aggregate.ContinuousQuery {
 			Align:   &aggregate.Align{Mode: aggregate.CarryForward, Limit: &aggregate.Period{Unit: aggregate.Day, Value: 3}},
 		},
 		Config:      aggregate.Config{ProviderPriorityOverrides: []string{"acme_band"}, OverlapPolicy: aggregate.FillGaps},
-		Scheduling:  aggregate.Scheduling{MinimumGap: new(0)},
+		Scheduling:  continuous.Scheduling{MinimumGap: new(0)},
 		Schema:      map[string]aggregate.Type{"index": "timestamp", "sum": "float64"},
 		Resources:   []string{"steps"},
-		Export:      aggregate.Export{DataEvents: aggregate.DataEvents{Enabled: true}},
+		Export:      continuous.Export{DataEvents: continuous.DataEvents{Enabled: true}},
 		FHIRMappers: []string{"reserved"},
 		CreatedAt:   noon.Time,
 		Revision:    1,
 	}
 }
 
-func (t contT) insert(q aggregate.ContinuousQuery) aggregate.ContinuousQuery {
+func (t contT) insert(q continuous.Query) continuous.Query {
 	t.Helper()
 	require.NoError(t, t.Store.Insert(t.Context(), q))
 	return q
 }
 
-func (t contT) archive(q aggregate.ContinuousQuery) {
+func (t contT) archive(q continuous.Query) {
 	t.Helper()
-	_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(q *aggregate.ContinuousQuery) error {
-		q.Status = aggregate.ContinuousArchived
+	_, err := t.Store.Update(t.Context(), q.Team, q.ID, func(q *continuous.Query) error {
+		q.Status = continuous.Archived
 		return nil
 	})
 	require.NoError(t, err)
@@ -112,7 +113,7 @@ func (t contT) refuseSamples(u healthdata.User, samples ...series.Sample) error 
 }
 
 // claim takes n tasks, which must be there, for an hour, and returns the first.
-func (t contT) claim(n int) aggregate.ContinuousTask {
+func (t contT) claim(n int) continuous.Task {
 	t.Helper()
 	tasks, err := t.Work.Claim(t.Context(), n, time.Hour)
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func (t contT) claim(n int) aggregate.ContinuousTask {
 }
 
 // drain takes all tasks that are due, ends them, and returns them.
-func (t contT) drain() []aggregate.ContinuousTask {
+func (t contT) drain() []continuous.Task {
 	t.Helper()
 	tasks, err := t.Work.Claim(t.Context(), 1000, time.Hour)
 	require.NoError(t, err)
@@ -131,18 +132,18 @@ func (t contT) drain() []aggregate.ContinuousTask {
 	return tasks
 }
 
-func completed(table string) aggregate.TaskOutcome {
-	return aggregate.TaskOutcome{Status: aggregate.TaskCompleted, Table: []byte(table)}
+func completed(table string) continuous.Outcome {
+	return continuous.Outcome{Status: continuous.TaskCompleted, Table: []byte(table)}
 }
 
-func (t contT) history(q aggregate.ContinuousQuery, u healthdata.User) []aggregate.HistoryEntry {
+func (t contT) history(q continuous.Query, u healthdata.User) []continuous.HistoryEntry {
 	t.Helper()
-	page, err := t.Store.History(t.Context(), aggregate.HistoryQuery{Team: u.Team, User: u.ID, Query: q.ID})
+	page, err := t.Store.History(t.Context(), continuous.HistoryQuery{Team: u.Team, User: u.ID, Query: q.ID})
 	require.NoError(t, err)
 	return page.Entries
 }
 
-func statuses(entries []aggregate.HistoryEntry) (out []aggregate.TaskStatus) {
+func statuses(entries []continuous.HistoryEntry) (out []continuous.TaskStatus) {
 	for _, e := range entries {
 		out = append(out, e.Status)
 	}

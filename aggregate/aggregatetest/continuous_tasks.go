@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
@@ -74,7 +75,7 @@ func scheduleSamples(t contT) {
 	t.sample(u, "steps", 7, 1) // after it
 	tasks := t.drain()
 	require.Len(t, tasks, 1)
-	require.Equal(t, aggregate.ContinuousTask{
+	require.Equal(t, continuous.Task{
 		Team: team, User: u.ID, Query: q.ID, Range: aggregate.Span{From: healthdatatest.Sample(2, 0).Time, To: healthdatatest.Sample(7, 0).Time},
 		ScheduledAt: tasks[0].ScheduledAt, StartedAt: tasks[0].StartedAt, Try: 1, Run: tasks[0].Run,
 	}, tasks[0])
@@ -146,13 +147,13 @@ func scheduleWhoWasThere(t contT) {
 		write(minute)
 		require.Empty(t, t.drain())
 	}
-	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *aggregate.ContinuousQuery) error {
-		q.Status = aggregate.ContinuousActive
+	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *continuous.Query) error {
+		q.Status = continuous.Active
 		return nil
 	})
 	require.NoError(t, err)
 	watched(8)
-	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *aggregate.ContinuousQuery) error {
+	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *continuous.Query) error {
 		q.Resources[0] = "heartrate"
 		return nil
 	})
@@ -234,14 +235,14 @@ func scheduleGap(t contT) {
 	t.sample(u, "steps", 2, 1)
 	require.Empty(t, t.drain())
 	entries := t.history(q, u)
-	require.Equal(t, []aggregate.TaskStatus{aggregate.TaskScheduled, aggregate.TaskCompleted}, statuses(entries))
+	require.Equal(t, []continuous.TaskStatus{continuous.TaskScheduled, continuous.TaskCompleted}, statuses(entries))
 	require.Equal(t, task.StartedAt.Add(time.Hour), entries[0].ScheduledAt.Time)
 	require.Nil(t, entries[0].StartedAt)
 	require.Nil(t, entries[0].EndedAt)
 
 	// A query that asks for less waits less from its next change on that finds nothing
 	// waiting; what waits stays.
-	_, err := t.Store.Update(t.Context(), team, q.ID, func(c *aggregate.ContinuousQuery) error {
+	_, err := t.Store.Update(t.Context(), team, q.ID, func(c *continuous.Query) error {
 		c.Scheduling.MinimumGap = new(0)
 		return nil
 	})
@@ -258,7 +259,7 @@ func scheduleWhileRunning(t contT) {
 	task := t.claim(1)
 	t.sample(u, "steps", 9, 1) // the task may not have seen it
 	require.Empty(t, t.drain(), "one at a time")
-	require.Equal(t, []aggregate.TaskStatus{aggregate.TaskScheduled, aggregate.TaskStarted}, statuses(t.history(q, u)))
+	require.Equal(t, []continuous.TaskStatus{continuous.TaskScheduled, continuous.TaskStarted}, statuses(t.history(q, u)))
 	require.NoError(t, t.Work.Finish(t.Context(), task, completed("x")))
 	tasks := t.drain()
 	require.Len(t, tasks, 1)
@@ -297,7 +298,7 @@ func claimLeaseEnds(t contT) {
 	require.NotEqual(t, first[0].Run, again.Run)
 	require.ErrorIs(t, t.Work.Finish(t.Context(), first[0], completed("old")), healthlab.Precondition)
 	require.NoError(t, t.Work.Finish(t.Context(), again, completed("new")))
-	require.Equal(t, []aggregate.TaskStatus{aggregate.TaskScheduled, aggregate.TaskCompleted}, statuses(t.history(q, u)))
+	require.Equal(t, []continuous.TaskStatus{continuous.TaskScheduled, continuous.TaskCompleted}, statuses(t.history(q, u)))
 	tasks := t.drain()
 	require.Len(t, tasks, 1)
 	require.Equal(t, 1, tasks[0].Try)
@@ -350,7 +351,7 @@ func finishResult(t contT) {
 	}
 	// Without a table the old one stays.
 	t.sample(ann, "steps", 1, 1)
-	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), aggregate.TaskOutcome{Status: aggregate.TaskCompleted}))
+	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskCompleted}))
 	got, err := t.Store.Result(t.Context(), team, ann.ID, q.ID)
 	require.NoError(t, err)
 	require.Equal(t, "two", string(got))
@@ -395,7 +396,7 @@ func finishAllOrNothing(t contT) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 	_, err = t.Messages.Message(t.Context(), team, e.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	require.Equal(t, []aggregate.TaskStatus{aggregate.TaskStarted}, statuses(t.history(q, u)))
+	require.Equal(t, []continuous.TaskStatus{continuous.TaskStarted}, statuses(t.history(q, u)))
 	require.NoError(t, t.Work.Finish(t.Context(), task, completed("x")))
 }
 
@@ -425,10 +426,10 @@ func finishErrorKeepsRange(t contT) {
 	q := t.insert(contQuery(team, "a"))
 	u := t.user(team)
 	t.sample(u, "steps", 3, 1)
-	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), aggregate.TaskOutcome{Status: aggregate.TaskError, Details: "too_many_rows"}))
+	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskError, Details: "too_many_rows"}))
 	entries := t.history(q, u)
 	require.Len(t, entries, 1)
-	require.Equal(t, aggregate.TaskError, entries[0].Status)
+	require.Equal(t, continuous.TaskError, entries[0].Status)
 	require.Equal(t, new("too_many_rows"), entries[0].Details)
 	require.NotNil(t, entries[0].EndedAt)
 	require.Empty(t, t.drain(), "nothing is due before the next change")
@@ -450,7 +451,7 @@ func historyOrder(t contT) {
 	require.NoError(t, t.Work.Finish(t.Context(), task, completed("x")))
 	t.sample(u, "steps", 3, 1)
 	entries := t.history(q, u)
-	require.Equal(t, []aggregate.TaskStatus{aggregate.TaskScheduled, aggregate.TaskCompleted, aggregate.TaskSkipped}, statuses(entries))
+	require.Equal(t, []continuous.TaskStatus{continuous.TaskScheduled, continuous.TaskCompleted, continuous.TaskSkipped}, statuses(entries))
 	done := entries[1]
 	require.Equal(t, q.ID, done.Query)
 	require.Equal(t, u.ID, done.User)
@@ -460,8 +461,8 @@ func historyOrder(t contT) {
 	require.Nil(t, done.Details)
 	require.Nil(t, entries[2].StartedAt)
 	require.Equal(t, entries[2].ScheduledAt, *entries[2].EndedAt)
-	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), aggregate.TaskOutcome{Status: aggregate.TaskSkipped}))
-	require.Equal(t, aggregate.TaskSkipped, t.history(q, u)[0].Status)
+	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskSkipped}))
+	require.Equal(t, continuous.TaskSkipped, t.history(q, u)[0].Status)
 }
 
 func historyPages(t contT) {
@@ -470,13 +471,13 @@ func historyPages(t contT) {
 	u := t.user(team)
 	for i := range 4 {
 		t.sample(u, "steps", i, 1)
-		require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), aggregate.TaskOutcome{Status: aggregate.TaskError, Details: string(rune('a' + i))}))
+		require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskError, Details: string(rune('a' + i))}))
 	}
 	t.sample(u, "steps", 9, 1)
 	var got []string
 	cursor := ""
 	for i := 0; ; i++ {
-		page, err := t.Store.History(t.Context(), aggregate.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: cursor, Size: 1 + i%2})
+		page, err := t.Store.History(t.Context(), continuous.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: cursor, Size: 1 + i%2})
 		require.NoError(t, err)
 		for _, e := range page.Entries {
 			if e.Details != nil {
@@ -490,7 +491,7 @@ func historyPages(t contT) {
 		}
 	}
 	require.Equal(t, []string{"scheduled", "d", "c", "b", "a"}, got)
-	_, err := t.Store.History(t.Context(), aggregate.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: "x"})
+	_, err := t.Store.History(t.Context(), continuous.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: "x"})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
@@ -498,21 +499,21 @@ func historyKept(t contT) {
 	team := conformance.NewTeam()
 	q := t.insert(contQuery(team, "a"))
 	u := t.user(team)
-	const n = aggregate.HistoryKept + 20
+	const n = continuous.HistoryKept + 20
 	for i := range n {
 		t.sample(u, "steps", i, 1)
-		require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), aggregate.TaskOutcome{Status: aggregate.TaskCompleted}))
+		require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskCompleted}))
 	}
 	count, cursor := 0, ""
 	for {
-		page, err := t.Store.History(t.Context(), aggregate.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: cursor, Size: 70})
+		page, err := t.Store.History(t.Context(), continuous.HistoryQuery{Team: team, User: u.ID, Query: q.ID, Cursor: cursor, Size: 70})
 		require.NoError(t, err)
 		count += len(page.Entries)
 		if cursor = page.Next; cursor == "" {
 			break
 		}
 	}
-	require.GreaterOrEqual(t, count, aggregate.HistoryKept)
+	require.GreaterOrEqual(t, count, continuous.HistoryKept)
 	require.Less(t, count, n, "the history does not grow for ever")
 }
 
@@ -523,7 +524,7 @@ func historyTeams(t contT) {
 	t.sample(u, "steps", 0, 1)
 	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), completed("x")))
 	t.sample(u, "steps", 1, 1)
-	for name, h := range conformance.Sorted(map[string]aggregate.HistoryQuery{
+	for name, h := range conformance.Sorted(map[string]continuous.HistoryQuery{
 		"team":  {Team: conformance.NewTeam(), User: u.ID, Query: q.ID},
 		"user":  {Team: team, User: conformance.NewUser(), Query: q.ID},
 		"query": {Team: team, User: u.ID, Query: newQueryID()},
@@ -544,7 +545,7 @@ func continuousErase(t contT) {
 		t.sample(u, "steps", p, 1)
 		t.sample(other, "steps", p, 1)
 	}
-	var mine aggregate.ContinuousTask
+	var mine continuous.Task
 	for range 2 {
 		task := t.claim(1)
 		require.NoError(t, t.Work.Finish(t.Context(), task, completed("x")))

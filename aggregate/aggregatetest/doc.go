@@ -1,5 +1,6 @@
-// Package aggregatetest has the conformance suites of the stores of package aggregate:
-// [RunContinuous] checks [aggregate.ContinuousStore] and [aggregate.ContinuousWork],
+// Package aggregatetest has the conformance suites of the stores of packages aggregate and
+// aggregate/continuous:
+// [RunContinuous] checks [continuous.Store] and [continuous.Work],
 // [RunPriorityStore] checks [aggregate.PriorityStore].
 //
 //	func TestContinuous(t *testing.T) {

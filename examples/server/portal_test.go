@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // Links lead to the portal that the flags name, and its host can read them with what the
@@ -32,7 +32,7 @@ func TestPortalLinks(t *testing.T) {
 	var info any
 	send(http.MethodPatch, "/v2/user/"+user.ID+"/info", `{"first_name":"Ana","last_name":"Ray","email":"ana@example.com","phone_number":"+15550100","gender":"Female",
 		"dob":"1988-03-07","address":{"first_line":"1 Elm Street","city":"Duluth","state":"MN","zip_code":"55802"}}`, &info)
-	var link orders.PortalLink
+	var link portal.Link
 	send(http.MethodPost, "/v2/user/"+user.ID+"/create_portal_url", `{"context":"communications"}`, &link)
 	token, ok := strings.CutPrefix(link.URL, "https://portal.example.com/l/")
 	require.True(t, ok, "%s %v", link.URL, info)
@@ -40,7 +40,7 @@ func TestPortalLinks(t *testing.T) {
 	require.NoError(t, err)
 	key, err := kept.derive("portal links")
 	require.NoError(t, err)
-	read, err := orders.ReadPortalToken(key, token, time.Now())
+	read, err := portal.ReadToken(key, token, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, user.ID, read.User.String())
 	p.quit()

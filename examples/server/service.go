@@ -19,9 +19,8 @@ import (
 	"time"
 	_ "time/tzdata" // zones, also where the machine has none
 
-	"golang.org/x/net/netutil"
-
 	"github.com/google/uuid"
+	"golang.org/x/net/netutil"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/console"
@@ -34,6 +33,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/portal"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -141,7 +141,7 @@ func (s *host) labName() string {
 }
 
 // portal is where the flags say that patients see their orders; nil for nowhere.
-func (s *host) portal() (*orders.Portal, error) {
+func (s *host) portal() (*portal.Options, error) {
 	if s.portalURL == "" {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (s *host) portal() (*orders.Portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &orders.Portal{BaseURL: s.portalURL, Key: key}, nil
+	return &portal.Options{BaseURL: s.portalURL, Key: key}, nil
 }
 
 // teamDefaults are what holds for a team that has chosen nothing.

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -60,14 +60,16 @@ var mayImport = forSuites(map[string][]string{
 	"linking":                   {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"linking/pull":              {".", "internal/fsm", "internal/work", "healthdata", "linking"},
 	"linking/bulk":              {".", "internal/work", "healthdata", "linking", "linking/pull"},
-	"aggregate":                 {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series", "healthdata/tables"},
+	"aggregate":                 {".", "healthdata", "healthdata/series", "healthdata/tables"},
+	"aggregate/continuous":      {".", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":         {"healthdata", "healthdata/tables", "aggregate"},
 	"orders/catalogue":          {".", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":             {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":        {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders/labjournal":         {"."},
 	"orders/labresult":          {".", "orders/catalogue", "orders/people", "orders/internal/rules"},
-	"orders":                    {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult"},
+	"orders/portal":             {".", "orders/internal/rules"},
+	"orders":                    {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
 	"orders/simulation":         {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
 	"orders/matchtest":          {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":          {".", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
@@ -147,6 +149,7 @@ var modules = forSuites(map[string][]string{
 	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
+	"orders/portal":           {"github.com/google/uuid"},
 	"orders/labresult":        {"github.com/shopspring/decimal"},
 	"orders/simulation":       {"github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},
@@ -154,6 +157,7 @@ var modules = forSuites(map[string][]string{
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"aggregate/continuous":    {"github.com/google/uuid"},
 	"aggregate/parquet":       {"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
 	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},

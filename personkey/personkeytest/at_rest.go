@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
@@ -32,8 +32,8 @@ import (
 type AtRestStore interface {
 	Users() healthdata.Users
 	Data() healthdata.Data
-	Continuous() aggregate.ContinuousStore
-	ContinuousWork() aggregate.ContinuousWork
+	Continuous() continuous.Store
+	ContinuousWork() continuous.Work
 	Persons() people.Store
 	Orders() orders.Store
 	OrderKeys() orders.Keys
@@ -381,8 +381,8 @@ func readRecord(t atRestT) error {
 
 func plantTable(t atRestT) {
 	team, user := t.team, t.user
-	t.ok(t.Store.Continuous().Insert(t.Context(), aggregate.ContinuousQuery{
-		ID: aggregate.QueryID{UUID: t.id("query")}, Team: team, Slug: "sleep", Status: aggregate.ContinuousActive, Resources: []string{"sleep"}, CreatedAt: atRestNoon,
+	t.ok(t.Store.Continuous().Insert(t.Context(), continuous.Query{
+		ID: continuous.QueryID{UUID: t.id("query")}, Team: team, Slug: "sleep", Status: continuous.Active, Resources: []string{"sleep"}, CreatedAt: atRestNoon,
 	}))
 	for {
 		n, err := t.Store.ContinuousWork().Backfill(t.Context(), 100)
@@ -395,13 +395,13 @@ func plantTable(t atRestT) {
 	t.ok(err)
 	require.Len(t, tasks, 1)
 	require.Equal(t, user, tasks[0].User)
-	t.ok(t.Store.ContinuousWork().Finish(t.Context(), tasks[0], aggregate.TaskOutcome{
-		Status: aggregate.TaskCompleted, Table: []byte("PAR1" + markSummary), Events: []healthlab.Event{t.event()},
+	t.ok(t.Store.ContinuousWork().Finish(t.Context(), tasks[0], continuous.Outcome{
+		Status: continuous.TaskCompleted, Table: []byte("PAR1" + markSummary), Events: []healthlab.Event{t.event()},
 	}))
 }
 
 func readTable(t atRestT) error {
-	table, err := t.Store.Continuous().Result(t.Context(), t.team, t.user, aggregate.QueryID{UUID: t.id("query")})
+	table, err := t.Store.Continuous().Result(t.Context(), t.team, t.user, continuous.QueryID{UUID: t.id("query")})
 	if err == nil {
 		require.Equal(t, "PAR1"+markSummary, string(table))
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -20,7 +20,7 @@ import (
 // the packages that emit them.
 func EventTypes() []healthlab.EventType {
 	return slices.Concat(
-		healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), aggregate.EventTypes(), webhook.EventTypes(),
+		healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), continuous.EventTypes(), webhook.EventTypes(),
 	)
 }
 

@@ -1,0 +1,142 @@
+package continuous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// backfillAtOnce is how many users are given a task at a time.
+const backfillAtOnce = 500
+
+// Run evaluates what is due until ctx ends. Any number of processes may run it at the
+// same time.
+func (s *Service) Run(ctx context.Context) error {
+	loop := work.Loop[Task]{
+		Name: "continuous queries", Workers: s.opts.Workers, Idle: s.opts.Idle, Wake: s.opts.Wake, Log: s.opts.Log,
+		Claim: s.Claim, Do: s.Do,
+	}
+	if err := loop.Run(ctx); err != nil {
+		return fmt.Errorf("run continuous queries: %w", err)
+	}
+	return nil
+}
+
+// Claim schedules some of the users that were there before a query, and takes at most n
+// tasks that are due. It is a step of Run, for hosts that have a loop of their own.
+func (s *Service) Claim(ctx context.Context, n int) ([]Task, error) {
+	for left := backfillAtOnce; left > 0; {
+		n, err := s.tasks.Backfill(ctx, left)
+		if err != nil {
+			return nil, fmt.Errorf("claim continuous queries: %w", err)
+		}
+		if n == 0 {
+			break
+		}
+		left -= n
+	}
+	list, err := s.tasks.Claim(ctx, n, s.opts.Lease)
+	if err != nil {
+		return nil, fmt.Errorf("claim continuous queries: %w", err)
+	}
+	return list, nil
+}
+
+// Do evaluates one task and records what came of it. An error means that nothing was
+// recorded and that the task comes back.
+func (s *Service) Do(ctx context.Context, t Task) error {
+	o, err := s.outcome(ctx, &t)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		details, final := detailsOf(err)
+		if !final && t.Try < s.opts.Tries {
+			return fmt.Errorf("evaluate continuous query: %w", err)
+		}
+		o = Outcome{Status: TaskError, Details: details}
+	}
+	err = s.tasks.Finish(ctx, t, o)
+	if errors.Is(err, healthlab.Precondition) {
+		return nil // another process has it, or the user was deleted
+	}
+	if err != nil {
+		return fmt.Errorf("finish continuous query: %w", err)
+	}
+	return nil
+}
+
+// detailsOf names a fault in a history, and says whether trying again may help.
+func detailsOf(err error) (details string, final bool) {
+	var invalid *healthlab.InvalidError
+	switch {
+	case errors.As(err, &invalid) && len(invalid.Problems) > 0:
+		return invalid.Problems[0].Code, true
+	case errors.Is(err, healthlab.NotFound):
+		return "user_not_found", true
+	case errors.Is(err, context.DeadlineExceeded):
+		return "query_timeout", true
+	default:
+		return "internal_error", false
+	}
+}
+
+// outcome evaluates a task.
+func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
+	q, err := s.store.Get(ctx, t.Team, t.Query)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if q.Status != Active {
+		return Outcome{Status: TaskSkipped}, nil
+	}
+	if t.Try > s.opts.Tries { // its processes died of it
+		return Outcome{Status: TaskError, Details: "poison"}, nil
+	}
+	p, err := s.questions.Prepare(&q.Query, &q.Config)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := s.opts.Accessed(ctx, *t); err != nil {
+		return Outcome{}, fmt.Errorf("record access: %w", err)
+	}
+	before, found, err := s.stored(ctx, t.Team, t.User, t.Query, p)
+	if err != nil {
+		return Outcome{}, err
+	}
+	was := &before
+	if !found {
+		was = nil
+	}
+	now, err := p.Refresh(ctx, t.Team, t.User, was, t.Range)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if found && len(now.Changed) == 0 && before.Len() == now.Frame.Len() {
+		return Outcome{Status: TaskCompleted}, nil
+	}
+	return s.write(&q, t, &now)
+}
+
+// write makes the outcome of a table that is another than before.
+func (s *Service) write(q *Query, t *Task, now *aggregate.Refreshed) (Outcome, error) {
+	o := Outcome{Status: TaskCompleted}
+	var err error
+	if o.Table, err = now.Frame.MarshalBinary(); err != nil {
+		return Outcome{}, err
+	}
+	if q.Export.DataEvents.Enabled {
+		at := healthlab.At(s.opts.Now()).Time
+		for _, data := range q.changes(&now.Frame, now.Changed) {
+			o.Events = append(o.Events, healthlab.Event{
+				ID: s.opts.NewID(), Type: EventResultTableChanged, Team: t.Team, User: t.User,
+				Key: "continuous_query/" + t.Query.String() + "/" + t.User.String(), At: at, Data: data,
+			})
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,289 @@
+package continuous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
+)
+
+// Options adjusts a [Service]. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Workers is how many tasks run at a time. Default 2.
+	Workers int
+	// Lease is how long a task may be left by a process that died. Default twice the
+	// time limit of a request, and at least a minute.
+	Lease time.Duration
+	// Tries is how often a task is begun before it ends with an error. Default 5.
+	Tries int
+	// Idle is how long to wait when nothing is due. Default 1 s.
+	Idle time.Duration
+	// Wake ends that wait early. Give it a buffer of one.
+	Wake <-chan struct{}
+	// Accessed is called before a task reads a user's data. After an error nothing is read and
+	// the task is tried again. Nil records nothing.
+	Accessed func(ctx context.Context, t Task) error
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids. Default UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what went wrong in the background. Default: slog.Default().
+	Log *slog.Logger
+}
+
+func (o *Options) defaults(limit time.Duration) {
+	if o.Accessed == nil {
+		o.Accessed = func(context.Context, Task) error { return nil }
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	if o.Lease <= 0 {
+		o.Lease = max(2*limit, time.Minute)
+	}
+	if o.Tries <= 0 {
+		o.Tries = 5
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+}
+
+// Service keeps continuous queries and evaluates them in the background. It
+// is safe for concurrent use.
+type Service struct {
+	questions *aggregate.Service
+	store     Store
+	tasks     Work
+	opts      Options
+}
+
+// The names of rules that continuous queries break.
+const (
+	// SlugTaken: another active query of the team has the slug. Its kind is
+	// healthlab.Conflict.
+	SlugTaken = "SLUG_TAKEN"
+	// UserNotFound: the team has no such live user. Its kind is healthlab.NotFound.
+	UserNotFound = "USER_NOT_FOUND"
+)
+
+// New returns a service that evaluates with questions, under its limits. All but opts
+// are required; without them it returns healthlab.Invalid. It starts nothing.
+func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (*Service, error) {
+	if questions == nil || store == nil || tasks == nil {
+		return nil, fmt.Errorf("%w: continuous queries need a service, a store and its work", healthlab.Invalid)
+	}
+	s := &Service{questions: questions, store: store, tasks: tasks}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.defaults(questions.Limits().Time)
+	return s, nil
+}
+
+// DecodeDefinition reads the body that creates a continuous query, and checks it. Keys that are
+// not known are treated as by [aggregate.Service.Decode]. The fault is
+// [healthlab.InvalidError] with every problem by its path.
+func (s *Service) DecodeDefinition(data []byte, ignoreUnknown bool) (Definition, error) {
+	d := decoder{strictjson.Reader{Lenient: ignoreUnknown}, s.questions}
+	n := d.definition(data)
+	if err := d.Problems.Err(); err != nil {
+		return Definition{}, err
+	}
+	return n, nil
+}
+
+// DecodePatch reads the body that changes a continuous query, and checks it.
+func (s *Service) DecodePatch(data []byte, ignoreUnknown bool) (Patch, error) {
+	d := decoder{strictjson.Reader{Lenient: ignoreUnknown}, s.questions}
+	out := d.patch(data)
+	checkPatch(&d.Problems, &out)
+	if err := d.Problems.Err(); err != nil {
+		return Patch{}, err
+	}
+	return out, nil
+}
+
+// prepare checks a continuous query.
+func (s *Service) prepare(n *Definition) (*aggregate.Prepared, error) {
+	var problems healthlab.Problems
+	checkSlug(&problems, n.Slug)
+	checkTitle(&problems, n.Title)
+	checkScheduling(&problems, &n.Scheduling)
+	note(&problems, s.questions.CheckConfig(&n.Config), "query_config")
+	p, err := s.questions.Prepare(&n.Query, &n.Config)
+	note(&problems, err, "query")
+	return p, problems.Err()
+}
+
+// Preview checks a continuous query and says what its tables would be. Invalid as
+// [aggregate.Service.Check].
+func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definition) (Preview, error) {
+	if err := s.questions.Allowed(ctx, team); err != nil {
+		return Preview{}, fmt.Errorf("preview continuous query: %w", err)
+	}
+	p, err := s.prepare(n)
+	if err != nil {
+		return Preview{}, fmt.Errorf("preview continuous query: %w", err)
+	}
+	return Preview{Schema: p.Schema(), Resources: p.Resources(), FHIRPreviews: []string{}}, nil
+}
+
+// Create stores a continuous query. Tables for the users that are there follow in the
+// background. Invalid as [aggregate.Service.Check]; Conflict, as a RuleError of type SlugTaken,
+// if an active query of the team has the slug; Forbidden as [aggregate.Service.Query].
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definition) (Query, error) {
+	preview, err := s.Preview(ctx, team, n)
+	if err != nil {
+		return Query{}, fmt.Errorf("create: %w", err)
+	}
+	q := Query{
+		ID: QueryID{s.opts.NewID()}, Status: Active, Slug: n.Slug, Title: n.Title, Team: team,
+		Query: n.Query, Config: n.Config, Scheduling: n.Scheduling, Schema: preview.Schema, Resources: preview.Resources,
+		Export: Export{DataEvents: DataEvents{Enabled: !n.Quiet}}, FHIRMappers: []string{},
+		CreatedAt: healthlab.At(s.opts.Now()).Time, Revision: 1,
+	}
+	if err := s.store.Insert(ctx, q); errors.Is(err, healthlab.Conflict) {
+		return Query{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: SlugTaken, Msg: "another continuous query of the team has this slug"}
+	} else if err != nil {
+		return Query{}, fmt.Errorf("create continuous query: %w", err)
+	}
+	return q, nil
+}
+
+// Update changes a continuous query. NotFound if the team has none of this id.
+func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id QueryID, p Patch) (Query, error) {
+	var problems healthlab.Problems
+	checkPatch(&problems, &p)
+	if err := problems.Err(); err != nil {
+		return Query{}, fmt.Errorf("update continuous query: %w", err)
+	}
+	return s.update(ctx, team, id, func(q *Query) error {
+		if p.Title != nil {
+			q.Title = *p.Title
+		}
+		if p.Scheduling != nil {
+			q.Scheduling = *p.Scheduling
+		}
+		return nil
+	})
+}
+
+// Archive ends a continuous query: its tables stay, and are not made again. Its slug is
+// free. Archiving it again changes nothing. NotFound if the team has none of this id.
+func (s *Service) Archive(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
+	return s.update(ctx, team, id, func(q *Query) error {
+		q.Status = Archived
+		return nil
+	})
+}
+
+func (s *Service) update(ctx context.Context, team healthlab.TeamID, id QueryID, change func(*Query) error) (Query, error) {
+	q, err := s.store.Update(ctx, team, id, change)
+	if err != nil {
+		return Query{}, fmt.Errorf("update continuous query: %w", err)
+	}
+	return q, nil
+}
+
+// List returns one page of a team's continuous queries, archived ones too, the newest
+// first.
+func (s *Service) List(ctx context.Context, q ListQuery) (Page, error) {
+	p, err := s.store.List(ctx, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("list continuous queries: %w", err)
+	}
+	return p, nil
+}
+
+// find returns the query that an id, or the slug of an active query, names, if the user
+// is there and the team may ask.
+func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (Query, error) {
+	if err := s.questions.Allowed(ctx, team); err != nil {
+		return Query{}, err
+	}
+	if _, err := s.questions.Reader().User(ctx, team, user); errors.Is(err, healthlab.NotFound) {
+		return Query{}, &healthlab.RuleError{Kind: healthlab.NotFound, Type: UserNotFound, Msg: "the team has no such user"}
+	} else if err != nil {
+		return Query{}, err
+	}
+	if id, err := uuid.Parse(name); err == nil && len(name) == 36 {
+		q, err := s.store.Get(ctx, team, QueryID{id})
+		if !errors.Is(err, healthlab.NotFound) {
+			return q, err
+		}
+	}
+	return s.store.Find(ctx, team, name)
+}
+
+// Result returns a user's table: that of the last evaluation, without rows before the
+// first one. The query is named by its id, or by its slug while it is active.
+//
+// Faults: NotFound without such a query, or, as a RuleError of type UserNotFound,
+// without such a live user; Forbidden as [aggregate.Service.Query].
+func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (aggregate.Frame, error) {
+	q, err := s.find(ctx, team, user, name)
+	if err != nil {
+		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+	}
+	p, err := s.questions.Prepare(&q.Query, &q.Config)
+	if err != nil {
+		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+	}
+	f, _, err := s.stored(ctx, team, user, q.ID, p)
+	if err != nil {
+		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+	}
+	return f, nil
+}
+
+// stored returns the table of a user. It is empty, and was not found, if there is none or
+// if it has other columns: then an earlier version of the library wrote it.
+func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id QueryID, p *aggregate.Prepared) (f aggregate.Frame, found bool, err error) {
+	empty := p.Empty()
+	data, err := s.store.Result(ctx, team, user, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return empty, false, nil
+	}
+	if err != nil {
+		return aggregate.Frame{}, false, err
+	}
+	if err := f.UnmarshalBinary(data); err != nil {
+		return aggregate.Frame{}, false, err
+	}
+	same := slices.EqualFunc(f.Columns, empty.Columns, func(a, b aggregate.Column) bool { return a.Name == b.Name && a.Type == b.Type })
+	if !same {
+		return empty, false, nil
+	}
+	return f, true, nil
+}
+
+// History returns one page of what became of the tasks of a query and user, the newest
+// first. Faults as those of Result; Invalid for a cursor that is none. q.Query is found
+// by name and need not be set.
+func (s *Service) History(ctx context.Context, name string, q HistoryQuery) (HistoryPage, error) {
+	found, err := s.find(ctx, q.Team, q.User, name)
+	if err != nil {
+		return HistoryPage{}, fmt.Errorf("continuous history: %w", err)
+	}
+	q.Query = found.ID
+	page, err := s.store.History(ctx, q)
+	if err != nil {
+		return HistoryPage{}, fmt.Errorf("continuous history: %w", err)
+	}
+	return page, nil
+}

@@ -1,0 +1,140 @@
+package aggregate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
+)
+
+// grid is a result on the way: the keys and the functions of each group, or the slots
+// of each row.
+type grid struct {
+	n    int
+	keys []Column
+	aggs []Column
+	rows []Column // by slot, for plain rows, and their index
+	at   []int64
+	wins []win     // of a plan that is traced
+	log  *mergeLog // of a plan that is traced and merges
+}
+
+func (p *plan) newGrid() *grid {
+	g := &grid{}
+	for _, k := range p.keys {
+		g.keys = append(g.keys, newColumn("", k.typ))
+	}
+	for _, a := range p.aggs {
+		g.aggs = append(g.aggs, newColumn("", a.typ))
+	}
+	return g
+}
+
+// append adds the groups of another grid.
+func (g *grid) append(o *grid) {
+	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
+		for i := range pair[0] {
+			for k := range o.n {
+				pair[0][i].v.Add(pair[1][i].v.Cell(k))
+			}
+		}
+	}
+	g.n += o.n
+	g.wins = append(g.wins, o.wins...)
+}
+
+// sort puts the groups in the order of their keys, null last.
+func (g *grid) sort() {
+	if g.sorted() {
+		return
+	}
+	order := make([]int32, g.n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
+	for _, cols := range [...][]Column{g.keys, g.aggs} {
+		for i := range cols {
+			cols[i].v = vector.Permuted(&cols[i].v, order)
+		}
+	}
+}
+
+func (g *grid) sorted() bool {
+	for i := 1; i < g.n; i++ {
+		if g.compare(i-1, i) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *grid) compare(a, b int) int {
+	for i := range g.keys {
+		v := &g.keys[i].v
+		x, y := v.IsNull(a), v.IsNull(b)
+		switch {
+		case x && y:
+			continue
+		case x != y:
+			if x {
+				return 1
+			}
+			return -1
+		}
+		if c := v.Compare(a, b); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// sortRows puts plain rows in order of time; equal times by source and then by what
+// identifies the sample, which is the order in which they came.
+func (g *grid) sortRows() {
+	order := make([]int32, g.n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(g.at[a], g.at[b]) })
+	at := make([]int64, g.n)
+	for k, i := range order {
+		at[k] = g.at[i]
+	}
+	g.at = at
+	for i := range g.rows {
+		if g.rows[i].Type != typeList {
+			g.rows[i].v = vector.Permuted(&g.rows[i].v, order)
+		}
+	}
+}
+
+// frame makes the result of a grid.
+func (p *plan) frame(g *grid) Frame {
+	index := newColumn("index", p.indexType())
+	switch {
+	case p.rows:
+		index.v.Ints = g.at
+	case p.trunc >= 0:
+		index.v.Ints = g.keys[p.trunc].v.Ints
+	default:
+		index.v.Ints = make([]int64, g.n)
+		for i := range index.v.Ints {
+			index.v.Ints[i] = int64(i)
+		}
+	}
+	out := Frame{Columns: append(make([]Column, 0, 1+len(p.outs)), index)}
+	for _, o := range p.outs {
+		col := Column{Name: o.name, Type: o.typ}
+		switch o.kind {
+		case outKey:
+			col.v = g.keys[o.n].v
+		case outAgg:
+			col.v = g.aggs[o.n].v
+		default:
+			col.v = g.rows[o.n].v
+		}
+		out.Columns = append(out.Columns, col)
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+package vector
+
+import "github.com/healthlab-dev/healthlab/healthdata/tables"
+
+// Batch is some rows of one source, as columns.
+type Batch struct {
+	N     int
+	Index []int64 // the clock of the person
+	Cols  []Vec   // by slot
+
+	Source   int // place of the source in the order of preference
+	Resource int // which of the plan's resources; 0 for summaries
+	Serial   int // which series; rows of one series with one index are in order of time. 0: none
+	Start    []int64
+	End      []int64   // of samples, in UTC; nil if none has one
+	Hold     []float64 // seconds that each sample held, where the plan asks
+
+	OwnIndex, ownStart, ownEnd []int64
+	OwnHold                    []float64
+	tris                       [][]Tri
+	Picks                      []int32
+}
+
+// Reset empties the batch, for rows of some columns, and keeps its memory.
+func (b *Batch) Reset(cols int) {
+	for len(b.Cols) < cols {
+		b.Cols = append(b.Cols, Vec{})
+	}
+	b.Cols = b.Cols[:cols]
+	for i := range b.Cols {
+		b.Cols[i].reset()
+	}
+	b.N, b.Index, b.Start, b.End, b.Hold = 0, b.OwnIndex[:0], nil, nil, nil
+}
+
+// SetLen says how many rows there are, where there is no index.
+func (b *Batch) SetLen(n int) {
+	b.N = n
+	for len(b.Index) < n {
+		b.Index = append(b.Index, 0)
+	}
+	b.OwnIndex = b.Index
+}
+
+// Scratch lends memory for the answers of a filter.
+func (b *Batch) Scratch() []Tri {
+	if k := len(b.tris) - 1; k >= 0 && cap(b.tris[k]) >= b.N {
+		t := b.tris[k][:b.N]
+		b.tris = b.tris[:k]
+		return t
+	}
+	return make([]Tri, b.N)
+}
+
+// Done takes memory back that Scratch lent.
+func (b *Batch) Done(t []Tri) { b.tris = append(b.tris, t) }
+
+// Keep leaves the rows for which the filter is true.
+func (b *Batch) Keep(f Filter) {
+	t := b.Scratch()
+	defer b.Done(t)
+	f.Eval(b, t)
+	b.Picks = b.Picks[:0]
+	for i, x := range t {
+		if x == IsTrue {
+			b.Picks = append(b.Picks, int32(i))
+		}
+	}
+	b.Pick(b.Picks)
+}
+
+// Pick leaves the rows at these ascending positions. Borrowed columns are copied.
+func (b *Batch) Pick(at []int32) {
+	if len(at) == b.N {
+		return
+	}
+	b.Index = pickInto(&b.OwnIndex, b.Index, at)
+	if b.Start != nil {
+		b.Start = pickInto(&b.ownStart, b.Start, at)
+	}
+	if b.End != nil {
+		b.End = pickInto(&b.ownEnd, b.End, at)
+	}
+	if b.Hold != nil {
+		b.Hold = pickInto(&b.OwnHold, b.Hold, at)
+	}
+	for i := range b.Cols {
+		v := &b.Cols[i]
+		if v.Len() == 0 {
+			continue // a list that only a subquery reads
+		}
+		switch v.Type {
+		case tables.TypeFloat64:
+			v.Floats = pickInto(&v.OwnFloats, v.Floats, at)
+		case tables.TypeString:
+			v.Texts = pickInto(&v.ownTexts, v.Texts, at)
+		case tables.TypeList:
+			v.lists = pickInto(&v.lists, v.lists, at)
+		default:
+			v.Ints = pickInto(&v.OwnInts, v.Ints, at)
+		}
+		if v.Nulls != nil {
+			v.Nulls = pickInto(&v.ownNulls, v.Nulls, at)
+		}
+	}
+	b.N = len(at)
+}
+
+// pickInto copies the elements at ascending positions to own, which may be from itself.
+func pickInto[T any](own *[]T, from []T, at []int32) []T {
+	to := *own
+	if cap(to) < len(at) {
+		to = make([]T, len(at), max(len(at), 2*cap(to)))
+	}
+	to = to[:len(at)]
+	for k, i := range at {
+		to[k] = from[i]
+	}
+	*own = to
+	return to
+}

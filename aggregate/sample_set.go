@@ -1,0 +1,234 @@
+package aggregate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// sampleSet is the series that a plan may read, in order of preference.
+type sampleSet struct {
+	view    *lockedView
+	list    []sampleSeries
+	sources []Source
+}
+
+// sampleSeries is one series with what the plan knows of it.
+type sampleSeries struct {
+	healthdata.Series
+	pieces   []piece // made once, by cut
+	source   int     // place in sampleSet.sources
+	resource int     // place in plan.resources
+	serial   int
+}
+
+// cut returns the pieces of the series.
+func (s *sampleSeries) cut() []piece {
+	if s.pieces == nil {
+		s.pieces = pieces(&s.Series, chunksAtOnce)
+	}
+	return s.pieces
+}
+
+// lockedView lets several goroutines load from a view, one at a time.
+type lockedView struct {
+	mu   sync.Mutex
+	view healthdata.View
+}
+
+func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks []series.Chunk) ([]series.Chunk, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(chunks) == 0 {
+		return nil, nil
+	}
+	starts := make([]int64, len(chunks))
+	for i := range chunks {
+		starts[i] = chunks[i].Start
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out, err := v.view.Load(ctx, key, starts)
+	if err == nil && len(out) != len(starts) {
+		err = fmt.Errorf("load chunks: %d of %d came", len(out), len(starts))
+	}
+	return out, err
+}
+
+// samples finds the series that a plan is about.
+func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
+	w := p.readWindow()
+	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
+	place := map[string]int{}
+	for i, r := range p.resources {
+		q.Resources = append(q.Resources, r.Slug)
+		place[r.Slug] = i
+	}
+	all, err := v.Series(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	set := &sampleSet{view: &lockedView{view: v}}
+	for i := range all {
+		set.sources = append(set.sources, Source{all[i].Key.Provider, all[i].Key.SourceType})
+	}
+	set.sources = o.sort(set.sources)
+	at := map[Source]int{}
+	for i, s := range set.sources {
+		at[s] = i
+	}
+	for i := range all {
+		k := all[i].Key
+		set.list = append(set.list, sampleSeries{Series: all[i], source: at[Source{k.Provider, k.SourceType}], resource: place[k.Resource]})
+	}
+	// The order in which equal times are told apart: source, resource, type.
+	slices.SortFunc(set.list, func(a, b sampleSeries) int {
+		if c := cmp.Compare(a.source, b.source); c != 0 {
+			return c
+		}
+		return a.Key.Compare(b.Key)
+	})
+	for i := range set.list {
+		set.list[i].serial = i + 1
+	}
+	return set, nil
+}
+
+// known says what a text slot is in every sample of a series.
+func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
+	return func(n int) (string, bool, bool) {
+		c := &p.slots[n].column
+		if c.from != fromSample || c.resource != nil && c.resource != p.resources[s.resource] {
+			return "", c.from == fromSample, c.from == fromSample && c.typ == typeText
+		}
+		switch c.field {
+		case fieldProvider:
+			return s.Key.Provider, s.Key.Provider == "", true
+		case fieldSourceType:
+			return string(s.Key.SourceType), s.Key.SourceType == "", true
+		default:
+			return "", false, false
+		}
+	}
+}
+
+// piece is a stretch of a series that is read at once: chunks that nothing of the log
+// falls into, or a range in which both have to be merged.
+type piece struct {
+	chunks      []series.Chunk // headers
+	mixed       bool
+	r           series.Range // of a mixed piece
+	start, stop int64        // of the first and the last sample that can be in it
+}
+
+// pieces cuts a series.
+func pieces(s *healthdata.Series, atOnce int) []piece {
+	var out []piece
+	last := series.MinTime
+	var mixed []series.Chunk
+	flush := func(to int64) {
+		overlap := slices.ContainsFunc(s.Pending, func(c series.Chunk) bool { return c.Overlaps(last, to) })
+		if len(mixed) > 0 || overlap {
+			p := piece{chunks: mixed, mixed: true, r: series.Range{From: last, To: to}}
+			p.span(s.Pending)
+			out = append(out, p)
+		}
+		mixed = nil
+	}
+	for i := range s.Chunks {
+		c := &s.Chunks[i]
+		if slices.ContainsFunc(s.Pending, func(g series.Chunk) bool { return g.Overlaps(c.Start, c.Stop+1) }) {
+			mixed = append(mixed, *c)
+			if len(mixed) >= atOnce && i+1 < len(s.Chunks) {
+				flush(s.Chunks[i+1].Start)
+				last = s.Chunks[i+1].Start
+			}
+			continue
+		}
+		flush(c.Start)
+		last = c.Stop + 1
+		if k := len(out) - 1; k >= 0 && !out[k].mixed && len(out[k].chunks) < atOnce {
+			out[k].chunks, out[k].stop = append(out[k].chunks, *c), c.Stop
+			continue
+		}
+		out = append(out, piece{chunks: append(make([]series.Chunk, 0, min(atOnce, len(s.Chunks)-i)), *c), start: c.Start, stop: c.Stop})
+	}
+	flush(series.MaxTime + 1)
+	return out
+}
+
+// span works out what a mixed piece covers.
+func (p *piece) span(pending []series.Chunk) {
+	p.start, p.stop = series.MaxTime, series.MinTime
+	for _, list := range [...][]series.Chunk{p.chunks, pending} {
+		for i := range list {
+			if list[i].Overlaps(p.r.From, p.r.To) {
+				p.start, p.stop = min(p.start, list[i].Start), max(p.stop, list[i].Stop)
+			}
+		}
+	}
+}
+
+// chunksAtOnce is how many chunks are in memory at a time, for each goroutine.
+const chunksAtOnce = 32
+
+// eachBlock visits the samples of a series, block by block in order of time.
+func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, skip func(from, to int64) bool, visit func(*series.Block) error) error {
+	var scan series.Scanner
+	var scratch series.Block
+	margin := maxOffset.Microseconds()
+	for _, p := range s.cut() {
+		if p.stop < w.from-margin || p.start >= w.to+margin {
+			continue
+		}
+		p.chunks = slices.DeleteFunc(slices.Clone(p.chunks), func(c series.Chunk) bool {
+			from, to := local(&c.Header)
+			return !p.mixed && (to < w.from || from >= w.to || skip != nil && skip(from, to))
+		})
+		chunks, err := set.view.load(ctx, s.Key, p.chunks)
+		if err != nil {
+			return err
+		}
+		if p.mixed {
+			for b, err := range scan.Blocks(chunks, s.Pending, p.r) {
+				if err != nil {
+					return fmt.Errorf("read %s: %w", s.Key.Resource, err)
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := visit(b); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		for i := range chunks {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := chunks[i].Decode(&scratch); err != nil {
+				return fmt.Errorf("read %s: %w", s.Key.Resource, err)
+			}
+			if err := visit(&scratch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// local returns where on the person's clock the samples of a chunk can lie.
+func local(h *series.Header) (from, to int64) {
+	if h.OneOffset {
+		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second
+	}
+	margin := maxOffset.Microseconds()
+	return h.Start - margin, h.Stop + margin
+}

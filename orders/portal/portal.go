@@ -1,0 +1,158 @@
+// Package portal makes the links by which a patient opens the portal of a host, and reads
+// them there. The host serves the portal; orders.Service.PortalLink decides who gets a link.
+package portal
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// Context is what a link to the portal is for.
+type Context string
+
+// The contexts.
+const (
+	// Launch opens the portal at once, from the team's own program.
+	Launch Context = "launch"
+	// Communications is a short link for a message; the portal may ask who opens it.
+	Communications Context = "communications"
+)
+
+// Options says where the portal is and how its links are made.
+type Options struct {
+	// BaseURL is that of the portal, without a slash at the end.
+	BaseURL string
+	// Key signs the links: at least 32 random bytes.
+	Key []byte
+	// LaunchFor is how long a link for Launch lives. Default 10 min.
+	LaunchFor time.Duration
+	// CommunicationsFor is the same for Communications. Default 28 days.
+	CommunicationsFor time.Duration
+}
+
+// keySize is the least that a key has.
+const keySize = 32
+
+// Check reports a key that is too short, as healthlab.Invalid. Nil options are no fault.
+func (o *Options) Check() error {
+	if o != nil && len(o.Key) < keySize {
+		return fmt.Errorf("%w: links to the portal need a key of at least %d bytes", healthlab.Invalid, keySize)
+	}
+	return nil
+}
+
+// life returns how long a link lives.
+func (o *Options) life(c Context) time.Duration {
+	life, otherwise := o.LaunchFor, 10*time.Minute
+	if c == Communications {
+		life, otherwise = o.CommunicationsFor, 28*24*time.Hour
+	}
+	if life <= 0 {
+		return otherwise
+	}
+	return life
+}
+
+// Request asks for a link to the portal.
+type Request struct {
+	Context Context `json:"context"`
+	// OrderID leads to one order; nil to all.
+	OrderID *uuid.UUID `json:"order_id"`
+}
+
+// Check returns healthlab.Invalid for an unknown context.
+func (r *Request) Check() error {
+	var p healthlab.Problems
+	rules.OneOf(&p, r.Context, []Context{Launch, Communications}, "context")
+	return p.Err()
+}
+
+// Link leads a user to the portal.
+type Link struct {
+	URL string `json:"url"`
+	// ExpiresIn is in seconds.
+	ExpiresIn int `json:"expires_in"`
+}
+
+// Token is what the token of a link says.
+type Token struct {
+	Context Context
+	User    healthlab.UserID
+	// Order is zero if the link names none.
+	Order uuid.UUID
+	// Expires is to the second.
+	Expires time.Time
+}
+
+// Link makes the link that a request asks for, for a user.
+func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
+	life := o.life(r.Context)
+	t := Token{Context: r.Context, User: user, Expires: now.Add(life)}
+	if r.OrderID != nil {
+		t.Order = *r.OrderID
+	}
+	url := o.BaseURL + "/l/" + t.sign(o.Key)
+	if r.Context == Launch {
+		url = o.BaseURL + "/launch?context=launch&token=" + t.sign(o.Key) + "&user_id=" + user.String()
+		if r.OrderID != nil {
+			url += "&order_id=" + r.OrderID.String()
+		}
+	}
+	return Link{URL: url, ExpiresIn: int(life / time.Second)}
+}
+
+// macSize is how much of the signature a token has: 96 bits.
+const macSize = 12
+
+// sign writes a token: a byte for the context, four for the end, the user, the order if
+// there is one, and the signature.
+func (t Token) sign(key []byte) string {
+	b := []byte{0}
+	if t.Context == Communications {
+		b[0] = 1
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(t.Expires.Unix()))
+	b = append(b, t.User.UUID[:]...)
+	if t.Order != uuid.Nil {
+		b = append(b, t.Order[:]...)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, mac(key, b)...))
+}
+
+func mac(key, text []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	_, _ = h.Write([]byte("portal"))
+	_, _ = h.Write(text)
+	return h.Sum(nil)[:macSize]
+}
+
+// ReadToken reads the token of a link. Unauthenticated if it is none that was
+// signed with the key, or has expired.
+func ReadToken(key []byte, token string, now time.Time) (Token, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	n := len(raw) - macSize
+	if err != nil || n != 21 && n != 37 || !hmac.Equal(raw[n:], mac(key, raw[:n])) {
+		return Token{}, fmt.Errorf("%w: not a token of the portal", healthlab.Unauthenticated)
+	}
+	t := Token{Context: Launch, Expires: time.Unix(int64(binary.BigEndian.Uint32(raw[1:5])), 0).UTC(),
+		User: healthlab.UserID{UUID: uuid.UUID(raw[5:21])}}
+	if raw[0] == 1 {
+		t.Context = Communications
+	}
+	if n == 37 {
+		t.Order = uuid.UUID(raw[21:37])
+	}
+	if !now.Before(t.Expires) {
+		return Token{}, fmt.Errorf("%w: the token has expired", healthlab.Unauthenticated)
+	}
+	return t, nil
+}

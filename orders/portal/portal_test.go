@@ -1,0 +1,37 @@
+package portal_test
+
+import (
+	"fmt"
+	"log"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/portal"
+)
+
+// A host sends a patient a link, and reads its token where the portal is opened.
+func Example() {
+	options := portal.Options{BaseURL: "https://portal.example.com", Key: []byte("0123456789abcdef0123456789abcdef")}
+	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	robin := healthlab.UserID{UUID: uuid.UUID{1}}
+	link := options.Link(portal.Request{Context: portal.Communications}, robin, now)
+	token, err := portal.ReadToken(options.Key, strings.TrimPrefix(link.URL, "https://portal.example.com/l/"), now.Add(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(token.User == robin, token.Expires.Format(time.DateOnly))
+	// Output: true 2026-03-30
+}
+
+// Who knows the key can forge links, so a guessable one is none.
+func TestOptionsNeedAKey(t *testing.T) {
+	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
+		require.ErrorIs(t, (&portal.Options{Key: make([]byte, n)}).Check(), want, n)
+	}
+	require.NoError(t, (*portal.Options)(nil).Check())
+}
