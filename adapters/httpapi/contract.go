@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
@@ -25,7 +26,7 @@ var document = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
-	return withExtras(joined)
+	return openapi.WithExtras(joined)
 })
 
 // OpenAPI returns the contract as an OpenAPI 3.1 document in JSON, with the default names
@@ -49,11 +50,11 @@ func documentFor(c Config) []byte {
 // mediaType returns the media type of an archive of Parquet files.
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
-func (a api) contractOperations() []operation {
+func (a api) contractOperations() []server.Operation {
 	doc := documentFor(a.Config)
-	return []operation{{
-		id: "get_contract", pattern: "GET /openapi.json",
-		handle: func(w http.ResponseWriter, r *http.Request) error {
+	return []server.Operation{{
+		ID: "get_contract", Pattern: "GET /openapi.json",
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			if err := wire.From(r).Err(); err != nil {
 				return err
 			}
