@@ -33,16 +33,19 @@ var document = sync.OnceValue(func() []byte {
 // of headers and media types. Safe for concurrent use; the caller owns the bytes.
 func OpenAPI() []byte { return bytes.Clone(document()) }
 
-// documentFor returns the contract with the header names and media types of c.
+// documentFor returns the contract with the header names and media types of c. The caller does
+// not write to it.
 func documentFor(c Config) []byte {
-	out := OpenAPI()
+	out := document()
 	for _, name := range [][2]string{
 		{`"` + defaultKeyHeader + `"`, `"` + c.KeyHeader + `"`},
 		{`"` + defaultLinkTokenHeader + `"`, `"` + c.LinkTokenHeader + `"`},
 		{`"` + defaultManagementKeyHeader + `"`, `"` + c.ManagementKeyHeader + `"`},
 		{mediaType(defaultServiceName), mediaType(c.ServiceName)},
 	} {
-		out = bytes.ReplaceAll(out, []byte(name[0]), []byte(name[1]))
+		if name[0] != name[1] {
+			out = bytes.ReplaceAll(out, []byte(name[0]), []byte(name[1]))
+		}
 	}
 	return out
 }

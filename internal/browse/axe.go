@@ -72,27 +72,27 @@ type violation struct {
 }
 
 // Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
-// its rules, light or dark, or if the page is wider than the phone.
+// its rules, or if the page is wider than the phone. Under make prove axe-core checks light and
+// dark, else one of them, in turn.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
 }
 
-// CheckWidths is Check for screens of other widths, in CSS pixels. Of several widths axe-core
-// checks the first one light and the last one dark, and each in both ways under make prove.
+// CheckWidths is Check for screens of other widths, in CSS pixels.
 func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.t.Helper()
 	if tab.b.axes == "" {
 		tab.t.Fatal("LoadAxe first")
 	}
 	tab.do("load axe-core", chromedp.Evaluate[chromedp.Void](tab.b.axes+"; void 0"))
-	for i, width := range widths {
+	for _, width := range widths {
 		tab.do("change the screen", screen(width))
 		if Eval[bool](tab, "document.documentElement.scrollWidth > innerWidth") {
 			tab.t.Errorf("%s is wider than %d pixels", tab.At(), width)
 		}
 		for _, dark := range []bool{false, true} {
-			if !prove.Full() && (dark && i < len(widths)-1 || !dark && i > 0) {
+			if !prove.Full() && dark != tab.checkDark {
 				continue
 			}
 			tab.do("change the colours", tab.colours(dark))
@@ -110,6 +110,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 				tab.t.Errorf("%s (%d pixels, dark: %v): %s: %s\n%s", tab.At(), width, dark, v.ID, v.Help, strings.Join(where, "\n"))
 			}
 		}
+		tab.checkDark = !tab.checkDark
 	}
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
@@ -123,9 +124,13 @@ func screen(width int64) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// Picture takes one picture of the page, light, on a screen of a width, and returns its file.
-func (tab *Tab) Picture(name string, width int64) string {
+// Picture takes one picture of the page, light, on a screen of a width, if pictures are wanted
+// (see [Start]).
+func (tab *Tab) Picture(name string, width int64) {
 	tab.t.Helper()
+	if tab.b.dir == "" {
+		return
+	}
 	tab.do("change the screen", screen(width), tab.colours(false))
 	high := read(tab, "measure the page", chromedp.Evaluate[float64]("document.documentElement.scrollHeight"))
 	png := read(tab, "take a picture", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
@@ -140,7 +145,6 @@ func (tab *Tab) Picture(name string, width int64) string {
 		tab.t.Fatal(err)
 	}
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
-	return file
 }
 
 // String names who sits there.
