@@ -42,7 +42,7 @@ var fetchAxe = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	fetch := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
