@@ -104,9 +104,9 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 })
 
 // admit fails if the key of a caller lacks a scope of the operation.
-func (op *operation) admit(c Caller) error {
-	for _, scope := range op.needs.scopes {
-		if !c.Scopes.Has(scope) {
+func (c *call) admit(by Caller) error {
+	for _, scope := range c.needs.scopes {
+		if !by.Scopes.Has(scope) {
 			return &wire.Fault{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: fmt.Sprintf("this API key lacks the scope %s; use a key that has it", scope)}
 		}
 	}

@@ -11,21 +11,22 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // accessOperations read the access log.
-func (a api) accessOperations() []operation {
+func (a api) accessOperations() []server.Operation {
 	if a.Access == nil {
 		return nil
 	}
-	ops := []operation{
-		{id: "read_access_log", pattern: "GET /v2/access_log", team: a.readAccessLog},
-		{id: "read_user_access_log", pattern: "GET /v2/user/{user_id}/access_log", team: a.readUserAccessLog},
+	ops := []server.Operation{
+		{ID: "read_access_log", Pattern: "GET /v2/access_log", Team: a.readAccessLog},
+		{ID: "read_user_access_log", Pattern: "GET /v2/user/{user_id}/access_log", Team: a.readUserAccessLog},
 	}
 	if a.AuthenticateManagement != nil && a.Environment != "" {
-		ops = append(ops, operation{id: "export_access_log", pattern: "GET " + managementPath + "/access_log", handle: a.managing(a.exportAccessLog)})
+		ops = append(ops, server.Operation{ID: "export_access_log", Pattern: "GET " + managementPath + "/access_log", Handle: a.managing(a.exportAccessLog)})
 	}
 	return ops
 }
@@ -90,7 +91,7 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 			return nil
 		}
 		kind := "admin"
-		if needed := c.op.needs.scopes; len(needed) > 0 {
+		if needed := c.needs.scopes; len(needed) > 0 {
 			kind, _, _ = strings.Cut(string(needed[0]), ":")
 		} else if note.actor == linkActor {
 			kind = "link"
@@ -98,7 +99,7 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 		entries := make([]accesslog.Entry, len(persons))
 		for i, person := range persons {
 			entries[i] = accesslog.Entry{
-				Team: note.team, Actor: note.actor, Person: person, Kind: kind, Operation: c.op.id, Status: status,
+				Team: note.team, Actor: note.actor, Person: person, Kind: kind, Operation: c.op.ID, Status: status,
 				Request: RequestID(r.Context()), Address: a.ClientAddress(r),
 			}
 		}
@@ -141,7 +142,7 @@ func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, b
 		}
 	}
 	for _, name := range personalIDs {
-		if strings.Contains(c.op.pattern, "{"+name+"}") {
+		if strings.Contains(c.op.Pattern, "{"+name+"}") {
 			return []healthlab.UserID{{}}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
@@ -18,19 +20,19 @@ import (
 // maxQueryBody is the largest body with questions, unless the host allows less.
 const maxQueryBody = 256 << 10
 
-func (a api) aggregateOperations() []operation {
+func (a api) aggregateOperations() []server.Operation {
 	if a.Aggregate == nil {
 		return nil
 	}
-	return []operation{{
-		id: "query_aggregate", pattern: "POST /aggregate/v1/user/{user_id}/query", team: a.queryAggregate,
-		maxBody: min(maxQueryBody, a.MaxBody),
-		replies: []reply{
-			{on: healthlab.NotFound, errorType: "USER_NOT_FOUND", msg: "the team has no such user"},
-			{on: context.DeadlineExceeded, status: http.StatusGatewayTimeout, errorType: "QUERY_TIMEOUT", msg: "the questions took too long"},
+	return []server.Operation{{
+		ID: "query_aggregate", Pattern: "POST /aggregate/v1/user/{user_id}/query", Team: a.queryAggregate,
+		MaxBody: min(maxQueryBody, a.MaxBody),
+		Replies: []server.Reply{
+			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND", Msg: "the team has no such user"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
 		},
 	}, {
-		id: "read_query_schema", pattern: "GET /aggregate/v1/schema", team: a.readQuerySchema,
+		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Team: a.readQuerySchema,
 	}}
 }
 
@@ -53,7 +55,7 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 		return wire.NotAcceptable()
 	}
 	if a.Compat != nil {
-		data = withoutAccept(data)
+		data = compat.WithoutAccept(data)
 	}
 	req, err := a.Aggregate.Decode(data, a.IgnoreUnknown)
 	if err := both(in.Err(), err); err != nil {
@@ -125,4 +127,74 @@ func accepted(headers []string, kinds ...string) (kind string, ok bool) {
 		}
 	}
 	return kind, best > 0
+}
+
+// priorityOperations are a team's preferences between providers.
+func (a api) priorityOperations() []server.Operation {
+	if a.Priorities == nil {
+		return nil
+	}
+	const path = " /v2/team/source/priorities"
+	return []server.Operation{
+		{ID: "read_source_priorities", Pattern: http.MethodGet + path, Team: a.readPriorities},
+		{ID: "change_source_priorities", Pattern: http.MethodPatch + path, Team: a.changePriorities},
+	}
+}
+
+// priorityOut is a preference.
+type priorityOut struct {
+	// Data is null for everything that has no entry of its own.
+	Data     *string `json:"data_type"`
+	Provider string  `json:"provider"`
+	Number   int     `json:"priority"`
+}
+
+func prioritiesOut(list []aggregate.Priority) []priorityOut {
+	out := make([]priorityOut, len(list))
+	for i, p := range list {
+		out[i] = priorityOut{Data: orNull(p.Data), Provider: p.Provider, Number: p.Number}
+	}
+	return out
+}
+
+func (a api) readPriorities(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	data := in.OptText("data_type", 32)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Priorities.About(r.Context(), team, orEmpty(data))
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, prioritiesOut(list))
+}
+
+// priorityIn sets a preference; a null takes it away.
+type priorityIn struct {
+	Data     *string `json:"data_type"`
+	Provider string  `json:"provider"`
+	Number   *int    `json:"priority" wire:"required"`
+}
+
+func (a api) changePriorities(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	const most = 1000
+	in := wire.From(r)
+	var body []priorityIn
+	in.Body(&body)
+	if len(body) > most {
+		in.Problem("too_many_items", "has too many members", "body")
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	edits := make([]aggregate.PriorityEdit, len(body))
+	for i, p := range body {
+		edits[i] = aggregate.PriorityEdit{Provider: p.Provider, Data: orEmpty(p.Data), Number: p.Number}
+	}
+	list, err := a.Priorities.Change(r.Context(), team, edits)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, prioritiesOut(list))
 }

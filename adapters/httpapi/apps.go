@@ -9,24 +9,25 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // appOperations sign companion apps in for one user, and out.
-func (a api) appOperations() []operation {
+func (a api) appOperations() []server.Operation {
 	if a.Apps == nil {
 		return nil
 	}
-	ops := []operation{
-		{id: "create_sign_in_token", pattern: "POST /v2/user/{user_id}/sign_in_token", team: a.createSignInToken},
-		{id: "sign_out_user", pattern: "POST /v2/user/{user_id}/sign_out", team: a.signOutUser},
-		{id: "sign_in_app", pattern: "POST /v2/app/sign_in", handle: a.signInApp},
-		{id: "refresh_app", pattern: "POST /v2/app/refresh", handle: a.refreshApp},
-		{id: "sign_out_app", pattern: "POST /v2/app/sign_out", handle: a.signOutApp},
+	ops := []server.Operation{
+		{ID: "create_sign_in_token", Pattern: "POST /v2/user/{user_id}/sign_in_token", Team: a.createSignInToken},
+		{ID: "sign_out_user", Pattern: "POST /v2/user/{user_id}/sign_out", Team: a.signOutUser},
+		{ID: "sign_in_app", Pattern: "POST /v2/app/sign_in", Handle: a.signInApp},
+		{ID: "refresh_app", Pattern: "POST /v2/app/refresh", Handle: a.refreshApp},
+		{ID: "sign_out_app", Pattern: "POST /v2/app/sign_out", Handle: a.signOutApp},
 	}
 	if a.Linking != nil {
-		ops = append(ops, operation{id: "exchange_link_code", pattern: "POST /v2/link/code/exchange", handle: a.exchangeLinkCode})
+		ops = append(ops, server.Operation{ID: "exchange_link_code", Pattern: "POST /v2/link/code/exchange", Handle: a.exchangeLinkCode})
 	}
 	return ops
 }
@@ -144,19 +145,19 @@ var ownOperations = []string{
 	"start_user_export", "list_user_exports", "read_user_export", "download_user_export",
 }
 
-func isOwn(op *operation) bool {
-	_, path, _ := strings.Cut(op.pattern, " ")
+func isOwn(op *server.Operation) bool {
+	_, path, _ := strings.Cut(op.Pattern, " ")
 	return strings.HasPrefix(path, "/v2/timeseries/{user_id}/") || strings.HasPrefix(path, "/v2/summary/") ||
-		slices.Contains(ownOperations, op.id)
+		slices.Contains(ownOperations, op.ID)
 }
 
 // caller says who is calling: a team by its key or, where the operation is open to it, an
 // app for one user. Of two credentials the key counts.
-func (a api) caller(r *http.Request, op *operation) (Caller, *http.Request, error) {
+func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !op.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
-		c, err := a.Authenticate(r)
-		return c, r, err
+	if !c.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
+		by, err := a.Authenticate(r)
+		return by, r, err
 	}
 	team, user, err := a.Apps.Who(r.Context(), token)
 	if err != nil {

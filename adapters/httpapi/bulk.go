@@ -6,21 +6,22 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
 // bulkOperations are about many connections at once.
-func (a api) bulkOperations() []operation {
+func (a api) bulkOperations() []server.Operation {
 	if a.Bulk == nil {
 		return nil
 	}
-	return []operation{
-		{id: "bulk_import", pattern: "POST /v2/link/bulk_import", team: a.bulkImport, maxBody: a.MaxIngestBody},
-		{id: "bulk_pause", pattern: "POST /v2/link/bulk_pause", team: a.bulkPause, maxBody: a.MaxIngestBody},
-		{id: "bulk_trigger_historical_pull", pattern: "POST /v2/link/bulk_trigger_historical_pull", team: a.bulkTrigger, maxBody: a.MaxIngestBody},
-		{id: "list_bulk_operations", pattern: "GET /v2/link/bulk_op", team: a.listBulkOps},
-		{id: "bulk_export", pattern: "POST /v2/link/bulk_export", team: a.bulkExport, maxBody: a.MaxIngestBody},
+	return []server.Operation{
+		{ID: "bulk_import", Pattern: "POST /v2/link/bulk_import", Team: a.bulkImport, MaxBody: a.MaxIngestBody},
+		{ID: "bulk_pause", Pattern: "POST /v2/link/bulk_pause", Team: a.bulkPause, MaxBody: a.MaxIngestBody},
+		{ID: "bulk_trigger_historical_pull", Pattern: "POST /v2/link/bulk_trigger_historical_pull", Team: a.bulkTrigger, MaxBody: a.MaxIngestBody},
+		{ID: "list_bulk_operations", Pattern: "GET /v2/link/bulk_op", Team: a.listBulkOps},
+		{ID: "bulk_export", Pattern: "POST /v2/link/bulk_export", Team: a.bulkExport, MaxBody: a.MaxIngestBody},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -156,6 +157,49 @@ type Config struct {
 	// Log receives what answered 500, with ids and causes and no values. Default:
 	// slog.Default().
 	Log *slog.Logger
+}
+
+// Compat is the set of shapes on which existing clients of such services differ from the
+// contract. docs/compat.md lists them.
+type Compat struct {
+	// Service is the word that the clients have in place of service in the names
+	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
+	Service string
+	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
+	DelegatedFlow string
+}
+
+// Limits protect one process. Several processes have these limits each.
+type Limits struct {
+	// Timeout is the deadline of a request, database included; after it the answer is 503.
+	// Default 2 minutes, which is longer than the longest wait that a caller can ask for.
+	Timeout time.Duration
+	// Memory bounds what bodies that are being read and decoded may take together, in bytes.
+	// A large body waits for its share, for at most ten seconds; then the answer is 429.
+	// Default 1 GiB.
+	Memory int64
+	// TeamRate is how many requests a second one team may make, and TeamBurst how many at
+	// once. Zero is no limit.
+	TeamRate  float64
+	TeamBurst int
+	// AddressRate and AddressBurst are the same for callers without a key, by
+	// [Config.ClientAddress]: the link API, apps that sign in, and calls with a wrong key.
+	AddressRate  float64
+	AddressBurst int
+	// Now is the clock of the rates. Default time.Now.
+	Now func() time.Time
+}
+
+func (l *Limits) defaults() {
+	if l.Timeout <= 0 {
+		l.Timeout = 2 * time.Minute
+	}
+	if l.Memory <= 0 {
+		l.Memory = 1 << 30
+	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
 }
 
 // The names of the contract, where Config does not say otherwise.

@@ -4,19 +4,20 @@ import (
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func (a api) connectionOperations() []operation {
+func (a api) connectionOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
 	}
-	return []operation{
-		{id: "connect_manual_provider", pattern: "POST /v2/link/provider/manual/{provider}", team: a.connectManual},
-		{id: "list_user_providers", pattern: "GET /v2/user/providers/{user_id}", team: a.listUserProviders},
-		{id: "list_devices", pattern: "GET /v2/user/{user_id}/device", team: a.listDevices},
-		{id: "read_device", pattern: "GET /v2/user/{user_id}/device/{device_id}", team: a.readDevice},
+	return []server.Operation{
+		{ID: "connect_manual_provider", Pattern: "POST /v2/link/provider/manual/{provider}", Team: a.connectManual},
+		{ID: "list_user_providers", Pattern: "GET /v2/user/providers/{user_id}", Team: a.listUserProviders},
+		{ID: "list_devices", Pattern: "GET /v2/user/{user_id}/device", Team: a.listDevices},
+		{ID: "read_device", Pattern: "GET /v2/user/{user_id}/device/{device_id}", Team: a.readDevice},
 	}
 }
 

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func (a api) consentOperations() []operation {
+func (a api) consentOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
 	}
-	return []operation{
-		{id: "list_consents", pattern: "GET /v2/user/{user_id}/consent", team: a.listConsents},
-		{id: "record_consent", pattern: "POST /v2/user/{user_id}/consent", team: a.recordConsent},
-		{id: "withdraw_consent", pattern: "DELETE /v2/user/{user_id}/consent/{provider}", team: a.withdrawConsent},
+	return []server.Operation{
+		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Team: a.listConsents},
+		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Team: a.recordConsent},
+		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Team: a.withdrawConsent},
 	}
 }
 

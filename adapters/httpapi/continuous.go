@@ -4,13 +4,14 @@ import (
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
-func (a api) continuousOperations() []operation {
+func (a api) continuousOperations() []server.Operation {
 	if a.Continuous == nil {
 		return nil
 	}
@@ -18,22 +19,22 @@ func (a api) continuousOperations() []operation {
 	const table = "/aggregate/v1/user/{user_id}/continuous_query/{query_id_or_slug}"
 	const query = "QUERY_NOT_FOUND"
 	limit := min(maxQueryBody, a.MaxBody)
-	ops := []operation{
-		{id: "list_continuous_queries", pattern: "GET " + all, handle: a.managing(a.listContinuous)},
-		{id: "create_continuous_query", pattern: "POST " + all, handle: a.managing(a.createContinuous), maxBody: limit,
-			replies: []reply{{rule: continuous.SlugTaken, status: http.StatusBadRequest}}},
-		{id: "validate_continuous_query", pattern: "POST " + managementPath + "/validate_continuous_query",
-			handle: a.managing(a.validateContinuous), maxBody: limit},
-		{id: "patch_continuous_query", pattern: "PATCH " + one, handle: a.managing(a.patchContinuous)},
-		{id: "archive_continuous_query", pattern: "DELETE " + one, handle: a.managing(a.archiveContinuous)},
-		{id: "read_continuous_result", pattern: "GET " + table + "/result_table", team: a.readContinuousResult},
-		{id: "list_continuous_tasks", pattern: "GET " + table + "/task_history", team: a.listContinuousTasks},
+	ops := []server.Operation{
+		{ID: "list_continuous_queries", Pattern: "GET " + all, Handle: a.managing(a.listContinuous)},
+		{ID: "create_continuous_query", Pattern: "POST " + all, Handle: a.managing(a.createContinuous), MaxBody: limit,
+			Replies: []server.Reply{{Rule: continuous.SlugTaken, Status: http.StatusBadRequest}}},
+		{ID: "validate_continuous_query", Pattern: "POST " + managementPath + "/validate_continuous_query",
+			Handle: a.managing(a.validateContinuous), MaxBody: limit},
+		{ID: "patch_continuous_query", Pattern: "PATCH " + one, Handle: a.managing(a.patchContinuous)},
+		{ID: "archive_continuous_query", Pattern: "DELETE " + one, Handle: a.managing(a.archiveContinuous)},
+		{ID: "read_continuous_result", Pattern: "GET " + table + "/result_table", Team: a.readContinuousResult},
+		{ID: "list_continuous_tasks", Pattern: "GET " + table + "/task_history", Team: a.listContinuousTasks},
 	}
 	for i := range ops {
-		if ops[i].team != nil {
-			ops[i].replies = []reply{
-				{rule: continuous.UserNotFound},
-				{on: healthlab.NotFound, errorType: query, msg: "the team has no such continuous query"},
+		if ops[i].Team != nil {
+			ops[i].Replies = []server.Reply{
+				{Rule: continuous.UserNotFound},
+				{On: healthlab.NotFound, ErrorType: query, Msg: "the team has no such continuous query"},
 			}
 		}
 	}
@@ -132,7 +133,7 @@ const parquetType = "application/vnd.apache.parquet"
 
 func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	user, name := userID(in), in.PathText("query_id_or_slug", maxPathText)
+	user, name := userID(in), in.PathText("query_id_or_slug", wire.MaxPathText)
 	archive := mediaType(a.ServiceName)
 	kind, ok := accepted(r.Header.Values("Accept"), "application/json", parquetType, archive)
 	if !ok {
@@ -158,8 +159,8 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 
 func (a api) listContinuousTasks(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	user, name := userID(in), in.PathText("query_id_or_slug", maxPathText)
-	size, cursor := in.Int("limit", 50, 1, 250), text(in, "next_cursor")
+	user, name := userID(in), in.PathText("query_id_or_slug", wire.MaxPathText)
+	size, cursor := in.Int("limit", 50, 1, 250), in.ShortText("next_cursor")
 	if err := in.Err(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
@@ -25,23 +26,26 @@ var document = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
-	return withExtras(joined)
+	return openapi.WithExtras(joined)
 })
 
 // OpenAPI returns the contract as an OpenAPI 3.1 document in JSON, with the default names
 // of headers and media types. Safe for concurrent use; the caller owns the bytes.
 func OpenAPI() []byte { return bytes.Clone(document()) }
 
-// documentFor returns the contract with the header names and media types of c.
+// documentFor returns the contract with the header names and media types of c. The caller does
+// not write to it.
 func documentFor(c Config) []byte {
-	out := OpenAPI()
+	out := document()
 	for _, name := range [][2]string{
 		{`"` + defaultKeyHeader + `"`, `"` + c.KeyHeader + `"`},
 		{`"` + defaultLinkTokenHeader + `"`, `"` + c.LinkTokenHeader + `"`},
 		{`"` + defaultManagementKeyHeader + `"`, `"` + c.ManagementKeyHeader + `"`},
 		{mediaType(defaultServiceName), mediaType(c.ServiceName)},
 	} {
-		out = bytes.ReplaceAll(out, []byte(name[0]), []byte(name[1]))
+		if name[0] != name[1] {
+			out = bytes.ReplaceAll(out, []byte(name[0]), []byte(name[1]))
+		}
 	}
 	return out
 }
@@ -49,11 +53,11 @@ func documentFor(c Config) []byte {
 // mediaType returns the media type of an archive of Parquet files.
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
-func (a api) contractOperations() []operation {
+func (a api) contractOperations() []server.Operation {
 	doc := documentFor(a.Config)
-	return []operation{{
-		id: "get_contract", pattern: "GET /openapi.json",
-		handle: func(w http.ResponseWriter, r *http.Request) error {
+	return []server.Operation{{
+		ID: "get_contract", Pattern: "GET /openapi.json",
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			if err := wire.From(r).Err(); err != nil {
 				return err
 			}

@@ -199,7 +199,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
 	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
 	types := map[string]bool{}
-	for _, dir := range []string{".", "internal/wire", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/labresult", "../../orders/portal", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
+	for _, dir := range []string{".", "internal/wire", "internal/server", "internal/laborders", "internal/linkpages", "internal/openapi", "internal/compat", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/labresult", "../../orders/portal", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
 		"../../healthdata/organisation", "../../aggregate", "../../aggregate/continuous", "../../labreport", "../../labreport/loinc", "../../personexport", "../../webhook"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 			require.NoError(t, err)
 			ast.Inspect(file, func(n ast.Node) bool {
 				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					if s, err := strconv.Unquote(lit.Value); err == nil && (form.MatchString(s) || name == "errors.go" && word.MatchString(s)) {
+					if s, err := strconv.Unquote(lit.Value); err == nil && (form.MatchString(s) || name == "internal/server/errors.go" && word.MatchString(s)) {
 						types[s] = true
 					}
 				}
@@ -225,9 +225,9 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	}
 	want := strings.Join(slices.Sorted(maps.Keys(types)), "\n") + "\n"
 	if *updateContract {
-		require.NoError(t, os.WriteFile("error_types.txt", []byte(want), 0o600))
+		require.NoError(t, os.WriteFile(errorTypesFile, []byte(want), 0o600))
 	}
-	got, err := os.ReadFile("error_types.txt")
+	got, err := os.ReadFile(errorTypesFile)
 	require.NoError(t, err)
 	require.Equal(t, want, string(got), "run go test ./adapters/httpapi -run ContractLists -update")
 
@@ -242,7 +242,10 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	require.Equal(t, aggregate.Describe(), doc.Schema)
 }
 
-var updateContract = flag.Bool("update", false, "write error_types.txt")
+// errorTypesFile lists the error types of the contract.
+const errorTypesFile = "internal/openapi/error_types.txt"
+
+var updateContract = flag.Bool("update", false, "write the list of error types")
 
 // notErrorTypes are texts of the source that look like error types and are none.
 var notErrorTypes = []string{

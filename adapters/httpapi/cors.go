@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
 // preflight answers a browser that asks whether a page of another origin may call an
@@ -44,7 +46,7 @@ func (a api) allowOrigin(w http.ResponseWriter, r *http.Request, token string) e
 	}
 	if slices.Contains(c.LinkOrigins, origin) {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
-		w.Header().Set("Access-Control-Expose-Headers", "Retry-After, "+requestIDHeader)
+		w.Header().Set("Access-Control-Expose-Headers", "Retry-After, "+server.RequestIDHeader)
 	}
 	return nil
 }

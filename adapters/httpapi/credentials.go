@@ -6,22 +6,23 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // credentialOperations are the OAuth clients that teams have registered at providers
 // themselves.
-func (a api) credentialOperations() []operation {
+func (a api) credentialOperations() []server.Operation {
 	if a.Linking == nil || !a.Linking.TakesTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
 		return nil
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
-	return []operation{
-		{id: "list_custom_credentials", pattern: "GET" + path, handle: a.managingTeams(a.listCredentials)},
-		{id: "set_custom_credentials", pattern: "POST" + path, handle: a.managingTeams(a.setCredentials)},
-		{id: "delete_custom_credentials", pattern: "DELETE" + path, handle: a.managingTeams(a.deleteCredentials)},
-		{id: "prepare_custom_credentials", pattern: "POST" + path + "/prepare", handle: a.managingTeams(a.prepareCredentials)},
+	return []server.Operation{
+		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(a.listCredentials)},
+		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(a.setCredentials)},
+		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(a.deleteCredentials)},
+		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(a.prepareCredentials)},
 	}
 }
 
@@ -68,7 +69,7 @@ type credentialsOut struct {
 }
 
 func (a api) listCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
-	provider := orEmpty(m.OptText("provider", maxPathText))
+	provider := orEmpty(m.OptText("provider", wire.MaxPathText))
 	teams, next, err := a.teamsPage(r, m, m.named(), 20)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ type credentialGoneOut struct {
 }
 
 func (a api) deleteCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
-	id, provider, erase := m.UUID("team_id"), m.Text("provider", maxPathText), m.Bool("erase", false)
+	id, provider, erase := m.UUID("team_id"), m.Text("provider", wire.MaxPathText), m.Bool("erase", false)
 	team, err := m.team(id)
 	if err != nil {
 		return err

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -68,8 +72,8 @@ func AppBodies() []contract.Pair {
 func OwnOperations(c Config) (ids []string) {
 	a := newAPI(c)
 	for _, op := range a.operations() {
-		if op.own {
-			ids = append(ids, op.id)
+		if isOwn(&op) {
+			ids = append(ids, op.ID)
 		}
 	}
 	return ids
@@ -99,9 +103,9 @@ func SettingsBodies() []contract.Pair {
 // PersonBodies are the schemas of persons whose Go types nobody else sees.
 func PersonBodies() []contract.Pair {
 	return []contract.Pair{
-		{Schema: "PayorByCode", Value: payorByCode{}},
-		{Schema: "PayorSearch", Value: payorSearchIn{}, Input: true},
-		{Schema: "DiagnosisCodes", Value: diagnosisCodesIn{}, Input: true},
+		{Schema: "PayorByCode", Value: laborders.PayorByCode{}},
+		{Schema: "PayorSearch", Value: laborders.PayorSearch{}, Input: true},
+		{Schema: "DiagnosisCodes", Value: laborders.DiagnosisCodes{}, Input: true},
 	}
 }
 
@@ -109,9 +113,9 @@ func PersonBodies() []contract.Pair {
 // sees.
 func UnmatchedBodies() []contract.Pair {
 	return []contract.Pair{
-		{Schema: "UnmatchedPage", Value: unmatchedOut{}},
-		{Schema: "TrialCases", Value: testCasesOut{}},
-		{Schema: "TrialStarted", Value: testRunStarted{}},
+		{Schema: "UnmatchedPage", Value: laborders.UnmatchedPage{}},
+		{Schema: "TrialCases", Value: laborders.TestCases{}},
+		{Schema: "TrialStarted", Value: laborders.TestRunStarted{}},
 	}
 }
 
@@ -131,8 +135,8 @@ func ReportReviewBodies() []contract.Pair {
 // CompendiumBodies are the schemas of the compendium whose Go types nobody else sees.
 func CompendiumBodies() []contract.Pair {
 	return []contract.Pair{
-		{Schema: "OrderableTests", Value: orderableOut{}},
-		{Schema: "CommunicationChange", Value: communicationIn{}, Input: true},
+		{Schema: "OrderableTests", Value: laborders.OrderableTests{}},
+		{Schema: "CommunicationChange", Value: laborders.CommunicationChange{}, Input: true},
 	}
 }
 
@@ -201,14 +205,14 @@ func AccessBodies() []contract.Pair {
 
 // Reshape is what Compat makes of the answer of an operation.
 func Reshape(c Compat, id, pattern, body string) string {
-	return string(c.reshape(&operation{id: id, pattern: pattern}, []byte(body)))
+	return string(compat.Shapes(c).Reshape(&server.Operation{ID: id, Pattern: pattern}, []byte(body)))
 }
 
 // EventBodies are the schemas of the data of every type of event.
 func EventBodies() []contract.Pair {
 	var out []contract.Pair
-	for _, e := range eventTypes() {
-		out = append(out, contract.Pair{Schema: eventSchema(e), Value: e.Data})
+	for _, e := range openapi.EventTypes() {
+		out = append(out, contract.Pair{Schema: openapi.EventSchema(e), Value: e.Data})
 	}
 	return out
 }

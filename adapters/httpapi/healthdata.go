@@ -9,27 +9,28 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // healthOperations are the reads of health data. Those of summaries come from the
 // catalogue: a row of it is a route.
-func (a api) healthOperations() []operation {
+func (a api) healthOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
 	}
-	ops := []operation{
-		{id: "read_samples_grouped", pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", team: a.readGrouped},
-		{id: "read_samples", pattern: "GET /v2/timeseries/{user_id}/{resource}", team: a.readSamples},
-		{id: "read_workout_stream", pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", team: a.readWorkoutStream},
-		{id: "read_sleep_stream", pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", team: a.readSleepStream},
-		{id: "read_devices_raw", pattern: "GET /v2/summary/devices/{user_id}/raw", team: a.readDevicesRaw},
+	ops := []server.Operation{
+		{ID: "read_samples_grouped", Pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", Team: a.readGrouped},
+		{ID: "read_samples", Pattern: "GET /v2/timeseries/{user_id}/{resource}", Team: a.readSamples},
+		{ID: "read_workout_stream", Pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", Team: a.readWorkoutStream},
+		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Team: a.readSleepStream},
+		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Team: a.readDevicesRaw},
 	}
 	// A path for each kind: a parameter would take /grouped too.
 	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
-		ops = append(ops, operation{
-			id: "read_" + strings.ReplaceAll(kind, "/", "_"), pattern: "GET /v2/timeseries/{user_id}/" + kind, team: a.readCholesterol(kind),
+		ops = append(ops, server.Operation{
+			ID: "read_" + strings.ReplaceAll(kind, "/", "_"), Pattern: "GET /v2/timeseries/{user_id}/" + kind, Team: a.readCholesterol(kind),
 		})
 	}
 	for _, r := range healthdata.Summaries() {
@@ -37,10 +38,10 @@ func (a api) healthOperations() []operation {
 		if r.Slug == "profile" {
 			read = a.readProfile
 		}
-		ops = append(ops, operation{id: "read_" + r.Slug, pattern: "GET /v2/summary/" + r.Path + "/{user_id}", team: read})
+		ops = append(ops, server.Operation{ID: "read_" + r.Slug, Pattern: "GET /v2/summary/" + r.Path + "/{user_id}", Team: read})
 		if r.Raw {
-			ops = append(ops, operation{
-				id: "read_" + r.Slug + "_raw", pattern: "GET /v2/summary/" + r.Path + "/{user_id}/raw", team: a.readRaw(r),
+			ops = append(ops, server.Operation{
+				ID: "read_" + r.Slug + "_raw", Pattern: "GET /v2/summary/" + r.Path + "/{user_id}/raw", Team: a.readRaw(r),
 			})
 		}
 	}

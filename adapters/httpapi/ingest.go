@@ -6,26 +6,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // ingestOperations take health data: one for samples, and one for every summary of the
 // catalogue, because their bodies differ.
-func (a api) ingestOperations() []operation {
+func (a api) ingestOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
 	}
-	ops := []operation{{
-		id: "ingest_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}",
-		team: a.ingestSamples, maxBody: a.MaxIngestBody,
+	ops := []server.Operation{{
+		ID: "ingest_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}",
+		Team: a.ingestSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		id: "remove_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", team: a.removeSamples, maxBody: a.MaxIngestBody,
+		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Team: a.removeSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		id: "remove_summaries", pattern: "POST /v2/summary/{resource}/{user_id}/remove", team: a.removeSummaries, maxBody: a.MaxIngestBody,
+		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Team: a.removeSummaries, MaxBody: a.MaxIngestBody,
 	}, {
-		id: "ingest_workout_stream", pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
-		team: a.ingestWorkoutStream, maxBody: maxStreamBody,
+		ID: "ingest_workout_stream", Pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
+		Team: a.ingestWorkoutStream, MaxBody: maxStreamBody,
 	}}
 	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
 		"activity":          ingest[healthdata.Activity](a, "activity"),
@@ -38,9 +39,9 @@ func (a api) ingestOperations() []operation {
 		"menstrual_cycle":   ingest[healthdata.MenstrualCycle](a, "menstrual_cycle"),
 		"electrocardiogram": ingest[healthdata.Electrocardiogram](a, "electrocardiogram"),
 	} {
-		ops = append(ops, operation{
-			id: "ingest_" + slug, pattern: "POST /v2/summary/" + slug + "/{user_id}",
-			team: handle, maxBody: a.MaxIngestBody,
+		ops = append(ops, server.Operation{
+			ID: "ingest_" + slug, Pattern: "POST /v2/summary/" + slug + "/{user_id}",
+			Team: handle, MaxBody: a.MaxIngestBody,
 		})
 	}
 	return ops

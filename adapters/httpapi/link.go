@@ -6,35 +6,36 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // badToken is how the operations of a link token answer one that does not work.
-var badToken = []reply{{on: healthlab.Unauthenticated, errorType: healthdata.RuleInvalidRequest, msg: "the link token is not valid, has expired or was used"}}
+var badToken = []server.Reply{{On: healthlab.Unauthenticated, ErrorType: healthdata.RuleInvalidRequest, Msg: "the link token is not valid, has expired or was used"}}
 
 // linkOperations connect people's accounts. Most are authorised by the link token alone.
-func (a api) linkOperations() []operation {
+func (a api) linkOperations() []server.Operation {
 	if a.Linking == nil || a.Health == nil {
 		return nil
 	}
-	return []operation{
-		{id: "create_link_code", pattern: "POST /v2/link/code/create", team: a.createLinkCode},
-		{id: "create_link_token", pattern: "POST /v2/link/token", team: a.createLinkToken},
-		{id: "check_link_token", pattern: "POST /v2/link/token/isValid", handle: a.checkLinkToken, browser: true},
-		{id: "start_link", pattern: "POST /v2/link/start", handle: a.startLink, browser: true, replies: badToken},
-		{id: "read_link_state", pattern: "GET /v2/link/state", handle: a.readLinkState, browser: true, replies: badToken},
-		{id: "read_link_config", pattern: "GET /v2/team/link/config", handle: a.readLinkConfig, browser: true, replies: badToken},
-		{id: "list_linkable_providers", pattern: "GET /v2/link/providers", handle: a.listLinkable, browser: true, replies: badToken},
-		{id: "link_oauth_provider", pattern: "GET /v2/link/provider/oauth/{oauth_provider}", handle: a.linkOAuth, browser: true, replies: badToken},
-		{id: "finish_oauth", pattern: "GET /v2/link/connect/{provider}", handle: a.finishOAuth, ignoreUnknown: true},
-		{id: "link_password_provider", pattern: "POST /v2/link/provider/password/{provider}", handle: a.linkPassword, browser: true},
-		{id: "complete_mfa", pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", handle: a.completeMFA, browser: true},
-		{id: "link_email_provider", pattern: "POST /v2/link/provider/email/{provider}", handle: a.linkEmail, browser: true},
-		{id: "connect_demo_provider", pattern: "POST /v2/link/connect/demo", team: a.connectDemo},
-		{id: "link_with_credentials", pattern: "POST /v2/link/auth", handle: a.linkAuth},
-		{id: "link_with_email", pattern: "POST /v2/link/auth/email", handle: a.linkAuthEmail},
+	return []server.Operation{
+		{ID: "create_link_code", Pattern: "POST /v2/link/code/create", Team: a.createLinkCode},
+		{ID: "create_link_token", Pattern: "POST /v2/link/token", Team: a.createLinkToken},
+		{ID: "check_link_token", Pattern: "POST /v2/link/token/isValid", Handle: a.checkLinkToken, Browser: true},
+		{ID: "start_link", Pattern: "POST /v2/link/start", Handle: a.startLink, Browser: true, Replies: badToken},
+		{ID: "read_link_state", Pattern: "GET /v2/link/state", Handle: a.readLinkState, Browser: true, Replies: badToken},
+		{ID: "read_link_config", Pattern: "GET /v2/team/link/config", Handle: a.readLinkConfig, Browser: true, Replies: badToken},
+		{ID: "list_linkable_providers", Pattern: "GET /v2/link/providers", Handle: a.listLinkable, Browser: true, Replies: badToken},
+		{ID: "link_oauth_provider", Pattern: "GET /v2/link/provider/oauth/{oauth_provider}", Handle: a.linkOAuth, Browser: true, Replies: badToken},
+		{ID: "finish_oauth", Pattern: "GET /v2/link/connect/{provider}", Handle: a.finishOAuth, IgnoreUnknown: true},
+		{ID: "link_password_provider", Pattern: "POST /v2/link/provider/password/{provider}", Handle: a.linkPassword, Browser: true},
+		{ID: "complete_mfa", Pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", Handle: a.completeMFA, Browser: true},
+		{ID: "link_email_provider", Pattern: "POST /v2/link/provider/email/{provider}", Handle: a.linkEmail, Browser: true},
+		{ID: "connect_demo_provider", Pattern: "POST /v2/link/connect/demo", Team: a.connectDemo},
+		{ID: "link_with_credentials", Pattern: "POST /v2/link/auth", Handle: a.linkAuth},
+		{ID: "link_with_email", Pattern: "POST /v2/link/auth/email", Handle: a.linkAuthEmail},
 	}
 }
 

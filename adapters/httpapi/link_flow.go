@@ -4,12 +4,13 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/linkpages"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // maxCredential is the longest name, password, code or address, in characters.
-const maxCredential = 512
+const maxCredential = linkpages.MaxField
 
 // oauthSource is a provider, and where to send the browser.
 type oauthSource struct {
@@ -69,13 +70,21 @@ func (a api) finishOAuth(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case done.Location == "" && a.pages != nil:
-		return a.pageResult(w, r, orEmpty(state), done)
+		return a.pages.Result(w, r, orEmpty(state), done)
 	case done.Location == "":
 		return wire.JSON(w, http.StatusOK, linkResultFrom(done))
 	}
 	w.Header().Set("Location", done.Location)
 	w.WriteHeader(http.StatusTemporaryRedirect)
 	return nil
+}
+
+// browserOf returns the secret of the browser that left from a link page; empty if there is none.
+func (a api) browserOf(r *http.Request) string {
+	if a.pages == nil {
+		return ""
+	}
+	return a.pages.BrowserOf(r)
 }
 
 // emailResult is what came of linking by e-mail.

@@ -13,28 +13,29 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
 // organisationOperations are the teams of an organisation.
-func (a api) organisationOperations() []operation {
+func (a api) organisationOperations() []server.Operation {
 	if a.Organisations == nil {
 		return nil
 	}
 	const all, one = "/v1/org/{org_id}/team", "/v1/org/{org_id}/team/{team_id}"
 	const keys = " /v1/org/{org_id}/team_api_keys/{environment}/{region}"
-	return []operation{
-		{id: "list_teams", pattern: "GET " + all, handle: a.managingOrg(a.listTeams)},
-		{id: "create_team", pattern: "POST " + all, handle: a.managingOrg(a.createTeam)},
-		{id: "read_org_team", pattern: "GET " + one, handle: a.managingHere(a.readOrgTeam)},
-		{id: "patch_team", pattern: "PATCH " + one, handle: a.managingHere(a.patchTeam)},
-		{id: "read_management_key", pattern: "GET " + one + "/management_key", handle: a.managingHere(readManagementKey)},
-		{id: "delete_team", pattern: "DELETE " + one, handle: a.managingHere(a.deleteTeam)},
-		{id: "list_api_keys", pattern: "GET" + keys, handle: a.managingTeams(a.listAPIKeys)},
-		{id: "create_api_key", pattern: "POST" + keys, handle: a.managingTeams(a.createAPIKey)},
-		{id: "rotate_api_key", pattern: "POST" + keys + "/{key_id}/rotate", handle: a.managingTeams(a.rotateAPIKey)},
-		{id: "delete_api_keys", pattern: "DELETE" + keys, handle: a.managingTeams(a.deleteAPIKeys)},
+	return []server.Operation{
+		{ID: "list_teams", Pattern: "GET " + all, Handle: a.managingOrg(a.listTeams)},
+		{ID: "create_team", Pattern: "POST " + all, Handle: a.managingOrg(a.createTeam)},
+		{ID: "read_org_team", Pattern: "GET " + one, Handle: a.managingHere(a.readOrgTeam)},
+		{ID: "patch_team", Pattern: "PATCH " + one, Handle: a.managingHere(a.patchTeam)},
+		{ID: "read_management_key", Pattern: "GET " + one + "/management_key", Handle: a.managingHere(readManagementKey)},
+		{ID: "delete_team", Pattern: "DELETE " + one, Handle: a.managingHere(a.deleteTeam)},
+		{ID: "list_api_keys", Pattern: "GET" + keys, Handle: a.managingTeams(a.listAPIKeys)},
+		{ID: "create_api_key", Pattern: "POST" + keys, Handle: a.managingTeams(a.createAPIKey)},
+		{ID: "rotate_api_key", Pattern: "POST" + keys + "/{key_id}/rotate", Handle: a.managingTeams(a.rotateAPIKey)},
+		{ID: "delete_api_keys", Pattern: "DELETE" + keys, Handle: a.managingTeams(a.deleteAPIKeys)},
 	}
 }
 

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/personexport"
 )
 
 // exportOperations export everything that is kept about a user.
-func (a api) exportOperations() []operation {
+func (a api) exportOperations() []server.Operation {
 	if a.Exports == nil {
 		return nil
 	}
-	return []operation{
-		{id: "start_user_export", pattern: "POST /v2/user/{user_id}/export", team: a.startExport},
-		{id: "list_user_exports", pattern: "GET /v2/user/{user_id}/export", team: readOne(userID, a.exports)},
-		{id: "read_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}", team: a.readExport},
-		{id: "download_user_export", pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", team: a.downloadExport, timeout: downloadTimeout},
+	return []server.Operation{
+		{ID: "start_user_export", Pattern: "POST /v2/user/{user_id}/export", Team: a.startExport},
+		{ID: "list_user_exports", Pattern: "GET /v2/user/{user_id}/export", Team: server.ReadOne(userID, a.exports)},
+		{ID: "read_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}", Team: a.readExport},
+		{ID: "download_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", Team: a.downloadExport, Timeout: downloadTimeout},
 	}
 }
 

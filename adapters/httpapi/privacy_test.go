@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
@@ -62,8 +63,8 @@ func TestFrameLeaksNothing(t *testing.T) {
 				Log: logs.Logger(),
 			})
 			reached := 0
-			routes := a.routes([]operation{{id: "admit", pattern: "POST /patients/{id}/{slug}",
-				team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+			routes := a.routes([]server.Operation{{ID: "admit", Pattern: "POST /patients/{id}/{slug}",
+				Team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 					in := wire.From(r)
 					in.PathUUID("id")
 					in.PathText("slug", 40)

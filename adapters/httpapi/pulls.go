@@ -7,29 +7,30 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 // pullOperations fetch data of connections.
-func (a api) pullOperations() []operation {
+func (a api) pullOperations() []server.Operation {
 	if a.Pulls == nil {
 		return nil
 	}
-	ops := []operation{
-		{id: "refresh_user", pattern: "POST /v2/user/refresh/{user_id}", team: a.refreshUser},
-		{id: "introspect_resources", pattern: "GET /v2/introspect/resources", team: a.introspectResources},
-		{id: "introspect_historical_pull", pattern: "GET /v2/introspect/historical_pull", team: a.introspectHistories},
-		{id: "push_from_provider", pattern: "POST /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
-		{id: "verify_push_from_provider", pattern: "GET /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
-		{id: "finish_history", pattern: "POST /v2/user/{user_id}/history", team: a.finishHistory},
+	ops := []server.Operation{
+		{ID: "refresh_user", Pattern: "POST /v2/user/refresh/{user_id}", Team: a.refreshUser},
+		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: a.introspectResources},
+		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: a.introspectHistories},
+		{ID: "push_from_provider", Pattern: "POST /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
+		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
+		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: a.finishHistory},
 	}
 	if a.Linking != nil && a.Linking.TakesTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"
 		ops = append(ops,
-			operation{id: "push_to_team_client", pattern: "POST" + path, handle: a.listenFor, ignoreUnknown: true},
-			operation{id: "verify_push_to_team_client", pattern: "GET" + path, handle: a.listenFor, ignoreUnknown: true},
+			server.Operation{ID: "push_to_team_client", Pattern: "POST" + path, Handle: a.listenFor, IgnoreUnknown: true},
+			server.Operation{ID: "verify_push_to_team_client", Pattern: "GET" + path, Handle: a.listenFor, IgnoreUnknown: true},
 		)
 	}
 	return ops

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
@@ -16,16 +17,16 @@ import (
 // maxReportBody is the largest body with a report: the files, and the form around them.
 const maxReportBody = labreport.MaxFileBytes + 512<<10
 
-func (a api) reportOperations() []operation {
+func (a api) reportOperations() []server.Operation {
 	if a.Reports == nil {
 		return nil
 	}
-	list := []operation{
+	list := []server.Operation{
 		{
-			id: "create_lab_report_job", pattern: "POST /lab_report/v1/parser/job", team: a.createReport, keyed: true, maxBody: maxReportBody,
-			replies: []reply{{rule: labreport.RuleUploadTooLarge, status: http.StatusRequestEntityTooLarge}},
+			ID: "create_lab_report_job", Pattern: "POST /lab_report/v1/parser/job", Team: a.createReport, Keyed: true, MaxBody: maxReportBody,
+			Replies: []server.Reply{{Rule: labreport.RuleUploadTooLarge, Status: http.StatusRequestEntityTooLarge}},
 		},
-		{id: "get_lab_report_job", pattern: "GET /lab_report/v1/parser/job/{job_id}", team: readOne(reportJobID, a.Reports.Get)},
+		{ID: "get_lab_report_job", Pattern: "GET /lab_report/v1/parser/job/{job_id}", Team: server.ReadOne(reportJobID, a.Reports.Get)},
 	}
 	return append(list, a.reportReviewOperations()...)
 }
@@ -40,7 +41,7 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}
 	defer intake.Close()
 	in := wire.From(r)
-	once := onceFrom(in, r, team, "create_lab_report_job", healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "create_lab_report_job", healthlab.UserID{})
 	upload, err := readUpload(in)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	if once != nil {
 		once.User = upload.User
 	}
-	return a.answerOnce(w, r, once, uploadIdentity(upload), nil, answered(func(ctx context.Context) (labreport.PublishedJob, error) {
+	return a.keptAnswers().AnswerOnce(w, r, once, uploadIdentity(upload), nil, server.Answered(func(ctx context.Context) (labreport.PublishedJob, error) {
 		return intake.Create(ctx, upload)
 	}))
 }

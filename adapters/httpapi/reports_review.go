@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
@@ -13,18 +14,18 @@ import (
 const maxReviewBody = 4 << 20
 
 // reportReviewOperations are for people who review what was read of lab reports.
-func (a api) reportReviewOperations() []operation {
+func (a api) reportReviewOperations() []server.Operation {
 	if a.AuthenticateManagement == nil {
 		return nil
 	}
 	const all, one = managementPath + "/lab_report_job", managementPath + "/lab_report_job/{job_id}"
-	return []operation{
-		{id: "list_lab_report_jobs", pattern: "GET " + all, handle: a.managing(a.listReportJobs)},
-		{id: "read_lab_report_review", pattern: "GET " + one, handle: a.managing(a.readReportReview)},
-		{id: "read_lab_report_page", pattern: "GET " + one + "/page/{page}", handle: a.managing(a.readReportPage)},
-		{id: "approve_lab_report", pattern: "POST " + one + "/approve", handle: a.managing(a.approveReport), maxBody: maxReviewBody},
-		{id: "reject_lab_report", pattern: "POST " + one + "/reject", handle: a.managing(a.rejectReport)},
-		{id: "export_lab_report_corrections", pattern: "GET " + managementPath + "/lab_report_correction", handle: a.managing(a.exportCorrections)},
+	return []server.Operation{
+		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(a.listReportJobs)},
+		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(a.readReportReview)},
+		{ID: "read_lab_report_page", Pattern: "GET " + one + "/page/{page}", Handle: a.managing(a.readReportPage)},
+		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(a.approveReport), MaxBody: maxReviewBody},
+		{ID: "reject_lab_report", Pattern: "POST " + one + "/reject", Handle: a.managing(a.rejectReport)},
+		{ID: "export_lab_report_corrections", Pattern: "GET " + managementPath + "/lab_report_correction", Handle: a.managing(a.exportCorrections)},
 	}
 }
 

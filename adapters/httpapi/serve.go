@@ -10,68 +10,77 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
 // serve makes an operation a handler: who is calling, how much may be read, and what
 // becomes of an error or a panic.
-func (a api) serve(op operation) http.Handler {
-	if (op.handle == nil) == (op.team == nil) {
-		panic("httpapi: " + op.id + " needs one of handle and team")
+func (a api) serve(op *server.Operation) http.Handler {
+	if (op.Handle == nil) == (op.Team == nil) {
+		panic("httpapi: " + op.ID + " needs one of handle and team")
 	}
-	limit := op.maxBody
+	limit := op.MaxBody
 	if limit <= 0 {
 		limit = a.MaxBody
 	}
+	var shapes compat.Shapes
+	reshaped := false
+	if a.Compat != nil {
+		shapes = compat.Shapes(*a.Compat)
+		reshaped = shapes.Rewrites(op)
+	}
+	needs, own := requirements()[op.ID], isOwn(op)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		settings := &wire.Settings{
-			MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.ignoreUnknown, IgnoreReadOnly: a.Compat != nil, NullBody: a.Compat != nil,
+			MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.IgnoreUnknown, IgnoreReadOnly: a.Compat != nil, NullBody: a.Compat != nil,
 		}
-		if a.Compat.rewrites(&op) {
-			held := &heldAnswer{ResponseWriter: w}
+		if reshaped {
+			held := &compat.Answer{ResponseWriter: w}
 			defer func() {
 				if v := recover(); v != nil {
 					panic(v) // nothing is sent
 				}
-				held.send(a.Compat, &op)
+				held.Send(shapes, op)
 			}()
 			w = held
 		}
 		// What is public, such as a logo, says so itself.
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		out := &tracker{ResponseWriter: w, status: http.StatusOK}
+		out := &server.Tracker{ResponseWriter: w, Status: http.StatusOK}
 		if a.Observe != nil {
-			answered := a.Observe(op.id)
-			defer func() { answered(out.status) }()
+			answered := a.Observe(op.ID)
+			defer func() { answered(out.Status) }()
 		}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
-		r, stop := a.withTimeout(w, r, &op)
+		r, stop := a.withTimeout(w, r, op)
 		defer stop()
-		r = wire.With(identify(w, r), settings)
-		call := call{op: op, settings: settings}
+		r = wire.With(server.Identify(w, r), settings)
+		call := call{op: op, needs: needs, own: own, settings: settings}
 		if a.Access != nil {
 			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own
-			out.before = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
+			out.Before = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
 		}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
 			a.fail(out, r, &call, err)
 		}
-		out.flush()
+		out.End()
 	})
 }
 
 // withTimeout returns a request that ends after the time that its operation may take. An
 // operation with a time of its own may write for as long, where the server allows it.
-func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) (*http.Request, context.CancelFunc) {
-	if op.timeout <= 0 {
+func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Operation) (*http.Request, context.CancelFunc) {
+	if op.Timeout <= 0 {
 		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
 		return r.WithContext(ctx), stop
 	}
-	ctx, stop := context.WithTimeout(r.Context(), op.timeout)
+	ctx, stop := context.WithTimeout(r.Context(), op.Timeout)
 	end, _ := ctx.Deadline()
 	_ = http.NewResponseController(w).SetWriteDeadline(end)
 	return r.WithContext(ctx), stop
@@ -79,40 +88,42 @@ func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *operation) 
 
 // call is one request under way.
 type call struct {
-	op       operation
+	op       *server.Operation
+	needs    requirement // what the contract demands of the credential
+	own      bool        // the app of the user whom it is about may call it
 	settings *wire.Settings
 	team     healthlab.TeamID
 	access   accessNote
 }
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
-	if c.op.handle != nil {
+	if c.op.Handle != nil {
 		// Callbacks and pushes of providers come from few addresses, and are not limited.
-		if !c.op.ignoreUnknown {
-			if err := a.gate.addresses.allow(w, a.ClientAddress(r)); err != nil {
+		if !c.op.IgnoreUnknown {
+			if err := a.addresses.Allow(w, a.ClientAddress(r)); err != nil {
 				return err
 			}
 		}
 		if token := r.Header.Get(a.LinkTokenHeader); token != "" && a.Linking != nil {
 			a.byLink(r.Context(), token)
 		}
-		if c.op.browser {
+		if c.op.Browser {
 			if err := a.allowOrigin(w, r, r.Header.Get(a.LinkTokenHeader)); err != nil {
 				return err
 			}
 		}
-		if err := refuseKey(r, &c.op); err != nil {
+		if err := refuseKey(r, c.op); err != nil {
 			return err
 		}
-		return c.op.handle(w, withRole(r, c.op.needs.role))
+		return c.op.Handle(w, withRole(r, c.needs.role))
 	}
-	caller, r, err := a.caller(r, &c.op)
+	caller, r, err := a.caller(r, c)
 	if err != nil {
 		// The rest of the body is not read: it may come slowly.
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close")
 		}
-		if slow := a.gate.addresses.allow(w, a.ClientAddress(r)); slow != nil {
+		if slow := a.addresses.Allow(w, a.ClientAddress(r)); slow != nil {
 			return slow
 		}
 		return err
@@ -120,7 +131,7 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	team := caller.Team
 	c.team = team
 	c.access.team, c.access.actor = team, actorOf(r, caller)
-	if err := a.gate.teams.allow(w, team.String()); err != nil {
+	if err := a.teams.Allow(w, team.String()); err != nil {
 		return err
 	}
 	by, err := a.companion(r, team)
@@ -130,28 +141,28 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if by != "" {
 		c.access.actor = "management:" + by
 	}
-	if err := c.op.admit(caller); err != nil {
+	if err := c.admit(caller); err != nil {
 		return err
 	}
-	release, err := a.gate.share(r, c.settings.MaxBody)
+	release, err := a.bodies.Share(r, c.settings.MaxBody)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := refuseKey(r, &c.op); err != nil {
+	if err := refuseKey(r, c.op); err != nil {
 		return err
 	}
-	return c.op.team(w, r, team)
+	return c.op.Team(w, r, team)
 }
 
 // refuseKey refuses the idempotency headers where the operation ignores them: a caller
 // that sends one counts on it. Senders that are not our callers may send what they like.
-func refuseKey(r *http.Request, op *operation) error {
-	if op.keyed || op.ignoreUnknown {
+func refuseKey(r *http.Request, op *server.Operation) error {
+	if op.Keyed || op.IgnoreUnknown {
 		return nil
 	}
 	var problems []healthlab.Problem
-	for _, name := range []string{idempotencyKey, idempotencyError} {
+	for _, name := range []string{server.IdempotencyKey, server.IdempotencyError} {
 		if len(r.Header.Values(name)) > 0 {
 			problems = append(problems, healthlab.Problem{Path: []any{"header", name}, Code: "unexpected",
 				Msg: "must be absent: this operation takes no idempotency key"})
@@ -164,19 +175,19 @@ func refuseKey(r *http.Request, op *operation) error {
 }
 
 // fail answers an error.
-func (a api) fail(w *tracker, r *http.Request, c *call, err error) {
+func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	gone := errors.Is(r.Context().Err(), context.Canceled)
-	if w.started {
+	if w.Started {
 		if !gone {
 			a.logFailure(r, c, "answer broke off", err)
 		}
 		// Half an answer must not look like a whole one.
 		panic(http.ErrAbortHandler)
 	}
-	if problems, ok := problemsOf(err, c.settings); ok && !worded(c.op.replies, err) {
+	if problems, ok := server.ProblemsOf(err, c.settings); ok && !worded(c.op.Replies, err) {
 		err = wire.RefuseInput(w, problems)
 	} else {
-		f := faultOf(err, c.op.replies)
+		f := server.FaultOf(err, c.op.Replies)
 		if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented && !gone {
 			a.logFailure(r, c, "request failed", err)
 		}
@@ -184,15 +195,14 @@ func (a api) fail(w *tracker, r *http.Request, c *call, err error) {
 	}
 	if err != nil {
 		a.logFailure(r, c, "reply could not be encoded", err)
-		f := kinds[healthlab.Unknown]
-		_ = wire.Refuse(w, &f)
+		_ = wire.Refuse(w, server.FaultOfKind(healthlab.Unknown))
 	}
 }
 
 // worded reports whether the operation has its own status for err.
-func worded(replies []reply, err error) bool {
+func worded(replies []server.Reply, err error) bool {
 	for _, r := range replies {
-		if r.on != nil && errors.Is(err, r.on) {
+		if r.On != nil && errors.Is(err, r.On) {
 			return true
 		}
 	}
@@ -200,7 +210,7 @@ func worded(replies []reply, err error) bool {
 }
 
 // rescue answers a panic with a 500 and logs where it was, not what it said.
-func (a api) rescue(w *tracker, r *http.Request, c *call) {
+func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 	v := recover()
 	if v == nil {
 		return
@@ -209,17 +219,16 @@ func (a api) rescue(w *tracker, r *http.Request, c *call) {
 		panic(v)
 	}
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), "handler panicked",
-		"operation", c.op.id, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
-	if w.started {
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
+	if w.Started {
 		panic(http.ErrAbortHandler)
 	}
-	f := kinds[healthlab.Unknown]
-	_ = wire.Refuse(w, &f)
+	_ = wire.Refuse(w, server.FaultOfKind(healthlab.Unknown))
 }
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), msg,
-		"operation", c.op.id, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
 }
 
 func teamText(t healthlab.TeamID) string {
@@ -260,67 +269,3 @@ func frames() []string {
 		}
 	}
 }
-
-// tracker notices that an answer has begun.
-type tracker struct {
-	http.ResponseWriter
-	started bool
-	status  int
-	// before is called once, before anything is sent. If it fails, 503 is sent instead.
-	before  func(status int, body []byte) error
-	waiting bool // the status is known and before has not run
-	refused bool // 503 was sent instead
-}
-
-func (t *tracker) WriteHeader(status int) {
-	if t.before != nil && status >= http.StatusOK && !t.started {
-		t.started, t.status, t.waiting = true, status, true
-		return
-	}
-	if !t.started {
-		t.started, t.status = status >= http.StatusOK, status
-	}
-	t.ResponseWriter.WriteHeader(status)
-}
-
-func (t *tracker) Write(b []byte) (int, error) {
-	t.started = true
-	if t.before != nil {
-		t.waiting = true
-		t.release(b)
-	}
-	if t.refused {
-		return len(b), nil
-	}
-	return t.ResponseWriter.Write(b)
-}
-
-// release records the access and sends the status that waits for it.
-func (t *tracker) release(body []byte) {
-	before := t.before
-	t.before, t.waiting = nil, false
-	if err := before(t.status, body); err != nil {
-		t.refused, t.status = true, http.StatusServiceUnavailable
-		h := t.Header()
-		for name := range h {
-			if strings.HasPrefix(name, "Content-") {
-				h.Del(name)
-			}
-		}
-		f := kinds[healthlab.Unavailable]
-		f.Msg = "the access could not be recorded; try again later"
-		_ = wire.Refuse(t.ResponseWriter, &f)
-		return
-	}
-	t.ResponseWriter.WriteHeader(t.status)
-}
-
-// flush sends a status without a body.
-func (t *tracker) flush() {
-	if t.before != nil {
-		t.release(nil)
-	}
-}
-
-// Unwrap lets http.ResponseController through.
-func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

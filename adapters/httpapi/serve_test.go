@@ -15,13 +15,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
 var someTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000a")}
 
 // call sends a request to one operation and returns the reply and what was logged.
-func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecorder, string) {
+func send(t *testing.T, op server.Operation, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	logs := &contract.Logs{}
 	a := newAPI(Config{
@@ -33,9 +34,9 @@ func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecord
 		},
 		Log: logs.Logger(),
 	})
-	op.id, op.pattern = "op", r.Method+" "+r.URL.Path
+	op.ID, op.Pattern = "op", r.Method+" "+r.URL.Path
 	w := httptest.NewRecorder()
-	Mux(a.routes([]operation{op})).ServeHTTP(w, r)
+	Mux(a.routes([]server.Operation{op})).ServeHTTP(w, r)
 	return w, logs.Take()
 }
 
@@ -47,8 +48,8 @@ func request(method, target, body string) *http.Request {
 }
 
 // failing is an operation that does nothing but fail.
-func failing(err error, replies ...reply) operation {
-	return operation{replies: replies, handle: func(http.ResponseWriter, *http.Request) error { return err }}
+func failing(err error, replies ...server.Reply) server.Operation {
+	return server.Operation{Replies: replies, Handle: func(http.ResponseWriter, *http.Request) error { return err }}
 }
 
 type later struct{ error }
@@ -68,7 +69,7 @@ func TestErrorsBecomeReplies(t *testing.T) {
 	rule := &healthlab.RuleError{Type: "CANCEL_NOT_ALLOWED", Msg: "an order in the lab stays"}
 	for _, tt := range []struct {
 		name   string
-		op     operation
+		op     server.Operation
 		status int
 		body   string
 		retry  string
@@ -91,12 +92,12 @@ func TestErrorsBecomeReplies(t *testing.T) {
 		{"rule of kind invalid", failing(&healthlab.RuleError{Kind: healthlab.Invalid, Type: "X", Msg: "y"}), 422, `{"detail":[{"loc":["query"],"msg":"y","type":"x"}]}`, "", false},
 		{"own words", failing(&wire.Fault{Status: 400, Type: "INVALID_REQUEST", Msg: "taken", Extra: map[string]any{"user_id": "u"}}), 400, `{"detail":{"error_message":"taken","error_type":"INVALID_REQUEST","user_id":"u"}}`, "", false},
 		{"cancelled", failing(fmt.Errorf("%w: %w", healthlab.Unavailable, context.Canceled)), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "5", true},
-		{"too late", failing(context.DeadlineExceeded, reply{on: context.DeadlineExceeded, status: 504, errorType: "QUERY_TIMEOUT", msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "5", true},
-		{"kind with another status", failing(healthlab.Conflict, reply{on: healthlab.Conflict, status: 400, errorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"something with this identity exists already","error_type":"INVALID_REQUEST"}}`, "", false},
-		{"rule with another status", failing(rule, reply{rule: "OTHER", status: 402}, reply{rule: "CANCEL_NOT_ALLOWED", status: 409}), 409, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
-		{"invalid with another status", failing(problem(), reply{on: healthlab.Invalid, status: 404, errorType: "NOT_FOUND"}), 404, `{"detail":{"error_message":"the request is not valid","error_type":"NOT_FOUND"}}`, "", false},
+		{"too late", failing(context.DeadlineExceeded, server.Reply{On: context.DeadlineExceeded, Status: 504, ErrorType: "QUERY_TIMEOUT", Msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "5", true},
+		{"kind with another status", failing(healthlab.Conflict, server.Reply{On: healthlab.Conflict, Status: 400, ErrorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"something with this identity exists already","error_type":"INVALID_REQUEST"}}`, "", false},
+		{"rule with another status", failing(rule, server.Reply{Rule: "OTHER", Status: 402}, server.Reply{Rule: "CANCEL_NOT_ALLOWED", Status: 409}), 409, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
+		{"invalid with another status", failing(problem(), server.Reply{On: healthlab.Invalid, Status: 404, ErrorType: "NOT_FOUND"}), 404, `{"detail":{"error_message":"the request is not valid","error_type":"NOT_FOUND"}}`, "", false},
 		{"reply that cannot be encoded", failing(&wire.Fault{Status: 400, Extra: map[string]any{"x": func() {}}}), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
-		{"panic", operation{handle: func(http.ResponseWriter, *http.Request) error { panic("boom") }}, 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"panic", server.Operation{Handle: func(http.ResponseWriter, *http.Request) error { panic("boom") }}, 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, logged := send(t, tt.op, request("GET", "/x", ""))
@@ -115,7 +116,7 @@ func TestLogsNameCausesAndNoValues(t *testing.T) {
 	for _, value := range []string{"Jane", "Doe", "1980"} {
 		require.NotContains(t, logged, value)
 	}
-	_, logged = send(t, operation{team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("Jane") }}, request("GET", "/x", ""))
+	_, logged = send(t, server.Operation{Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("Jane") }}, request("GET", "/x", ""))
 	require.NotContains(t, logged, "Jane")
 	require.Contains(t, logged, someTeam.String())
 	require.Contains(t, logged, "serve_test.go")
@@ -126,7 +127,7 @@ func TestAStrangerIsRefusedBeforeAnythingIsRead(t *testing.T) {
 	r.Header.Del("x-service-api-key")
 	body := &watched{}
 	r.Body = body
-	w, _ := send(t, operation{team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("reached") }}, r)
+	w, _ := send(t, server.Operation{Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("reached") }}, r)
 	require.Equal(t, 401, w.Code)
 	require.False(t, body.read)
 }
@@ -137,7 +138,7 @@ func (w *watched) Read([]byte) (int, error) { w.read = true; return 0, errors.Ne
 func (w *watched) Close() error             { return nil }
 
 func TestTheTeamIsHandedOn(t *testing.T) {
-	w, _ := send(t, operation{team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
+	w, _ := send(t, server.Operation{Team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
 		return wire.JSON(w, 200, team)
 	}}, request("GET", "/x", ""))
 	require.Equal(t, `"`+someTeam.String()+`"`, w.Body.String())
@@ -156,16 +157,16 @@ func TestBodiesAreBounded(t *testing.T) {
 		return wire.NoContent(w)
 	}
 	body := `{"a":"` + strings.Repeat("x", 100) + `"}`
-	w, _ := send(t, operation{handle: reads, maxBody: 50}, request("POST", "/x", body))
+	w, _ := send(t, server.Operation{Handle: reads, MaxBody: 50}, request("POST", "/x", body))
 	require.Equal(t, 413, w.Code)
 	require.Equal(t, `{"detail":{"error_message":"the body is larger than this operation takes","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
-	w, _ = send(t, operation{handle: reads}, request("POST", "/x", body))
+	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", body))
 	require.Equal(t, 204, w.Code)
-	w, _ = send(t, operation{handle: reads}, request("POST", "/x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))
+	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))
 	require.Equal(t, 413, w.Code)
-	w, _ = send(t, operation{handle: reads, ignoreUnknown: true}, request("POST", "/x?q=1", `{"a":"","b":1}`))
+	w, _ = send(t, server.Operation{Handle: reads, IgnoreUnknown: true}, request("POST", "/x?q=1", `{"a":"","b":1}`))
 	require.Equal(t, 204, w.Code)
-	w, _ = send(t, operation{handle: reads}, request("POST", "/x?q=1", `{"a":"","b":1}`))
+	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x?q=1", `{"a":"","b":1}`))
 	require.Equal(t, `{"detail":[{"loc":["body","b"],"msg":"is not a key of this object","type":"unknown_key"},`+
 		`{"loc":["query","q"],"msg":"is not a parameter of this operation","type":"unknown_parameter"}]}`, w.Body.String())
 }
@@ -177,13 +178,13 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 		"panic": func() error { panic("boom") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			op := operation{id: "op", pattern: "GET /x", handle: func(w http.ResponseWriter, _ *http.Request) error {
+			op := server.Operation{ID: "op", Pattern: "GET /x", Handle: func(w http.ResponseWriter, _ *http.Request) error {
 				_, _ = w.Write([]byte(`{"users":[`))
 				_ = http.NewResponseController(w).Flush()
 				return after()
 			}}
 			a := newAPI(Config{})
-			srv := httptest.NewServer(Mux(a.routes([]operation{op})))
+			srv := httptest.NewServer(Mux(a.routes([]server.Operation{op})))
 			defer srv.Close()
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/x", nil)
 			require.NoError(t, err)
@@ -199,13 +200,13 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 }
 
 func TestAnOperationNeedsOneHandler(t *testing.T) {
-	require.Panics(t, func() { api{}.serve(operation{id: "none"}) })
+	require.Panics(t, func() { api{}.serve(&server.Operation{ID: "none"}) })
 }
 
 // Answers are not kept by caches, unless the operation says so, and are what they say.
 func TestAnswersAreNotCached(t *testing.T) {
 	for status, err := range map[int]error{200: nil, 404: healthlab.NotFound} {
-		op := operation{id: "op", pattern: "GET /x", handle: func(w http.ResponseWriter, _ *http.Request) error { return err }}
+		op := server.Operation{ID: "op", Pattern: "GET /x", Handle: func(w http.ResponseWriter, _ *http.Request) error { return err }}
 		w, _ := send(t, op, request("GET", "/x", ""))
 		require.Equal(t, status, w.Code)
 		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))

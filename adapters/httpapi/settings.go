@@ -7,23 +7,24 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
 // settingsOperations are what a team has chosen.
-func (a api) settingsOperations() []operation {
+func (a api) settingsOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
 	}
 	const path, limit = managementPath + "/settings", 256 << 10 // a logo may be in it
-	ops := []operation{
-		{id: "read_team_settings", pattern: "GET " + path, handle: a.managing(a.readSettings)},
-		{id: "patch_team_settings", pattern: "PATCH " + path, handle: a.managing(a.patchSettings), maxBody: limit},
+	ops := []server.Operation{
+		{ID: "read_team_settings", Pattern: "GET " + path, Handle: a.managing(a.readSettings)},
+		{ID: "patch_team_settings", Pattern: "PATCH " + path, Handle: a.managing(a.patchSettings), MaxBody: limit},
 	}
 	if a.TeamIdentity != nil || a.Organisations != nil {
-		ops = append(ops, operation{id: "read_team", pattern: "GET /v2/team/{team_id}", team: a.readTeam})
+		ops = append(ops, server.Operation{ID: "read_team", Pattern: "GET /v2/team/{team_id}", Team: a.readTeam})
 	}
 	return ops
 }

@@ -2,42 +2,44 @@ package httpapi
 
 import (
 	"errors"
+	"hash/fnv"
+	"html/template"
 	"math"
 	"net/http"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // userOperations are about users and the sources that they can connect.
-func (a api) userOperations() []operation {
+func (a api) userOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
 	}
-	return []operation{
-		{id: "create_user", pattern: "POST /v2/user/", team: a.createUser},
-		{id: "list_users", pattern: "GET /v2/user/", team: a.listUsers},
-		{id: "read_team_metrics", pattern: "GET /v2/user/metrics", team: a.readTeamMetrics},
-		{id: "resolve_user", pattern: "GET /v2/user/resolve/{client_user_id}", team: a.resolveUser},
-		{id: "undo_delete_user", pattern: "POST /v2/user/undo_delete", team: a.undoDeleteUser},
-		{id: "read_user", pattern: "GET /v2/user/{user_id}", team: a.readUser},
-		{id: "patch_user", pattern: "PATCH /v2/user/{user_id}", team: a.patchUser},
-		{id: "delete_user", pattern: "DELETE /v2/user/{user_id}", team: a.deleteUser},
-		{id: "disconnect_provider", pattern: "DELETE /v2/user/{user_id}/{provider}", team: a.disconnectProvider},
-		{id: "search_users", pattern: "GET /v2/team/users/search", team: a.searchUsers},
-		{id: "list_providers", pattern: "GET /v2/providers", team: a.listProviders},
-		{id: "read_provider_logo", pattern: "GET /v2/providers/{provider}/logo.svg", handle: a.readLogo},
+	return []server.Operation{
+		{ID: "create_user", Pattern: "POST /v2/user/", Team: a.createUser},
+		{ID: "list_users", Pattern: "GET /v2/user/", Team: a.listUsers},
+		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Team: a.readTeamMetrics},
+		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Team: a.resolveUser},
+		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Team: a.undoDeleteUser},
+		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Team: a.readUser},
+		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Team: a.patchUser},
+		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Team: a.deleteUser},
+		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Team: a.disconnectProvider},
+		{ID: "search_users", Pattern: "GET /v2/team/users/search", Team: a.searchUsers},
+		{ID: "list_providers", Pattern: "GET /v2/providers", Team: a.listProviders},
+		{ID: "read_provider_logo", Pattern: "GET /v2/providers/{provider}/logo.svg", Handle: a.readLogo},
 	}
 }
-
-// maxPathText bounds the team's own id of a user in a path. It is longer than any id
-// may be, so that what cannot exist is not found, rather than wrong.
-const maxPathText = 4096
 
 // success is the answer of operations that have nothing else to say.
 type success struct {
@@ -145,7 +147,7 @@ func (a api) readTeamMetrics(w http.ResponseWriter, r *http.Request, team health
 
 func (a api) resolveUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	id := in.PathText("client_user_id", maxPathText)
+	id := in.PathText("client_user_id", wire.MaxPathText)
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -216,7 +218,7 @@ type deletedUserIn struct {
 
 func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	who := deletedUserIn{UserID: in.OptUUID("user_id"), ClientUserID: in.OptText("client_user_id", maxPathText)}
+	who := deletedUserIn{UserID: in.OptUUID("user_id"), ClientUserID: in.OptText("client_user_id", wire.MaxPathText)}
 	if query := r.URL.Query(); !query.Has("user_id") && !query.Has("client_user_id") {
 		in.OptBody(&who)
 	}
@@ -254,7 +256,7 @@ func (a api) disconnectProvider(w http.ResponseWriter, r *http.Request, team hea
 
 func (a api) searchUsers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	query := in.Text("query_id", maxPathText)
+	query := in.Text("query_id", wire.MaxPathText)
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -296,4 +298,53 @@ func (a api) listProviders(w http.ResponseWriter, r *http.Request, _ healthlab.T
 		}
 	}
 	return wire.JSON(w, http.StatusOK, out)
+}
+
+// LogoURL returns the address of the drawn logo of a provider, given the address at which the
+// API is mounted: for [healthdata.Providers.WithLogos]. It is no trade mark: a coloured tile
+// with the first letters of the provider's name.
+func LogoURL(base, slug string) string {
+	return strings.TrimSuffix(base, "/") + "/v2/providers/" + slug + "/logo.svg"
+}
+
+// logoTile is 64 by 64 units. The hue follows from the slug.
+var logoTile = template.Must(template.New("logo").Parse(
+	`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="64" height="64" role="img" aria-label="{{.Name}}">` +
+		`<rect width="64" height="64" rx="14" fill="hsl({{.Hue}} 45% 40%)"/>` +
+		`<text x="32" y="41" font-family="system-ui, sans-serif" font-size="26" font-weight="600" text-anchor="middle" fill="#fff">{{.Letters}}</text></svg>`))
+
+// readLogo draws the logo of a provider. It needs no key: pages show it.
+func (a api) readLogo(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	slug := in.PathText("provider", 64)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	p := a.Health.Providers().Get(slug)
+	if p == nil {
+		return healthlab.NotFound
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(slug))
+	var svg strings.Builder
+	if err := logoTile.Execute(&svg, map[string]any{"Name": p.Name, "Hue": h.Sum32() % 360, "Letters": initials(p.Name)}); err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return wire.Bytes(w, http.StatusOK, "image/svg+xml", []byte(svg.String()))
+}
+
+// initials returns the first letters of the first two words of a name.
+func initials(name string) string {
+	var out strings.Builder
+	for _, word := range strings.Fields(name) {
+		if first, _ := utf8.DecodeRuneInString(word); unicode.IsLetter(first) || unicode.IsDigit(first) {
+			out.WriteRune(unicode.ToUpper(first))
+		}
+		if utf8.RuneCountInString(out.String()) == 2 {
+			break
+		}
+	}
+	return out.String()
 }

@@ -3,8 +3,10 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -12,25 +14,25 @@ import (
 // managementPath is where what one team's management key opens begins.
 const managementPath = "/v1/org/{org_id}/team/{team_id}/{environment}"
 
-func (a api) webhookOperations() []operation {
+func (a api) webhookOperations() []server.Operation {
 	if a.Webhooks == nil {
 		return nil
 	}
 	const all, one = managementPath + "/webhook", managementPath + "/webhook/{webhook_id}"
-	return []operation{
-		{id: "list_webhooks", pattern: "GET " + all, handle: a.managing(a.listWebhooks)},
-		{id: "create_webhook", pattern: "POST " + all, handle: a.managing(a.createWebhook)},
-		{id: "read_webhook", pattern: "GET " + one, handle: a.managing(a.readWebhook)},
-		{id: "patch_webhook", pattern: "PATCH " + one, handle: a.managing(a.patchWebhook)},
-		{id: "delete_webhook", pattern: "DELETE " + one, handle: a.managing(a.deleteWebhook)},
-		{id: "read_webhook_headers", pattern: "GET " + one + "/headers", handle: a.managing(a.readWebhookHeaders)},
-		{id: "put_webhook_headers", pattern: "PUT " + one + "/headers", handle: a.managing(a.putWebhookHeaders)},
-		{id: "read_webhook_secret", pattern: "GET " + one + "/secret", handle: a.managing(a.readWebhookSecret)},
-		{id: "rotate_webhook_secret", pattern: "POST " + one + "/secret/rotate", handle: a.managing(a.rotateWebhookSecret)},
-		{id: "send_webhook_test", pattern: "POST " + one + "/test", handle: a.managing(a.sendWebhookTest)},
-		{id: "list_webhook_attempts", pattern: "GET " + one + "/attempt", handle: a.managing(a.listWebhookAttempts)},
-		{id: "retry_webhook_message", pattern: "POST " + one + "/message/{message_id}/retry", handle: a.managing(a.retryWebhookMessage)},
-		{id: "recover_webhook", pattern: "POST " + one + "/recover", handle: a.managing(a.recoverWebhook)},
+	return []server.Operation{
+		{ID: "list_webhooks", Pattern: "GET " + all, Handle: a.managing(a.listWebhooks)},
+		{ID: "create_webhook", Pattern: "POST " + all, Handle: a.managing(a.createWebhook)},
+		{ID: "read_webhook", Pattern: "GET " + one, Handle: a.managing(a.readWebhook)},
+		{ID: "patch_webhook", Pattern: "PATCH " + one, Handle: a.managing(a.patchWebhook)},
+		{ID: "delete_webhook", Pattern: "DELETE " + one, Handle: a.managing(a.deleteWebhook)},
+		{ID: "read_webhook_headers", Pattern: "GET " + one + "/headers", Handle: a.managing(a.readWebhookHeaders)},
+		{ID: "put_webhook_headers", Pattern: "PUT " + one + "/headers", Handle: a.managing(a.putWebhookHeaders)},
+		{ID: "read_webhook_secret", Pattern: "GET " + one + "/secret", Handle: a.managing(a.readWebhookSecret)},
+		{ID: "rotate_webhook_secret", Pattern: "POST " + one + "/secret/rotate", Handle: a.managing(a.rotateWebhookSecret)},
+		{ID: "send_webhook_test", Pattern: "POST " + one + "/test", Handle: a.managing(a.sendWebhookTest)},
+		{ID: "list_webhook_attempts", Pattern: "GET " + one + "/attempt", Handle: a.managing(a.listWebhookAttempts)},
+		{ID: "retry_webhook_message", Pattern: "POST " + one + "/message/{message_id}/retry", Handle: a.managing(a.retryWebhookMessage)},
+		{ID: "recover_webhook", Pattern: "POST " + one + "/recover", Handle: a.managing(a.recoverWebhook)},
 	}
 }
 
@@ -113,7 +115,7 @@ func (m *managed) notEmpty(name string, v *string) {
 // page reads how many things to list, and from where.
 func (m *managed) page() (size int, cursor string) {
 	const most = 250
-	return m.Int("limit", 50, 1, most), text(m.In, "next_cursor")
+	return m.Int("limit", 50, 1, most), m.ShortText("next_cursor")
 }
 
 // cursorProblem names the cursor as the query does.
@@ -229,6 +231,91 @@ func (a api) deleteWebhook(w http.ResponseWriter, r *http.Request, m *managed) e
 		return err
 	}
 	if err := a.Webhooks.Delete(r.Context(), team, id); err != nil {
+		return err
+	}
+	return wire.NoContent(w)
+}
+
+// webhookHeadersOut are the custom headers of an endpoint, without the values of those
+// that look like credentials.
+type webhookHeadersOut struct {
+	Headers   map[string]string `json:"headers"`
+	Sensitive []string          `json:"sensitive"`
+}
+
+// webhookHeadersIn is the body that replaces them.
+type webhookHeadersIn struct {
+	Headers map[string]string `json:"headers"`
+}
+
+// webhookSecretOut is the secret of an endpoint.
+type webhookSecretOut struct {
+	Key string `json:"key"`
+}
+
+// webhookSecretIn is the body that rotates it; null makes a new one.
+type webhookSecretIn struct {
+	Key *string `json:"key"`
+}
+
+func (a api) readWebhookHeaders(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	h, err := a.Webhooks.Headers(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	out := webhookHeadersOut{Headers: h.Values, Sensitive: slices.Sorted(slices.Values(h.Sensitive))}
+	if out.Headers == nil {
+		out.Headers = map[string]string{}
+	}
+	if out.Sensitive == nil {
+		out.Sensitive = []string{}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+func (a api) putWebhookHeaders(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	var body webhookHeadersIn
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	if err := a.Webhooks.SetHeaders(r.Context(), team, id, body.Headers); err != nil {
+		return err
+	}
+	return wire.NoContent(w)
+}
+
+func (a api) readWebhookSecret(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	secret, err := a.Webhooks.Secret(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return wire.JSON(w, http.StatusOK, webhookSecretOut{secret.Text()})
+}
+
+func (a api) rotateWebhookSecret(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	var body webhookSecretIn
+	m.OptBody(&body)
+	m.notEmpty("key", body.Key)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	if err := a.Webhooks.Rotate(r.Context(), team, id, value(body.Key)); err != nil {
 		return err
 	}
 	return wire.NoContent(w)

@@ -109,7 +109,7 @@ func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed)
 func (a api) listWebhookAttempts(w http.ResponseWriter, r *http.Request, m *managed) error {
 	q := webhook.AttemptQuery{Endpoint: m.webhookID()}
 	q.Size, q.Cursor = m.page()
-	message := text(m.In, "message_id")
+	message := m.ShortText("message_id")
 	var err error
 	if q.Team, err = m.open(); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (a api) listWebhookAttempts(w http.ResponseWriter, r *http.Request, m *mana
 }
 
 func (a api) retryWebhookMessage(w http.ResponseWriter, r *http.Request, m *managed) error {
-	id, message := m.webhookID(), m.PathText("message_id", maxPathText)
+	id, message := m.webhookID(), m.PathText("message_id", wire.MaxPathText)
 	team, err := m.open()
 	if err != nil {
 		return err

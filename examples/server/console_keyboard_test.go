@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/internal/browse"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 const enter, space = "\r", " "
@@ -43,6 +44,7 @@ func (k *keyboard) opening(words string) {
 }
 
 // Every page is reached and every form is sent with Tab, Enter and Space, and the focus is visible.
+// A plain run walks the entries of the navigation and the page of the team.
 func TestConsoleByKeyboard(t *testing.T) {
 	b := browse.Start(t)
 	p := start(t, "-management-key", "manager", "-tour", "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) {}))
@@ -71,13 +73,15 @@ func TestConsoleByKeyboard(t *testing.T) {
 		require.Greater(t, len(stops), 12, one.entry)
 		k.Go(p.url + consolePath + "/users")
 	}
-	k.people()
-	k.orders(pages["result"])
-	k.reports()
-	k.events()
-	k.query()
 	k.team()
-	k.sandbox()
+	if prove.All() {
+		k.people()
+		k.orders(pages["result"])
+		k.reports()
+		k.events()
+		k.query()
+		k.sandbox()
+	}
 	k.follow("Sign out", enter, "Management key")
 	p.quit()
 }

@@ -11,11 +11,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 // The client of examples/typescript is generated from the contract that the server serves,
 // compiles in strict mode, and plays its tour. The contract has no finding of the linter.
 func TestTypeScriptClient(t *testing.T) {
+	if !prove.All() {
+		t.Skip("runs in CI and under make prove: its programs take a minute")
+	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("there is no " + program)

@@ -45,7 +45,7 @@ var mayImport = forSuites(map[string][]string{
 	"internal/archtest":    {},
 	"internal/audit":       {},
 	"internal/pgtest":      {".", "adapters/postgres/embedded"},
-	"internal/browse":      {},
+	"internal/browse":      {"internal/prove"},
 
 	"accesslog":                 {"."},
 	"personkey":                 {"."},

@@ -7,40 +7,53 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 // axeVersion is the checker of accessibility that npm fetches, MPL-2.0.
 const axeVersion = "axe-core@4.14.1"
 
-// LoadAxe fetches axe-core with npm, for [Tab.Check]. Without npm the test is skipped, and
-// fails in CI.
+// LoadAxe fetches axe-core with npm, once in a test program, for [Tab.Check]. Without npm the
+// test is skipped, and fails in CI.
 func (b *Browser) LoadAxe() {
 	b.t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
 		cannot(b.t, "there is no npm")
 	}
-	dir := b.t.TempDir()
+	source, err := fetchAxe()
+	if err != nil {
+		b.t.Log(err)
+		cannot(b.t, "npm could not fetch axe-core")
+	}
+	b.axes = source
+}
+
+// fetchAxe returns the source of axe-core.
+var fetchAxe = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "axe")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	fetch := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
 		"--fetch-retries=1", "--fetch-timeout=20000", axeVersion)
 	fetch.Dir = dir
 	if out, err := fetch.CombinedOutput(); err != nil {
-		b.t.Log(string(out))
-		cannot(b.t, "npm could not fetch axe-core")
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.axes = string(source)
-}
+	return string(source), err
+})
 
 // findings are what axe-core says of a page.
 type findings struct {
@@ -59,7 +72,8 @@ type violation struct {
 }
 
 // Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
-// its rules, light or dark, or if the page is wider than the phone.
+// its rules, or if the page is wider than the phone. Under make prove axe-core checks light and
+// dark, else one of them, in turn.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
@@ -78,6 +92,9 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 			tab.t.Errorf("%s is wider than %d pixels", tab.At(), width)
 		}
 		for _, dark := range []bool{false, true} {
+			if !prove.Full() && dark != tab.checkDark {
+				continue
+			}
 			tab.do("change the colours", tab.colours(dark))
 			// With violations alone axe-core lists no elements that passed.
 			found := read(tab, "check", chromedp.Evaluate[findings](
@@ -93,6 +110,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 				tab.t.Errorf("%s (%d pixels, dark: %v): %s: %s\n%s", tab.At(), width, dark, v.ID, v.Help, strings.Join(where, "\n"))
 			}
 		}
+		tab.checkDark = !tab.checkDark
 	}
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
@@ -106,9 +124,13 @@ func screen(width int64) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// Picture takes one picture of the page, light, on a screen of a width, and returns its file.
-func (tab *Tab) Picture(name string, width int64) string {
+// Picture takes one picture of the page, light, on a screen of a width, if pictures are wanted
+// (see [Start]).
+func (tab *Tab) Picture(name string, width int64) {
 	tab.t.Helper()
+	if tab.b.dir == "" {
+		return
+	}
 	tab.do("change the screen", screen(width), tab.colours(false))
 	high := read(tab, "measure the page", chromedp.Evaluate[float64]("document.documentElement.scrollHeight"))
 	png := read(tab, "take a picture", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
@@ -123,7 +145,6 @@ func (tab *Tab) Picture(name string, width int64) string {
 		tab.t.Fatal(err)
 	}
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
-	return file
 }
 
 // String names who sits there.

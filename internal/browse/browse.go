@@ -32,12 +32,12 @@ const patience = 30 * time.Second
 type Browser struct {
 	t    testing.TB
 	ctx  context.Context // as the library keeps it
-	dir  string
+	dir  string          // of pictures; empty: none are taken
 	axes string
 }
 
-// Start starts Chromium for a test. Screenshots go to a folder that is logged:
-// HEALTHLAB_SCREENSHOTS, or one among the temporary files.
+// Start starts Chromium for a test. Pictures of pages go to the folder that the environment
+// variable HEALTHLAB_SCREENSHOTS names; without it none are taken.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := ""
@@ -51,11 +51,10 @@ func Start(t testing.TB) *Browser {
 		cannot(t, "there is no Chromium")
 	}
 	dir := os.Getenv("HEALTHLAB_SCREENSHOTS")
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), "healthlab-screenshots")
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.IgnoreCertErrors,
@@ -67,7 +66,6 @@ func Start(t testing.TB) *Browser {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	t.Logf("screenshots are in %s", dir)
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
@@ -96,6 +94,8 @@ type Tab struct {
 	b      *Browser
 	ctx    context.Context // as the library keeps it
 	person Person
+
+	checkDark bool // the next check of axe-core alone is dark
 
 	mu       sync.Mutex
 	asked    []string
@@ -345,10 +345,13 @@ func (tab *Tab) Back() {
 	tab.arrive("go back", chromedp.NavigateBack())
 }
 
-// Shot takes pictures of the page as it is: as wide as a phone and a desktop, light and
-// dark, each as high as the page.
+// Shot takes pictures of the page as it is, if pictures are wanted (see [Start]): as wide as a
+// phone and a desktop, light and dark, each as high as the page.
 func (tab *Tab) Shot(name string) {
 	tab.t.Helper()
+	if tab.b.dir == "" {
+		return
+	}
 	for _, wide := range []bool{false, true} {
 		for _, dark := range []bool{false, true} {
 			tab.do("change the screen", tab.size(wide), tab.colours(dark))

@@ -1,11 +1,12 @@
-// Package prove sets the iteration counts of tests that prove a large number of rounds,
-// events, queries or files. Plain test runs use a small count, make prove the full one.
+// Package prove says which tests run where, and at which counts: a plain go test and make test
+// run each test at a small count, CI (the variable CI is set) the suites against broken stores
+// besides, and make prove (HEALTHLAB_PROVE=1) everything at its full count.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
 //	}
 //
-// Only tests import it. It reads the environment variable HEALTHLAB_PROVE.
+// Only tests import it.
 package prove
 
 import "os"
@@ -13,14 +14,17 @@ import "os"
 // Count returns full if the environment says HEALTHLAB_PROVE=1 (make prove), and
 // quick otherwise (make test). Quick is a tenth of full, or less.
 func Count(quick, full int) int {
-	if os.Getenv("HEALTHLAB_PROVE") == "1" {
+	if Full() {
 		return full
 	}
 	return quick
 }
 
+// Full reports whether tests run at their full counts: under make prove.
+func Full() bool { return os.Getenv("HEALTHLAB_PROVE") == "1" }
+
 // All reports whether tests run that are too slow for a plain go test: under make prove
 // (HEALTHLAB_PROVE=1) and in CI (CI is set).
 func All() bool {
-	return os.Getenv("HEALTHLAB_PROVE") == "1" || os.Getenv("CI") != ""
+	return Full() || os.Getenv("CI") != ""
 }

@@ -20,6 +20,7 @@ func TestCount(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("HEALTHLAB_PROVE", tt.env)
 			require.Equal(t, tt.want, prove.Count(3, 30))
+			require.Equal(t, tt.want == 30, prove.Full())
 		})
 	}
 }

@@ -119,6 +119,7 @@ type deployment struct {
 	double    *double.Server
 	truth     func(*double.Person) double.Truth
 	url       string
+	history   int // days
 
 	mu sync.Mutex
 	at time.Time
@@ -148,7 +149,7 @@ func seal(t *testing.T) healthlab.Sealer {
 
 func deploy(t *testing.T, p provider, o double.Options) *deployment {
 	t.Helper()
-	d := &deployment{t: t, provider: p, at: noon.Add(250 * time.Millisecond)} // clocks have fractions of a second
+	d := &deployment{t: t, provider: p, at: noon.Add(250 * time.Millisecond), history: 365} // clocks have fractions of a second
 	o.Now = d.now
 	d.double, d.truth = p.double(o)
 	server := httptest.NewServer(d.double)
@@ -168,7 +169,7 @@ func deploy(t *testing.T, p provider, o double.Options) *deployment {
 	d.pulls, err = pull.New(d.store.Pulls(), d.health, d.keeper, connectors, &pull.Options{
 		Now: d.now, Workers: 1, Ahead: time.Nanosecond, Every: 24 * time.Hour, // more looks take the limit from histories
 		Settings: func(context.Context, healthlab.TeamID) (pull.TeamSettings, error) {
-			return pull.TeamSettings{HistoryDays: map[string]pull.HistoryDays{p.record.Slug: {Default: 365}}}, nil
+			return pull.TeamSettings{HistoryDays: map[string]pull.HistoryDays{p.record.Slug: {Default: d.history}}}, nil
 		},
 	})
 	require.NoError(t, err)
@@ -410,21 +411,23 @@ func members(out map[string]float64, s healthdata.Summary) {
 	}
 }
 
-// A year of people, with errors, tokens that end early and the provider's limit, is stored as
-// it was recorded.
+// A year of 50 people is stored as it was recorded, with errors, tokens that end early and the
+// provider's limit; of two people some weeks, but for make prove.
 func TestYear(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			p := providers[name]
+			days := prove.Count(36, 360)
 			var people []*double.Person
 			for i := range prove.Count(2, 50) {
-				people = append(people, double.NewPerson(i, noon, 360))
+				people = append(people, double.NewPerson(i, noon, days))
 			}
-			faults := double.Faults{Every: 7, Reject: 23}
+			faults := double.Faults{Every: 7, Reject: 11}
 			if p.permanent {
 				faults.Reject = 0
 			}
 			d := deploy(t, p, double.Options{People: people, TokenLife: 5 * time.Minute, Limits: p.limits, Faults: faults})
+			d.history = days + 5
 			var users []healthlab.UserID
 			for _, one := range people {
 				users = append(users, d.link(one))

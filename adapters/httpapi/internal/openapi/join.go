@@ -1,5 +1,5 @@
-// Package openapi joins the parts of the contract, one JSON file per tag, into the
-// one document that is embedded.
+// Package openapi makes the contract: it joins the parts, one JSON file per tag, into one
+// document, and adds what the code knows, such as events and the bounds of values.
 //
 // common.json holds what there is once: openapi, info, servers, security. Every part
 // may add tags, paths and components; a reference names the place in the joined

@@ -114,6 +114,10 @@ func (in *In) Text(name string, most int) string {
 	return v
 }
 
+// MaxPathText bounds a text of a path that names something. It is longer than any such name
+// may be, so that what cannot exist is not found, rather than wrong.
+const MaxPathText = 4096
+
 // OptText is [In.Text] for a parameter that may be absent, which is nil, or empty.
 func (in *In) OptText(name string, most int) *string {
 	v, ok := in.value(name)
@@ -121,6 +125,14 @@ func (in *In) OptText(name string, most int) *string {
 		return nil
 	}
 	return &v
+}
+
+// ShortText is [In.OptText] of at most 256 characters, empty where it is absent.
+func (in *In) ShortText(name string) string {
+	if s := in.OptText(name, 256); s != nil {
+		return *s
+	}
+	return ""
 }
 
 func (in *In) short(v string, most int, place, name string) bool {

@@ -1,10 +1,11 @@
-package httpapi
+package laborders
 
 import (
 	"net/http"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -12,38 +13,35 @@ import (
 )
 
 // unmatchedOperations are about results that match no order for certain.
-func (a api) unmatchedOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	list := []operation{
-		{id: "list_unmatched_results", pattern: "GET /v3/unmatched_result", team: a.listUnmatched},
-		{id: "read_unmatched_result", pattern: "GET /v3/unmatched_result/{raw_result_id}", team: readOne(rawResultID, a.Orders.Reviews().Get)},
-		{id: "accept_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", team: a.acceptUnmatched},
-		{id: "resolve_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", team: a.resolveUnmatched},
+func (a API) unmatchedOperations() []server.Operation {
+	list := []server.Operation{
+		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Team: a.listUnmatched},
+		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Team: server.ReadOne(rawResultID, a.Orders.Reviews().Get)},
+		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Team: a.acceptUnmatched},
+		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Team: a.resolveUnmatched},
 	}
 	if a.MatchTests == nil {
 		return list
 	}
-	return append(list, []operation{
-		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTestCases},
-		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startMatchTest, keyed: true},
-		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(testRunID, a.MatchTests.Get)},
+	return append(list, []server.Operation{
+		{ID: "list_unmatched_result_cases", Pattern: "GET /v3/unmatched_result_test/case", Team: a.listTestCases},
+		{ID: "start_unmatched_result_test", Pattern: "POST /v3/unmatched_result_test", Team: a.startMatchTest, Keyed: true},
+		{ID: "read_unmatched_result_test", Pattern: "GET /v3/unmatched_result_test/{run_id}", Team: server.ReadOne(testRunID, a.MatchTests.Get)},
 	}...)
 }
 
-// unmatchedOut is one page of results under review.
-type unmatchedOut struct {
+// UnmatchedPage is one page of results under review.
+type UnmatchedPage struct {
 	Data       []orders.UnmatchedResult `json:"data"`
 	NextCursor *string                  `json:"next_cursor"`
 	Total      int                      `json:"total"`
 }
 
-func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := orders.ResultQuery{
-		Team: team, Status: orders.MatchStatus(text(in, "status")), Decision: orders.MatchDecision(text(in, "decision_code")),
-		LabSlug: text(in, "lab_slug"), Search: text(in, "search_input"), Cursor: text(in, "next_cursor"),
+		Team: team, Status: orders.MatchStatus(in.ShortText("status")), Decision: orders.MatchDecision(in.ShortText("decision_code")),
+		LabSlug: in.ShortText("lab_slug"), Search: in.ShortText("search_input"), Cursor: in.ShortText("next_cursor"),
 		Limit: in.Int("limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize),
 	}
 	if d := in.OptDate("created_at_start"); d != nil {
@@ -59,7 +57,7 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	if err != nil {
 		return err
 	}
-	out := unmatchedOut{Data: page.Results, Total: page.Total}
+	out := UnmatchedPage{Data: page.Results, Total: page.Total}
 	if page.Next != "" {
 		out.NextCursor = &page.Next
 	}
@@ -74,7 +72,7 @@ func rawResultID(in *wire.In) orders.RawResultID {
 	return orders.RawResultID{UUID: in.PathUUID("raw_result_id")}
 }
 
-func (a api) acceptUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) acceptUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := rawResultID(in)
 	var body orders.AcceptRequest
@@ -89,7 +87,7 @@ func (a api) acceptUnmatched(w http.ResponseWriter, r *http.Request, team health
 	return wire.JSON(w, http.StatusOK, o)
 }
 
-func (a api) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := rawResultID(in)
 	var body orders.ResolveRequest
@@ -104,12 +102,12 @@ func (a api) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healt
 	return wire.JSON(w, http.StatusOK, result)
 }
 
-// testCasesOut are the cases of test runs.
-type testCasesOut struct {
+// TestCases are the cases of test runs.
+type TestCases struct {
 	Data []matchtest.Rule `json:"data"`
 }
 
-func (a api) listTestCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listTestCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
@@ -117,18 +115,18 @@ func (a api) listTestCases(w http.ResponseWriter, r *http.Request, team healthla
 	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, testCasesOut{cases})
+	return wire.JSON(w, http.StatusOK, TestCases{cases})
 }
 
-// testRunStarted says that a test run was taken up.
-type testRunStarted struct {
+// TestRunStarted says that a test run was taken up.
+type TestRunStarted struct {
 	RunID  matchtest.RunID  `json:"run_id"`
 	Status matchtest.Status `json:"status"`
 }
 
-func (a api) startMatchTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) startMatchTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	key := in.Header(idempotencyKey, 255)
+	key := in.Header(server.IdempotencyKey, 255)
 	var body matchtest.Request
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
@@ -138,5 +136,5 @@ func (a api) startMatchTest(w http.ResponseWriter, r *http.Request, team healthl
 	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusAccepted, testRunStarted{t.RunID, t.Status})
+	return wire.JSON(w, http.StatusAccepted, TestRunStarted{t.RunID, t.Status})
 }

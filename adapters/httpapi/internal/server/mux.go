@@ -1,4 +1,4 @@
-package httpapi
+package server
 
 import (
 	"fmt"
@@ -10,21 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Mux serves routes. From left to right, a literal part of a path wins over a
-// parameter. A path answers with and without a trailing slash, and is never
-// redirected. What is not there is 404, and a method that is not there 405 with the
-// header Allow; both as JSON. It panics if two routes are the same, or a pattern is
-// not "METHOD /path".
-func Mux(routes []Route) http.Handler {
-	m := &mux{}
-	for _, r := range routes {
-		m.add(r)
-	}
-	return m
-}
-
-// mux is a tree over the parts of paths.
-type mux struct{ root node }
+// Mux is a tree over the parts of paths. From left to right, a literal part of a path wins over
+// a parameter. A path answers with and without a trailing slash, and is never redirected. A
+// path that is not there is 404, and a method that is not there 405 with the header Allow;
+// both as JSON. The zero value is ready for [Mux.Add], which must not run beside requests.
+type Mux struct{ root node }
 
 type node struct {
 	literal map[string]*node
@@ -38,12 +28,14 @@ type leaf struct {
 	handler http.Handler
 }
 
-func (m *mux) add(r Route) {
-	method, path, ok := strings.Cut(r.Pattern, " ")
+// Add serves a pattern, METHOD /path, with a handler, and OPTIONS at the same path with
+// preflight unless that is nil. It panics if the pattern has another form or is taken.
+func (m *Mux) Add(pattern string, handler, preflight http.Handler) {
+	method, path, ok := strings.Cut(pattern, " ")
 	if !ok || !strings.HasPrefix(path, "/") {
-		panic(fmt.Sprintf("httpapi: the pattern %q is not METHOD /path", r.Pattern))
+		panic(fmt.Sprintf("httpapi: the pattern %q is not METHOD /path", pattern))
 	}
-	l := leaf{pattern: r.Pattern, handler: r.Handler}
+	l := leaf{pattern: pattern, handler: handler}
 	n := &m.root
 	for _, part := range split(strings.TrimSuffix(path, "{$}")) {
 		name, isParam := strings.CutPrefix(part, "{")
@@ -67,11 +59,11 @@ func (m *mux) add(r Route) {
 		n.routes = map[string]leaf{}
 	}
 	if _, taken := n.routes[method]; taken {
-		panic(fmt.Sprintf("httpapi: two routes for %s", r.Pattern))
+		panic(fmt.Sprintf("httpapi: two routes for %s", pattern))
 	}
 	n.routes[method] = l
-	if r.Preflight != nil {
-		n.routes[http.MethodOptions] = leaf{pattern: r.Pattern, names: l.names, handler: r.Preflight}
+	if preflight != nil {
+		n.routes[http.MethodOptions] = leaf{pattern: pattern, names: l.names, handler: preflight}
 	}
 }
 
@@ -111,8 +103,8 @@ func (n *node) match(parts []string, method string, values []string, allow *[]st
 }
 
 // ServeHTTP hands the request to its route.
-func (m *mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = identify(w, r)
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = Identify(w, r)
 	parts := split(r.URL.EscapedPath())
 	for i, part := range parts {
 		var err error

@@ -1,4 +1,4 @@
-package httpapi
+package openapi
 
 import (
 	"bytes"
@@ -23,9 +23,9 @@ type valueBound struct {
 	Unit    string  `json:"unit"`
 }
 
-// withExtras adds to the contract what the code knows: the events, the bounds of values, the
+// WithExtras adds to a joined contract what the code knows: the events, the bounds of values, the
 // names of queries, and the types of errors.
-func withExtras(doc []byte) []byte {
+func WithExtras(doc []byte) []byte {
 	bounds := map[string]map[string]valueBound{}
 	for _, r := range healthdata.Resources() {
 		fields := map[string]valueBound{}
@@ -41,7 +41,7 @@ func withExtras(doc []byte) []byte {
 	}
 	list, err := errorTypeList.ReadFile("error_types.txt")
 	if err != nil {
-		panic("httpapi: " + err.Error()) // it is part of the program
+		panic("openapi: " + err.Error()) // it is part of the program
 	}
 	out := bytes.TrimSuffix(bytes.TrimSpace(doc), []byte{'}'})
 	for _, extra := range []struct {
@@ -55,7 +55,7 @@ func withExtras(doc []byte) []byte {
 	} {
 		b, err := json.Marshal(extra.v)
 		if err != nil {
-			panic("httpapi: " + err.Error())
+			panic("openapi: " + err.Error())
 		}
 		out = append(append(append(out, `,"`+extra.name+`":`...), b...), '\n')
 	}

@@ -1,38 +1,32 @@
-package httpapi
+package laborders
 
 import (
 	"context"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
-// RequisitionFormPath is where signed URLs of requisitions are answered: a host gives
-// [documents.NewLinks] its own address with this after it.
+// RequisitionFormPath is where signed URLs of requisitions are answered.
 const RequisitionFormPath = "/v3/order/requisition_form"
 
-func (a api) documentOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	if a.Documents == nil {
-		a.Documents = documents.New(a.Orders, nil, nil)
-	}
+func (a API) documentOperations() []server.Operation {
 	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
-	return []operation{
-		{id: "list_order_documents", pattern: "GET /v3/order/{order_id}/documents", team: readOne(orderID, a.orderDocuments)},
-		{id: "read_requisition_pdf", pattern: order(documents.RequisitionForm), team: orderDocument(a.Documents.Requisition)},
-		{id: "read_labels_pdf", pattern: order(documents.SpecimenLabels), team: a.readLabels},
-		{id: "read_order_result_pdf", pattern: order(documents.ResultsReport), team: orderDocument(a.Documents.Report)},
-		{id: "read_order_collection_instruction_pdf", pattern: order(documents.CollectionInstructions), team: orderDocument(a.Documents.OrderInstructions)},
-		{id: "read_abn_pdf", pattern: order(documents.BeneficiaryNotice), team: orderDocument(a.Documents.CoverageNotice)},
-		{id: "read_order_transaction_result_pdf", pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", team: a.readTransactionReport},
-		{id: "read_lab_test_collection_instruction_pdf", pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", team: a.readLabTestInstructions},
+	return []server.Operation{
+		{ID: "list_order_documents", Pattern: "GET /v3/order/{order_id}/documents", Team: server.ReadOne(orderID, a.orderDocuments)},
+		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Team: orderDocument(a.Documents.Requisition)},
+		{ID: "read_labels_pdf", Pattern: order(documents.SpecimenLabels), Team: a.readLabels},
+		{ID: "read_order_result_pdf", Pattern: order(documents.ResultsReport), Team: orderDocument(a.Documents.Report)},
+		{ID: "read_order_collection_instruction_pdf", Pattern: order(documents.CollectionInstructions), Team: orderDocument(a.Documents.OrderInstructions)},
+		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Team: orderDocument(a.Documents.CoverageNotice)},
+		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Team: a.readTransactionReport},
+		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Team: a.readLabTestInstructions},
 		// The holder of the URL may read.
-		{id: "read_requisition_form", pattern: "GET " + RequisitionFormPath + "/{token}", handle: a.readRequisitionForm},
+		{ID: "read_requisition_form", Pattern: "GET " + RequisitionFormPath + "/{token}", Handle: a.readRequisitionForm},
 	}
 }
 
@@ -58,7 +52,7 @@ type orderDocumentOut struct {
 	Path string `json:"path"`
 }
 
-func (a api) orderDocuments(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orderDocuments, error) {
+func (a API) orderDocuments(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orderDocuments, error) {
 	kinds, err := a.Documents.List(ctx, team, id)
 	out := orderDocuments{Documents: []orderDocumentOut{}}
 	for _, kind := range kinds {
@@ -92,7 +86,7 @@ func orderDocument(read func(context.Context, healthlab.TeamID, orders.OrderID) 
 	}
 }
 
-func (a api) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	at := in.Local("collection_date")
@@ -105,7 +99,7 @@ func (a api) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return pdf(w, file, err)
 }
 
-func (a api) readTransactionReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readTransactionReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := transactionID(in)
 	if err := in.Err(); err != nil {
@@ -115,7 +109,7 @@ func (a api) readTransactionReport(w http.ResponseWriter, r *http.Request, team 
 	return pdf(w, file, err)
 }
 
-func (a api) readLabTestInstructions(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readLabTestInstructions(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := labTestID(in)
 	if err := in.Err(); err != nil {
@@ -125,7 +119,7 @@ func (a api) readLabTestInstructions(w http.ResponseWriter, r *http.Request, tea
 	return pdf(w, file, err)
 }
 
-func (a api) readRequisitionForm(w http.ResponseWriter, r *http.Request) error {
+func (a API) readRequisitionForm(w http.ResponseWriter, r *http.Request) error {
 	const most = 2000 // longer than any token
 	in := wire.From(r)
 	token := in.PathText("token", most)

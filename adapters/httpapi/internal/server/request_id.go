@@ -1,4 +1,4 @@
-package httpapi
+package server
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// requestIDHeader names the header of a request's id, in requests and answers.
-const requestIDHeader = "X-Request-Id"
+// RequestIDHeader names the header of a request's id, in requests and answers.
+const RequestIDHeader = "X-Request-Id"
 
 // requestIDForm is what an id of a caller or a proxy looks like: a UUID or the 32 digits of a
 // trace id. Any other text might say something of a person, and would be logged.
@@ -17,10 +17,7 @@ var requestIDForm = regexp.MustCompile(`^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0
 
 type requestIDKey struct{}
 
-// RequestID returns the id of the request whose context this is: that of the header
-// X-Request-Id if the caller or a proxy sent a UUID or a trace id of 32 digits, else a new one. Every answer has it in the
-// same header, and every line that this package logs about the request has it as request.
-// Empty outside of a request.
+// RequestID returns the id of the request whose context this is; empty outside of a request.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -33,15 +30,15 @@ func newRequestID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// identify gives a request its id, once.
-func identify(w http.ResponseWriter, r *http.Request) *http.Request {
+// Identify gives a request its id, once.
+func Identify(w http.ResponseWriter, r *http.Request) *http.Request {
 	if RequestID(r.Context()) != "" {
 		return r
 	}
-	id := r.Header.Get(requestIDHeader)
+	id := r.Header.Get(RequestIDHeader)
 	if !requestIDForm.MatchString(id) {
 		id = newRequestID()
 	}
-	w.Header().Set(requestIDHeader, id)
+	w.Header().Set(RequestIDHeader, id)
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }

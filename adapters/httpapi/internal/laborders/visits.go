@@ -1,4 +1,4 @@
-package httpapi
+package laborders
 
 import (
 	"context"
@@ -7,38 +7,36 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-func (a api) visitOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
+func (a API) visitOperations() []server.Operation {
 	open := notConfirmed()
 	const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
-	return []operation{
-		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
-		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, keyed: true},
-		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, keyed: true},
-		{id: "reschedule_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", team: a.reschedule(home), replies: open},
-		{id: "cancel_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", team: a.cancelHome},
-		{id: "list_phlebotomy_cancellation_reasons", pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", team: a.listReasons(home)},
-		{id: "read_phlebotomy_appointment", pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", team: a.readVisit(home)},
-		{id: "find_psc_slots", pattern: "POST /v3/order/psc/appointment/availability", team: a.findCenterSlots},
-		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, keyed: true},
-		{id: "reschedule_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", team: a.reschedule(center), replies: open},
-		{id: "cancel_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", team: a.cancelCenter},
-		{id: "list_psc_cancellation_reasons", pattern: "GET /v3/order/psc/appointment/cancellation-reasons", team: a.listReasons(center)},
-		{id: "read_psc_appointment", pattern: "GET /v3/order/{order_id}/psc/appointment", team: a.readVisit(center)},
+	return []server.Operation{
+		{ID: "find_phlebotomy_slots", Pattern: "POST /v3/order/phlebotomy/appointment/availability", Team: a.findHomeSlots},
+		{ID: "book_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", Team: a.bookHome, Keyed: true},
+		{ID: "request_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", Team: a.requestVisit, Keyed: true},
+		{ID: "reschedule_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", Team: a.reschedule(home), Replies: open},
+		{ID: "cancel_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", Team: a.cancelHome},
+		{ID: "list_phlebotomy_cancellation_reasons", Pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", Team: a.listReasons(home)},
+		{ID: "read_phlebotomy_appointment", Pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", Team: a.readVisit(home)},
+		{ID: "find_psc_slots", Pattern: "POST /v3/order/psc/appointment/availability", Team: a.findCenterSlots},
+		{ID: "book_psc_appointment", Pattern: "POST /v3/order/{order_id}/psc/appointment/book", Team: a.bookCenter, Keyed: true},
+		{ID: "reschedule_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", Team: a.reschedule(center), Replies: open},
+		{ID: "cancel_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", Team: a.cancelCenter},
+		{ID: "list_psc_cancellation_reasons", Pattern: "GET /v3/order/psc/appointment/cancellation-reasons", Team: a.listReasons(center)},
+		{ID: "read_psc_appointment", Pattern: "GET /v3/order/{order_id}/psc/appointment", Team: a.readVisit(center)},
 	}
 }
 
 // notConfirmed: a provider that does not confirm in time is a failure of ours for those
 // who wait.
-func notConfirmed() []reply {
-	return []reply{{rule: orders.BookingNotConfirmed, status: http.StatusInternalServerError}}
+func notConfirmed() []server.Reply {
+	return []server.Reply{{Rule: orders.BookingNotConfirmed, Status: http.StatusInternalServerError}}
 }
 
 func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
@@ -48,7 +46,7 @@ func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
 	return wire.JSON(w, http.StatusOK, v)
 }
 
-func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	start := in.OptDate("start_date")
 	var body appointment.AddressInput
@@ -63,10 +61,10 @@ func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthla
 	return wire.JSON(w, http.StatusOK, slots)
 }
 
-func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) findCenterSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	req := appointment.CenterSlotsRequest{
-		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: text(in, "zip_code"),
+		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: in.ShortText("zip_code"),
 		AllowStale: in.Bool("allow_stale", false),
 	}
 	if req.NoRadius = in.Null("radius"); !req.NoRadius {
@@ -82,26 +80,26 @@ func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team health
 	return wire.JSON(w, http.StatusOK, slots)
 }
 
-func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Book(ctx, team, id, appointment.Phlebotomy, body)
 	}))
 }
 
-func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -113,21 +111,21 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 			return err
 		}
 	}
-	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Book(ctx, team, id, appointment.PatientServiceCenter, body)
 	}))
 }
 
-func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	var body orders.VisitRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.Err(); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Request(ctx, team, id, body)
 	}))
 }
@@ -147,7 +145,7 @@ type rescheduling struct {
 	AppointmentNotes wire.Opt[string] `json:"appointment_notes,omitzero"`
 }
 
-func (a api) reschedule(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a API) reschedule(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		id := orderID(in)
@@ -169,7 +167,7 @@ type homeCancellation struct {
 	Notes                *string   `json:"notes"`
 }
 
-func (a api) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	var body homeCancellation
@@ -190,7 +188,7 @@ type centerCancellation struct {
 	OtherNotes           *string    `json:"notes"`
 }
 
-func (a api) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	var body centerCancellation
@@ -214,7 +212,7 @@ func (a api) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab
 	return answerVisit(w, v, err)
 }
 
-func (a api) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a API) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 		if err := wire.From(r).Err(); err != nil {
 			return err
@@ -223,7 +221,7 @@ func (a api) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Req
 	}
 }
 
-func (a api) readVisit(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a API) readVisit(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		id := orderID(in)

@@ -1,29 +1,27 @@
-package httpapi
+package laborders
 
 import (
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // compendiumOperations compare what labs can measure, and tell who orders.
-func (a api) compendiumOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	return []operation{
-		{id: "search_compendium", pattern: "POST /v3/compendium/search", team: a.searchCompendium},
-		{id: "convert_lab_codes", pattern: "POST /v3/compendium/convert", team: a.convertCodes},
-		{id: "search_orderable_tests", pattern: "POST /v3/compendium/search_orderable_tests", team: a.searchOrderable},
-		{id: "list_physicians", pattern: "GET /v2/team/{team_id}/physicians", team: a.listPhysicians},
-		{id: "read_communication_settings", pattern: "GET /v3/order/{order_id}/communication_settings", team: readOne(orderID, a.Orders.Communication)},
-		{id: "change_communication_settings", pattern: "PATCH /v3/order/{order_id}/communication_settings", team: a.changeCommunication},
+func (a API) compendiumOperations() []server.Operation {
+	return []server.Operation{
+		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Team: a.searchCompendium},
+		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Team: a.convertCodes},
+		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Team: a.searchOrderable},
+		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Team: a.listPhysicians},
+		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Team: server.ReadOne(orderID, a.Orders.Communication)},
+		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Team: a.changeCommunication},
 	}
 }
 
-func (a api) searchCompendium(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) searchCompendium(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body catalogue.CompendiumRequest
 	in.Body(&body)
@@ -37,7 +35,7 @@ func (a api) searchCompendium(w http.ResponseWriter, r *http.Request, team healt
 	return wire.JSON(w, http.StatusOK, found)
 }
 
-func (a api) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body catalogue.ConvertRequest
 	in.Body(&body)
@@ -51,12 +49,12 @@ func (a api) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, found)
 }
 
-// orderableOut are a lab's markers, by the code that was asked for.
-type orderableOut struct {
+// OrderableTests are a lab's markers, by the code that was asked for.
+type OrderableTests struct {
 	Candidates map[string][]catalogue.PerLabCandidate `json:"candidates"`
 }
 
-func (a api) searchOrderable(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) searchOrderable(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body catalogue.OrderableRequest
 	in.Body(&body)
@@ -67,10 +65,10 @@ func (a api) searchOrderable(w http.ResponseWriter, r *http.Request, team health
 	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, orderableOut{found})
+	return wire.JSON(w, http.StatusOK, OrderableTests{found})
 }
 
-func (a api) listPhysicians(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listPhysicians(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	of := healthlab.TeamID{UUID: in.PathUUID("team_id")}
 	if err := in.Err(); err != nil {
@@ -83,15 +81,15 @@ func (a api) listPhysicians(w http.ResponseWriter, r *http.Request, team healthl
 	return wire.JSON(w, http.StatusOK, found)
 }
 
-// communicationIn is the body that says how a patient may be told.
-type communicationIn struct {
+// CommunicationChange is the body that says how a patient may be told.
+type CommunicationChange struct {
 	SMSEnabled bool `json:"sms_enabled"`
 }
 
-func (a api) changeCommunication(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) changeCommunication(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	var body communicationIn
+	var body CommunicationChange
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err

@@ -86,7 +86,7 @@ type managed struct {
 // does anything.
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
-		m.asks = m.PathText("environment", maxPathText)
+		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)
 	})
 }

@@ -1,4 +1,4 @@
-package httpapi
+package server
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// kinds is the one place where faults of the domain become replies of HTTP.
+// kinds is the one place where errors of the domain become replies of HTTP.
 var kinds = map[healthlab.Kind]wire.Fault{
 	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "something went wrong on our side"},
 	healthlab.Invalid:         {Status: 422, Type: "INVALID_REQUEST", Msg: "the request is not valid"},
@@ -26,23 +26,29 @@ var kinds = map[healthlab.Kind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this installation does not do that"},
 }
 
-// faultOf says how an error is answered. Input that is not valid, which is a list, is
-// answered elsewhere. The words come from kinds, from a RuleError or from a Fault, and
+// FaultOfKind returns the answer to errors of a kind.
+func FaultOfKind(k healthlab.Kind) *wire.Fault {
+	f := kinds[k]
+	return &f
+}
+
+// FaultOf returns the answer to an error. Input that is not valid is answered with a list,
+// which [ProblemsOf] returns. The words come from kinds, from a RuleError or from a Fault, and
 // from no other error's text.
-func faultOf(err error, replies []reply) *wire.Fault {
-	f := plainFault(err)
+func FaultOf(err error, replies []Reply) *wire.Fault {
+	f := PlainFault(err)
 	for _, r := range replies {
-		if !r.answers(err) {
+		if !r.Answers(err) {
 			continue
 		}
-		if r.status != 0 {
-			f.Status = r.status
+		if r.Status != 0 {
+			f.Status = r.Status
 		}
-		if r.errorType != "" {
-			f.Type = r.errorType
+		if r.ErrorType != "" {
+			f.Type = r.ErrorType
 		}
-		if r.msg != "" {
-			f.Msg = r.msg
+		if r.Msg != "" {
+			f.Msg = r.Msg
 		}
 		break
 	}
@@ -50,7 +56,8 @@ func faultOf(err error, replies []reply) *wire.Fault {
 	return f
 }
 
-func plainFault(err error) *wire.Fault {
+// PlainFault is [FaultOf] without replies of an operation and without Retry-After of the error.
+func PlainFault(err error) *wire.Fault {
 	var f *wire.Fault
 	if errors.As(err, &f) {
 		own := *f
@@ -90,9 +97,9 @@ func addRetryAfter(f *wire.Fault, err error) {
 	f.Header = header
 }
 
-// problemsOf returns the problems of an error that is answered with a list, each with
+// ProblemsOf returns the problems of an error that is answered with a list, each with
 // its place in front. ok is false for other errors.
-func problemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool) {
+func ProblemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool) {
 	var input *wire.InputError
 	if errors.As(err, &input) {
 		return input.Problems, true

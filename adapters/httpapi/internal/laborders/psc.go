@@ -1,23 +1,21 @@
-package httpapi
+package laborders
 
 import (
 	"net/http"
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-func (a api) pscOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	return []operation{
-		{id: "read_area", pattern: "GET /v3/order/area/info", team: a.readArea},
-		{id: "find_patient_service_centers", pattern: "GET /v3/order/psc/info", team: a.findPSCs},
-		{id: "find_patient_service_centers_of_order", pattern: "GET /v3/order/{order_id}/psc/info", team: a.findOrderPSCs},
+func (a API) pscOperations() []server.Operation {
+	return []server.Operation{
+		{ID: "read_area", Pattern: "GET /v3/order/area/info", Team: a.readArea},
+		{ID: "find_patient_service_centers", Pattern: "GET /v3/order/psc/info", Team: a.findPSCs},
+		{ID: "find_patient_service_centers_of_order", Pattern: "GET /v3/order/{order_id}/psc/info", Team: a.findOrderPSCs},
 	}
 }
 
@@ -31,13 +29,13 @@ func radius(in *wire.In) int {
 	return miles
 }
 
-func (a api) pscCapabilities(in *wire.In) []appointment.PSCCapability {
+func (a API) pscCapabilities(in *wire.In) []appointment.PSCCapability {
 	var allowed []string
 	known := map[string]appointment.PSCCapability{}
 	for _, c := range appointment.PSCCapabilities() {
 		name := string(c)
-		if a.Compat != nil {
-			name = a.Compat.name(name)
+		if a.CapabilityName != nil {
+			name = a.CapabilityName(name)
 		}
 		allowed, known[name] = append(allowed, name), c
 	}
@@ -55,9 +53,9 @@ func labAccount(in *wire.In) *catalogue.LabAccountID {
 	return nil
 }
 
-func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: text(in, "lab"), LabAccountID: labAccount(in)}
+	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: in.ShortText("lab"), LabAccountID: labAccount(in)}
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -68,7 +66,7 @@ func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	return wire.JSON(w, http.StatusOK, info)
 }
 
-func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	req := appointment.CenterRequest{
 		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: labAccount(in),
@@ -88,7 +86,7 @@ func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	return wire.JSON(w, http.StatusOK, info)
 }
 
-func (a api) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
 	req := appointment.CenterRequest{Radius: radius(in), Capabilities: a.pscCapabilities(in)}

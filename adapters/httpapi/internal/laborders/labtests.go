@@ -1,4 +1,4 @@
-package httpapi
+package laborders
 
 import (
 	"context"
@@ -9,30 +9,28 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-func (a api) labTestOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	return []operation{
-		{id: "list_labs", pattern: "GET /v3/lab_tests/labs", team: a.listLabs},
-		{id: "list_markers", pattern: "GET /v3/lab_tests/markers", team: a.listMarkers},
-		{id: "list_order_set_markers", pattern: "POST /v3/lab_tests/list_order_set_markers", team: a.listOrderSetMarkers},
-		{id: "list_lab_test_markers", pattern: "GET /v3/lab_tests/{lab_test_id}/markers", team: a.listLabTestMarkers},
-		{id: "read_marker", pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", team: a.readMarker},
-		{id: "list_lab_tests", pattern: "GET /v3/lab_test", team: a.listLabTests},
-		{id: "list_all_lab_tests", pattern: "GET /v3/lab_tests", team: a.listAllLabTests},
-		{id: "create_lab_test", pattern: "POST /v3/lab_tests", team: a.createLabTest, keyed: true},
-		{id: "change_lab_test", pattern: "PATCH /v3/lab_tests/{lab_test_id}", team: a.changeLabTest},
-		{id: "read_lab_test", pattern: "GET /v3/lab_tests/{lab_test_id}", team: a.readLabTest},
-		{id: "list_lab_accounts", pattern: "GET /v3/lab_test/lab_account", team: a.listLabAccounts},
+func (a API) labTestOperations() []server.Operation {
+	return []server.Operation{
+		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: a.listLabs},
+		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: a.listMarkers},
+		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: a.listOrderSetMarkers},
+		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: a.listLabTestMarkers},
+		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: a.readMarker},
+		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: a.listLabTests},
+		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: a.listAllLabTests},
+		{ID: "create_lab_test", Pattern: "POST /v3/lab_tests", Team: a.createLabTest, Keyed: true},
+		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: a.changeLabTest},
+		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: a.readLabTest},
+		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: a.listLabAccounts},
 	}
 }
 
-func (a api) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+func (a API) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
@@ -122,10 +120,10 @@ func accountIn(in *wire.In) *catalogue.LabAccountID {
 	return nil
 }
 
-func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := catalogue.MarkerQuery{
-		Labs: ints(in, "lab_id"), LabSlug: text(in, "lab_slug"), Name: text(in, "name"),
+		Labs: ints(in, "lab_id"), LabSlug: in.ShortText("lab_slug"), Name: in.ShortText("name"),
 		ALaCarte: in.OptBool("a_la_carte_enabled"),
 	}
 	q.Page, q.Size = pageIn(in)
@@ -141,7 +139,7 @@ func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.
 	return markersPage(w, page, q.Page, q.Size, priced)
 }
 
-func (a api) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	page, size := pageIn(in)
 	var body catalogue.OrderSet
@@ -173,7 +171,7 @@ func labTestID(in *wire.In) catalogue.LabTestID {
 	return catalogue.LabTestID{UUID: in.PathUUID("lab_test_id")}
 }
 
-func (a api) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := labTestID(in)
 	page, size := pageIn(in)
@@ -188,7 +186,7 @@ func (a api) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team hea
 	return markersPage(w, p, page, size, false)
 }
 
-func (a api) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	lab, err := strconv.Atoi(in.PathText("lab_id", 20))
 	if err != nil {
@@ -210,15 +208,15 @@ func (a api) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.T
 func labTestQuery(in *wire.In, team healthlab.TeamID) catalogue.LabTestQuery {
 	return catalogue.LabTestQuery{
 		Team:        team,
-		Generation:  catalogue.Generation(text(in, "generation_method")),
-		LabSlug:     text(in, "lab_slug"),
-		Method:      catalogue.CollectionMethod(text(in, "collection_method")),
-		Status:      catalogue.LabTestStatus(text(in, "status")),
+		Generation:  catalogue.Generation(in.ShortText("generation_method")),
+		LabSlug:     in.ShortText("lab_slug"),
+		Method:      catalogue.CollectionMethod(in.ShortText("collection_method")),
+		Status:      catalogue.LabTestStatus(in.ShortText("status")),
 		MarkerIDs:   ints(in, "marker_ids"),
 		ProviderIDs: in.Strings("provider_ids"),
-		Name:        text(in, "name"),
-		Sort:        catalogue.LabTestSort(text(in, "order_key")),
-		Direction:   catalogue.Direction(text(in, "order_direction")),
+		Name:        in.ShortText("name"),
+		Sort:        catalogue.LabTestSort(in.ShortText("order_key")),
+		Direction:   catalogue.Direction(in.ShortText("order_direction")),
 	}
 }
 
@@ -229,11 +227,11 @@ type labTestsOut struct {
 	Pricing    *labTestPricing     `json:"pricing"`
 }
 
-func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := labTestQuery(in, team)
 	q.Limit = in.Int("lab_test_limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
-	q.Cursor = text(in, "next_cursor")
+	q.Cursor = in.ShortText("next_cursor")
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
@@ -260,7 +258,7 @@ func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-func (a api) listAllLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listAllLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := labTestQuery(in, team)
 	if err := in.Err(); err != nil {
@@ -273,7 +271,7 @@ func (a api) listAllLabTests(w http.ResponseWriter, r *http.Request, team health
 	return wire.JSON(w, http.StatusOK, page.Tests)
 }
 
-func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := labTestID(in)
 	account := accountIn(in)
@@ -287,20 +285,20 @@ func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusOK, t)
 }
 
-func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body catalogue.LabTestRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_lab_test", healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "create_lab_test", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (catalogue.LabTest, error) {
+	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (catalogue.LabTest, error) {
 		return a.Orders.Catalogue().CreateLabTest(ctx, team, body)
 	}))
 }
 
-func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := labTestID(in)
 	var body catalogue.LabTestChange
@@ -320,10 +318,10 @@ type accountsOut struct {
 	Data []catalogue.LabAccount `json:"data"`
 }
 
-func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := accountIn(in)
-	status := catalogue.LabAccountStatus(strings.ToLower(text(in, "status")))
+	status := catalogue.LabAccountStatus(strings.ToLower(in.ShortText("status")))
 	switch status {
 	case "", catalogue.LabAccountActive, catalogue.LabAccountPending, catalogue.LabAccountSuspended, catalogue.LabAccountReadyToLaunch:
 	default:

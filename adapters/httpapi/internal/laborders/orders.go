@@ -1,4 +1,4 @@
-package httpapi
+package laborders
 
 import (
 	"context"
@@ -6,35 +6,33 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-func (a api) orderOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	return []operation{
-		{id: "create_order", pattern: "POST /v3/order", team: a.placeOrder, keyed: true},
-		{id: "create_or_replace_order", pattern: "POST /v3/order/create", team: a.createOrder, keyed: true},
-		{id: "import_order", pattern: "POST /v3/order/import", team: a.importOrder, keyed: true},
-		{id: "create_testkit_order", pattern: "POST /v3/order/testkit", team: a.createTestkit, keyed: true},
-		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit, keyed: true},
-		{id: "resend_order_events", pattern: "POST /v3/order/resend_events", team: a.resendEvents},
-		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
-		{id: "count_orders", pattern: "GET /v3/orders/count", team: a.countOrders},
-		{id: "list_order_lifecycles", pattern: "GET /v3/orders/lifecycle", team: a.listOrderLifecycles},
-		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: readOne(orderID, a.Orders.Get)},
-		{id: "change_order", pattern: "PATCH /v3/order/{order_id}", team: a.setActivation},
-		{id: "read_order_result", pattern: "GET /v3/order/{order_id}/result", team: readOne(orderID, a.Orders.Results)},
-		{id: "read_order_result_metadata", pattern: "GET /v3/order/{order_id}/result/metadata", team: readOne(orderID, a.resultMetadata)},
-		{id: "cancel_order", pattern: "POST /v3/order/{order_id}/cancel", team: a.changeOrder(a.Orders.Cancel)},
-		{id: "complete_draw", pattern: "PATCH /v3/order/{order_id}/draw_completed", team: a.changeOrder(a.Orders.DrawCompleted)},
-		{id: "simulate_order", pattern: "POST /v3/order/{order_id}/test", team: a.simulateOrder},
-		{id: "read_order_transaction", pattern: "GET /v3/order_transaction/{transaction_id}", team: readOne(transactionID, a.Orders.Transaction)},
-		{id: "read_order_transaction_result", pattern: "GET /v3/order_transaction/{transaction_id}/result", team: readOne(transactionID, a.Orders.TransactionResults)},
+func (a API) orderOperations() []server.Operation {
+	return []server.Operation{
+		{ID: "create_order", Pattern: "POST /v3/order", Team: a.placeOrder, Keyed: true},
+		{ID: "create_or_replace_order", Pattern: "POST /v3/order/create", Team: a.createOrder, Keyed: true},
+		{ID: "import_order", Pattern: "POST /v3/order/import", Team: a.importOrder, Keyed: true},
+		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Team: a.createTestkit, Keyed: true},
+		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Team: a.registerTestkit, Keyed: true},
+		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Team: a.resendEvents},
+		{ID: "list_orders", Pattern: "GET /v3/orders", Team: a.listOrders},
+		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: a.countOrders},
+		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Team: a.listOrderLifecycles},
+		{ID: "read_order", Pattern: "GET /v3/order/{order_id}", Team: server.ReadOne(orderID, a.Orders.Get)},
+		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Team: a.setActivation},
+		{ID: "read_order_result", Pattern: "GET /v3/order/{order_id}/result", Team: server.ReadOne(orderID, a.Orders.Results)},
+		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Team: server.ReadOne(orderID, a.resultMetadata)},
+		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Team: a.changeOrder(a.Orders.Cancel)},
+		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Team: a.changeOrder(a.Orders.DrawCompleted)},
+		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Team: a.simulateOrder},
+		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Team: server.ReadOne(transactionID, a.Orders.Transaction)},
+		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
 	}
 }
 
@@ -52,22 +50,6 @@ func answerOrder(w http.ResponseWriter, o orders.Order, err error, message strin
 	return wire.JSON(w, http.StatusOK, orderOut{Order: o, Status: "success", Message: message})
 }
 
-// readOne answers with what an id of the path leads to.
-func readOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
-	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-		in := wire.From(r)
-		id := of(in)
-		if err := in.Err(); err != nil {
-			return err
-		}
-		out, err := read(r.Context(), team, id)
-		if err != nil {
-			return err
-		}
-		return wire.JSON(w, http.StatusOK, out)
-	}
-}
-
 func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }
 
 // ordersOut is one page of orders.
@@ -78,7 +60,7 @@ type ordersOut struct {
 	Size   int            `json:"size"`
 }
 
-func (a api) listOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) listOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := orderQuery(in)
 	q.Team = team
@@ -102,7 +84,7 @@ type orderCounts struct {
 	ByStatus map[orders.LowLevel]int `json:"by_status"`
 }
 
-func (a api) countOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) countOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
@@ -122,7 +104,7 @@ type orderLifecycles struct {
 	Lifecycles []orders.Lifecycle `json:"lifecycles"`
 }
 
-func (a api) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+func (a API) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
@@ -133,13 +115,13 @@ func (a api) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healt
 // for end_date, where it is all of it.
 func orderQuery(in *wire.In) orders.Query {
 	q := orders.Query{
-		Search:         text(in, "search_input"),
-		Interpretation: labresult.Interpretation(text(in, "interpretation")),
-		PatientName:    text(in, "patient_name"),
-		Recipient:      text(in, "shipping_recipient_name"),
+		Search:         in.ShortText("search_input"),
+		Interpretation: labresult.Interpretation(in.ShortText("interpretation")),
+		PatientName:    in.ShortText("patient_name"),
+		Recipient:      in.ShortText("shipping_recipient_name"),
 		Critical:       in.OptBool("is_critical"),
-		Sort:           orders.SortKey(text(in, "order_key")),
-		Direction:      catalogue.Direction(text(in, "order_direction")),
+		Sort:           orders.SortKey(in.ShortText("order_key")),
+		Direction:      catalogue.Direction(in.ShortText("order_direction")),
 		Page:           in.Int("page", 1, 1, 1<<31-1),
 		Size:           in.Int("size", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize),
 	}
@@ -167,13 +149,6 @@ func orderQuery(in *wire.In) orders.Query {
 	return q
 }
 
-func text(in *wire.In, name string) string {
-	if s := in.OptText(name, 256); s != nil {
-		return *s
-	}
-	return ""
-}
-
 func lowerBound(in *wire.In, name string) time.Time {
 	if m := in.OptMoment(name); m != nil {
 		return m.In(time.UTC, wire.StartOfDay).Time
@@ -196,7 +171,7 @@ func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 }
 
 // changeOrder answers operations that name an order and nothing else.
-func (a api) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a API) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		id := orderID(in)
@@ -215,10 +190,10 @@ type simulation struct {
 	HasMissingResults *bool                    `json:"has_missing_results"`
 }
 
-func (a api) simulateOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) simulateOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	final := orders.Status(text(in, "final_status"))
+	final := orders.Status(in.ShortText("final_status"))
 	delay := in.Int("delay", 0, 0, 24*60*60)
 	var body simulation
 	in.OptBody(&body)
@@ -229,4 +204,50 @@ func (a api) simulateOrder(w http.ResponseWriter, r *http.Request, team healthla
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, nil)
+}
+
+// activation is the body of a change of the day of activation. The key must be there;
+// null clears the day.
+type activation struct {
+	ActivateBy *healthlab.Date `json:"activate_by" wire:"required"`
+}
+
+func (a API) setActivation(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body activation
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	o, err := a.Orders.SetActivation(r.Context(), team, id, body.ActivateBy)
+	return answerOrder(w, o, err, "order changed")
+}
+
+// resentOut names the orders whose latest event was told again.
+type resentOut struct {
+	OrderIDs []orders.OrderID `json:"order_ids"`
+}
+
+func (a API) resendEvents(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body orders.ResendRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	ids, err := a.Orders.Resend(r.Context(), team, body)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, resentOut{OrderIDs: ids})
+}
+
+func (a API) resultMetadata(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (labresult.Metadata, error) {
+	results, err := a.Orders.Results(ctx, team, id)
+	return results.Metadata, err
+}
+
+func transactionID(in *wire.In) orders.TransactionID {
+	return orders.TransactionID{UUID: in.PathUUID("transaction_id")}
 }

@@ -1,4 +1,6 @@
-package httpapi
+// Package compat changes answers to the shapes that existing clients of such services expect
+// where they differ from the contract. docs/compat.md lists them.
+package compat
 
 import (
 	"bytes"
@@ -7,11 +9,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// Compat is the set of shapes on which existing clients of such services differ from the
-// contract. docs/compat.md lists them.
-type Compat struct {
+// Shapes are the choices among the shapes.
+type Shapes struct {
 	// Service is the word that the clients have in place of service in the names
 	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
 	Service string
@@ -19,55 +22,52 @@ type Compat struct {
 	DelegatedFlow string
 }
 
-// rewrites reports whether the answers of an operation have another shape.
-func (c *Compat) rewrites(op *operation) bool {
-	if c == nil {
-		return false
-	}
-	_, path, _ := strings.Cut(op.pattern, " ")
-	return strings.HasPrefix(path, "/v3/") || op.id == "read_team_metrics" || op.id == "read_team" || strings.HasPrefix(op.id, "bulk_")
+// Rewrites reports whether the answers of an operation have another shape.
+func (c Shapes) Rewrites(op *server.Operation) bool {
+	_, path, _ := strings.Cut(op.Pattern, " ")
+	return strings.HasPrefix(path, "/v3/") || op.ID == "read_team_metrics" || op.ID == "read_team" || strings.HasPrefix(op.ID, "bulk_")
 }
 
-// heldAnswer keeps an answer back until its shape was changed.
-type heldAnswer struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
+// Answer keeps an answer back until [Answer.Send] changes its shape.
+type Answer struct {
+	http.ResponseWriter // that of the answer
+	status              int
+	body                bytes.Buffer
 }
 
 // WriteHeader keeps the status.
-func (h *heldAnswer) WriteHeader(status int) {
+func (h *Answer) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
 // Write keeps a part of the body.
-func (h *heldAnswer) Write(b []byte) (int, error) {
+func (h *Answer) Write(b []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	return h.body.Write(b)
 }
 
-// send changes the shape of the answer and sends it.
-func (h *heldAnswer) send(c *Compat, op *operation) {
+// Send changes the shape of the answer and sends it.
+func (h *Answer) Send(c Shapes, op *server.Operation) {
 	if h.status == 0 {
 		return
 	}
 	body := h.body.Bytes()
-	if op.id == "bulk_trigger_historical_pull" && h.status < http.StatusMultipleChoices {
+	if op.ID == "bulk_trigger_historical_pull" && h.status < http.StatusMultipleChoices {
 		h.status, body = http.StatusOK, []byte("{}")
 		h.Header().Set("Content-Type", "application/json")
 	} else if strings.HasPrefix(h.Header().Get("Content-Type"), "application/json") && h.status < http.StatusMultipleChoices {
-		body = c.reshape(op, body)
+		body = c.Reshape(op, body)
 	}
 	h.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	h.ResponseWriter.WriteHeader(h.status)
 	_, _ = h.ResponseWriter.Write(body) // an error means that the caller has gone
 }
 
-// reshape returns a JSON body in the shape of the clients. Keys come out sorted; numbers stay
+// Reshape returns a JSON body in the shape of the clients. Keys come out sorted; numbers stay
 // as they are written.
-func (c *Compat) reshape(op *operation, body []byte) []byte {
+func (c Shapes) Reshape(op *server.Operation, body []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	var v any
@@ -75,7 +75,7 @@ func (c *Compat) reshape(op *operation, body []byte) []byte {
 		return body
 	}
 	v = c.value(op, "", "", v)
-	if team, ok := v.(map[string]any); ok && op.id == "read_team" {
+	if team, ok := v.(map[string]any); ok && op.ID == "read_team" {
 		c.topLevelKeys(team)
 	}
 	var out bytes.Buffer
@@ -88,12 +88,12 @@ func (c *Compat) reshape(op *operation, body []byte) []byte {
 }
 
 // value reshapes a value below a key, which is below another.
-func (c *Compat) value(op *operation, above, key string, v any) any {
+func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, item := range v {
-			out[c.name(name)] = c.value(op, key, name, item)
+			out[c.Name(name)] = c.value(op, key, name, item)
 		}
 		return out
 	case []any:
@@ -103,10 +103,10 @@ func (c *Compat) value(op *operation, above, key string, v any) any {
 		return v
 	case string:
 		switch {
-		case key == "dob" && above == "patient_details", key == "date" && op.id == "read_team_metrics":
+		case key == "dob" && above == "patient_details", key == "date" && op.ID == "read_team_metrics":
 			return dateTime(v)
 		case key == "capabilities":
-			return c.name(v)
+			return c.Name(v)
 		}
 	case json.Number:
 		if f, err := v.Float64(); key == "distance" && above == "patient_service_centers" && err == nil {
@@ -124,8 +124,8 @@ func dateTime(s string) string {
 	return s
 }
 
-// name returns a name with the clients' word for the service.
-func (c *Compat) name(s string) string {
+// Name returns a name with the clients' word for the service.
+func (c Shapes) Name(s string) string {
 	if c.Service == "" {
 		return s
 	}
@@ -139,7 +139,7 @@ func (c *Compat) name(s string) string {
 }
 
 // topLevelKeys gives a team the settings that clients read beside its configuration.
-func (c *Compat) topLevelKeys(team map[string]any) {
+func (c Shapes) topLevelKeys(team map[string]any) {
 	config, ok := team["configuration"].(map[string]any)
 	if !ok {
 		return
@@ -153,9 +153,9 @@ func (c *Compat) topLevelKeys(team map[string]any) {
 	team["delegated_flow"] = cmp.Or(c.DelegatedFlow, "not_delegated")
 }
 
-// withoutAccept removes the key accept from the body of a query. Some clients send the header
+// WithoutAccept removes the key accept from the body of a query. Some clients send the header
 // there.
-func withoutAccept(data []byte) []byte {
+func WithoutAccept(data []byte) []byte {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(data, &body) != nil || body["accept"] == nil {
 		return data // the decoder says what is wrong

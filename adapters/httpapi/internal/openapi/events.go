@@ -1,4 +1,4 @@
-package httpapi
+package openapi
 
 import (
 	"reflect"
@@ -43,13 +43,13 @@ var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[webhook.EndpointDisabled]():     "EndpointDisabled",
 }
 
-// eventTypes are all events that a team can receive.
-func eventTypes() []healthlab.EventType {
+// EventTypes returns all events that a team can receive.
+func EventTypes() []healthlab.EventType {
 	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 }
 
-// eventSchema returns the name of the schema of an event's data; empty if it has none.
-func eventSchema(e healthlab.EventType) string {
+// EventSchema returns the name of the schema of an event's data; empty if it has none.
+func EventSchema(e healthlab.EventType) string {
 	t := reflect.TypeOf(e.Data)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -72,13 +72,13 @@ var delivery = map[healthlab.Mode]string{
 func eventWebhooks() object {
 	out := object{}
 	nullable := []string{"string", "null"}
-	for _, e := range eventTypes() {
+	for _, e := range EventTypes() {
 		body := object{
 			"type":     "object",
 			"required": []string{"event_type", "data", "team_id", "user_id", "client_user_id"},
 			"properties": object{
 				"event_type":     object{"type": "string", "const": e.Name},
-				"data":           ref("schemas", eventSchema(e)),
+				"data":           ref("schemas", EventSchema(e)),
 				"team_id":        object{"type": "string", "format": "uuid"},
 				"user_id":        object{"type": nullable, "format": "uuid", "description": "Null for an event about no user."},
 				"client_user_id": object{"type": nullable, "description": "The team's own reference to the user; null if it has none."},

@@ -1,7 +1,10 @@
-package httpapi
+// Package linkpages serves the pages on which a person links an account: choose a source, agree,
+// sign in, done. httpapi.LinkPages says what they promise; package page draws them.
+package linkpages
 
 import (
 	"context"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -12,65 +15,39 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/page"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// LinkPages are the pages on which a person links an account: choose a source, agree, sign
-// in, done. They are HTML that works without a script, in English and German, on phones and
-// desktops, light and dark, and they ask no other origin for anything.
-//
-// The link token stands in their addresses, as it does in link_web_url, and is all that
-// opens them: no cookie does, so that two tabs of two people stay apart and the pages can
-// be embedded. The one cookie, __Host-link, only ties a sign-in at a provider's own page to
-// the browser that left for it. It lives for an hour, says nothing about a person, and is
-// sent to our own callback alone; where linking.Options.BaseURL is plain http it is named
-// link, for browsers keep the prefix for https. A host keeps queries out of the logs of its
-// servers, for the token stands there.
-//
-// The zero value is good. What a team's pages look like is linking.Brand: its colour is
-// moved as far as it takes to be readable, and its logo is shown where it is a data: URL or
-// on our own origin, so that no third party learns of the visit; Logos can hold it.
-type LinkPages struct {
-	// Name is shown where a team has no name. Default Health Link.
-	Name string
-	// Logos are files named after a provider's slug, and brand for the page's own:
-	// acme_ring.svg, brand.png; also .webp and .jpg. They are read once. A source without
-	// one shows its initials.
-	Logos fs.FS
-	// FrameAncestors are the origins that may embed the pages, as a Content-Security-Policy
-	// names them: https://app.example. They are told how it ended, by postMessage with
-	// {source: "link", event, provider, error_type}, where event is success, exit or error.
-	// Default: no site embeds them.
+// Options are what the pages need. Those that httpapi.LinkPages has, too, mean the same here.
+type Options struct {
+	// Linking and Health are required.
+	Linking *linking.Service
+	Health  *healthdata.Service
+
+	Name           string
+	Logos          fs.FS
 	FrameAncestors []string
-	// Language is used where neither the person nor the browser has chosen. Default en.
-	Language string
-	// Texts are a host's own words, by language and key, over ours; a language of its own
-	// too. The keys are those of internal/page/text/en.json.
-	Texts map[string]map[string]string
-	// OnDevice offers on-device stores too: the page shows a link code, and goes on when
-	// the companion app has connected.
-	OnDevice bool
-	// Manual offers what people enter by hand.
-	Manual bool
-	// Demo offers made-up data in a sandbox, at providers that have it.
-	Demo bool
-	// FirstImport says how far the first import of a new connection to a source in the
-	// cloud has come. Nil: the last page does not speak of it.
-	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (FirstImport, error)
+	Language       string
+	Texts          map[string]map[string]string
+
+	OnDevice, Manual, Demo bool
+	// FirstImport returns how many kinds of data the first import of a connection has, how many
+	// of them have come to an end, and how many of those without success. Nil: the last page
+	// does not speak of it.
+	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (total, done, failed int, err error)
+
+	// NoteToken is told the link token of each request, for the access log.
+	NoteToken func(ctx context.Context, token string)
+	// LogFailure logs what went wrong on our side. The team is zero if it is not known.
+	LogFailure func(r *http.Request, team healthlab.TeamID, err error)
 }
 
-// FirstImport is how far the first import of a connection has come.
-type FirstImport struct {
-	// Total is how many kinds of data there are; 0 before anybody knows. Done is how many
-	// of them have come to an end, and Failed how many of those without success.
-	Total, Done, Failed int
-}
-
-// pages are the link pages as they are mounted.
-type pages struct {
-	LinkPages
+// Pages are the link pages. Safe for concurrent use.
+type Pages struct {
+	Options
 	site *page.Site
 	// root is the path of the pages, and origin where they are.
 	root, origin string
@@ -80,44 +57,36 @@ type pages struct {
 // maxForm is the largest form that a person sends.
 const maxForm = 16 << 10
 
-func (a api) newPages() *pages {
-	if a.LinkPages == nil {
-		return nil
-	}
-	if a.Linking == nil || a.Health == nil {
-		panic("httpapi: Config.LinkPages needs Linking and Health")
-	}
-	site, err := page.NewSite(page.Options{Language: a.LinkPages.Language, Texts: a.LinkPages.Texts, Logos: a.LinkPages.Logos})
+// New returns the pages. Invalid: the options contradict each other.
+func New(o Options) (*Pages, error) {
+	site, err := page.NewSite(page.Options{Language: o.Language, Texts: o.Texts, Logos: o.Logos})
 	if err != nil {
-		panic("httpapi: " + err.Error())
+		return nil, err
 	}
-	web, err := url.Parse(a.Linking.WebURL())
-	base, bad := url.Parse(a.Linking.BaseURL())
+	web, err := url.Parse(o.Linking.WebURL())
+	base, bad := url.Parse(o.Linking.BaseURL())
 	if err != nil || bad != nil || web.Host != base.Host || web.Scheme != base.Scheme {
-		panic("httpapi: the link pages are on the host of linking.Options.BaseURL: a callback needs their cookie")
+		return nil, fmt.Errorf("%w: the link pages are on the host of linking.Options.BaseURL: a callback needs their cookie", healthlab.Invalid)
 	}
-	for _, f := range a.LinkPages.FrameAncestors {
+	for _, f := range o.FrameAncestors {
 		if u, err := url.Parse(f); err != nil || u.Host == "" || u.Path != "" || strings.ContainsAny(f, "; ,'\"*") {
-			panic("httpapi: LinkPages.FrameAncestors are origins, such as https://app.example")
+			return nil, fmt.Errorf("%w: LinkPages.FrameAncestors are origins, such as https://app.example", healthlab.Invalid)
 		}
 	}
-	return &pages{
-		LinkPages: *a.LinkPages, site: site, root: strings.TrimSuffix(web.EscapedPath(), "/"), origin: web.Scheme + "://" + web.Host,
+	return &Pages{
+		Options: o, site: site, root: strings.TrimSuffix(web.EscapedPath(), "/"), origin: web.Scheme + "://" + web.Host,
 		secure: base.Scheme == "https",
-	}
+	}, nil
 }
 
-// linkPageOperations are the pages. They are mounted at /link whatever the path is from
+// Operations returns the pages. They are mounted at /link whatever the path is from
 // outside: what strips a prefix from it strips that of all.
-func (a api) linkPageOperations() []operation {
-	if a.pages == nil {
-		return nil
+func (a *Pages) Operations() []server.Operation {
+	show := func(id, pattern string, draw func(*visit) error) server.Operation {
+		return server.Operation{ID: "link_page_" + id, Pattern: pattern, MaxBody: maxForm, IgnoreUnknown: true,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.visit(w, r, draw) }}
 	}
-	show := func(id, pattern string, draw func(*visit) error) operation {
-		return operation{id: "link_page_" + id, pattern: pattern, maxBody: maxForm, ignoreUnknown: true,
-			handle: func(w http.ResponseWriter, r *http.Request) error { return a.visit(w, r, draw) }}
-	}
-	return []operation{
+	return []server.Operation{
 		show("list", "GET /link", a.pageList),
 		show("source", "GET /link/source/{provider}", a.pageSource),
 		show("submit", "POST /link/source/{provider}", a.pageSubmit),
@@ -128,7 +97,7 @@ func (a api) linkPageOperations() []operation {
 		show("done", "GET /link/done", a.pageDone),
 		show("close", "POST /link/close", a.pageClose),
 		show("closed", "GET /link/close", a.pageClosed),
-		{id: "link_page_asset", pattern: "GET /link/assets/{name}", handle: a.pageAsset},
+		{ID: "link_page_asset", Pattern: "GET /link/assets/{name}", Handle: a.pageAsset},
 	}
 }
 
@@ -150,7 +119,7 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 func (v *visit) provider() string { return v.r.PathValue("provider") }
 
 // visit reads what every page needs, and shows a person what went wrong.
-func (a api) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) error) error {
+func (a *Pages) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) error) error {
 	v := &visit{w: w, r: r}
 	form := r.URL.Query()
 	if r.Method == http.MethodPost {
@@ -168,27 +137,27 @@ func (a api) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) err
 }
 
 // begin sets up a visit with a token.
-func (a api) begin(ctx context.Context, v *visit, token, lang string) {
+func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	if len(token) > 4096 {
 		token = token[:4096] // which no token is
 	}
 	v.token = token
-	a.byLink(ctx, token)
-	chosen := a.pages.site.Language(lang, v.r.Header.Get("Accept-Language"))
+	a.NoteToken(ctx, token)
+	chosen := a.site.Language(lang, v.r.Header.Get("Accept-Language"))
 	v.view = page.View{
-		Root: a.pages.root, Token: token, Lang: chosen, Asked: lang == chosen, Company: a.pages.Name, Closable: true,
+		Root: a.root, Token: token, Lang: chosen, Asked: lang == chosen, Company: a.Name, Closable: true,
 		Path: strings.TrimPrefix(strings.TrimPrefix(v.r.URL.Path, "/link"), "/"),
 	}
 }
 
 // dress gives a page the look of the team.
-func (a api) dress(v *visit, b linking.Brand) {
+func (a *Pages) dress(v *visit, b linking.Brand) {
 	if b.CompanyName != "" {
 		v.view.Company = b.CompanyName
 	}
 	v.view.Color = b.Color
 	v.view.Contact = page.Contact{Website: b.Website, Email: b.SupportEmail, Text: b.SupportContact, Address: b.Address}
-	if inlineLogo.MatchString(b.LogoURL) || strings.HasPrefix(b.LogoURL, a.pages.origin+"/") {
+	if inlineLogo.MatchString(b.LogoURL) || strings.HasPrefix(b.LogoURL, a.origin+"/") {
 		v.view.Logo = template.URL(b.LogoURL) //nolint:gosec // no script runs in an image of these two kinds
 	}
 }
@@ -196,7 +165,7 @@ func (a api) dress(v *visit, b linking.Brand) {
 var inlineLogo = regexp.MustCompile(`^data:image/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+=*$`)
 
 // open opens the token for a page.
-func (a api) open(v *visit) (linking.Page, error) {
+func (a *Pages) open(v *visit) (linking.Page, error) {
 	p, err := a.Linking.Page(v.ctx(), v.token)
 	if err != nil {
 		return p, err
@@ -207,16 +176,16 @@ func (a api) open(v *visit) (linking.Page, error) {
 }
 
 // draw answers with a page.
-func (a api) draw(v *visit, status int, name string, data any) error {
+func (a *Pages) draw(v *visit, status int, name string, data any) error {
 	v.view.Data = data
-	b, err := a.pages.site.Render(name, v.view)
+	b, err := a.site.Render(name, v.view)
 	if err != nil {
 		return err
 	}
 	h := v.w.Header()
 	h.Set("Content-Security-Policy", a.policy(v))
 	h.Set("Content-Language", v.view.Lang)
-	if len(a.pages.FrameAncestors) == 0 {
+	if len(a.FrameAncestors) == 0 {
 		h.Set("X-Frame-Options", "DENY")
 	}
 	privatePage(h)
@@ -232,7 +201,7 @@ func privatePage(h http.Header) {
 
 // policy lets a page load what is ours and nothing else. A browser may hold a form to
 // form-action through its redirects too, so that where a form can end is named.
-func (a api) policy(v *visit) string {
+func (a *Pages) policy(v *visit) string {
 	form := "'self'"
 	if t := v.session.Options.RedirectURL; t != "" {
 		if u, err := url.Parse(t); err == nil && plainHost.MatchString(u.Host) {
@@ -240,8 +209,8 @@ func (a api) policy(v *visit) string {
 		}
 	}
 	frames := "'none'"
-	if len(a.pages.FrameAncestors) > 0 {
-		frames = strings.Join(a.pages.FrameAncestors, " ")
+	if len(a.FrameAncestors) > 0 {
+		frames = strings.Join(a.FrameAncestors, " ")
 	}
 	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action " + form +
 		"; base-uri 'none'; frame-ancestors " + frames
@@ -271,22 +240,22 @@ func (v *visit) leave(to string) error {
 }
 
 // keyOf is the name of what went wrong in the catalogue, and the status that goes with it.
-func (a api) keyOf(err error) (key string, kind linking.ErrorType, status int) {
+func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int) {
 	if t, ok := linking.Reason(err); ok {
-		return string(t), t, plainFault(err).Status
+		return string(t), t, server.PlainFault(err).Status
 	}
-	f := faultOf(err, nil)
-	if key = strings.ToLower(f.Type); a.pages.site.Has("problem." + key + ".title") {
+	f := server.FaultOf(err, nil)
+	if key = strings.ToLower(f.Type); a.site.Has("problem." + key + ".title") {
 		return key, "", f.Status
 	}
 	return "internal", "", f.Status
 }
 
 // problem shows what went wrong, and the way on.
-func (a api) problem(ctx context.Context, v *visit, err error) error {
+func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	key, kind, status := a.keyOf(err)
 	if key == "internal" && status >= http.StatusInternalServerError && ctx.Err() == nil {
-		a.logFailure(v.r, &call{op: operation{id: "link_page"}, team: v.session.Team}, "link page failed", err)
+		a.LogFailure(v.r, v.session.Team, err)
 	}
 	x := v.session
 	if x.Team.IsZero() {
@@ -311,7 +280,7 @@ func (a api) problem(ctx context.Context, v *visit, err error) error {
 	}
 	out.Another = !dead && x.Options.Provider == "" && v.token != ""
 	v.view.Closable = !dead && v.token != ""
-	v.view.Event, v.view.ErrorType, v.view.Provider, v.view.Origins = "error", key, out.Source.Slug, a.pages.FrameAncestors
+	v.view.Event, v.view.ErrorType, v.view.Provider, v.view.Origins = "error", key, out.Source.Slug, a.FrameAncestors
 	v.view.Path = "" // the link itself, in another language
 	if status == http.StatusUnauthorized {
 		status = http.StatusForbidden // there is nothing that a browser could sign in with
@@ -320,7 +289,7 @@ func (a api) problem(ctx context.Context, v *visit, err error) error {
 }
 
 // source draws a provider.
-func (a api) source(p *healthdata.Provider) page.Source {
+func (a *Pages) source(p *healthdata.Provider) page.Source {
 	way := p.AuthType
 	switch {
 	case p.Class == "sdk_store":
@@ -336,16 +305,16 @@ func (a api) source(p *healthdata.Provider) page.Source {
 	for i, r := range p.Resources {
 		slugs[i] = r.Resource
 	}
-	return a.pages.site.NewSource(a.pages.root, p.Slug, p.Name, p.Description, way, slugs)
+	return a.site.NewSource(a.root, p.Slug, p.Name, p.Description, way, slugs)
 }
 
 // offers are the sources that the pages offer.
-func (a api) offers(p *linking.Page) []healthdata.Provider {
+func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 	out := slices.Clone(p.Providers)
-	if a.pages.OnDevice {
+	if a.OnDevice {
 		out = append(out, p.OnDevice...)
 	}
-	if a.pages.Manual {
+	if a.Manual {
 		out = append(out, p.Manual...)
 	}
 	slices.SortFunc(out, func(x, y healthdata.Provider) int {
@@ -355,7 +324,7 @@ func (a api) offers(p *linking.Page) []healthdata.Provider {
 }
 
 // offer is the source of the path, if the pages offer it.
-func (a api) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
+func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 	p, err := a.open(v)
 	if err != nil {
 		return p, nil, err
@@ -368,8 +337,8 @@ func (a api) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 	return p, nil, &healthlab.RuleError{Type: linking.RuleInvalidProvider, Msg: "the pages of this token do not offer this source"}
 }
 
-func (a api) pageAsset(w http.ResponseWriter, r *http.Request) error {
-	f, ok := a.pages.site.Asset(r.PathValue("name"), r.URL.Query().Get("color"))
+func (a *Pages) pageAsset(w http.ResponseWriter, r *http.Request) error {
+	f, ok := a.site.Asset(r.PathValue("name"), r.URL.Query().Get("color"))
 	if !ok {
 		return healthlab.NotFound
 	}

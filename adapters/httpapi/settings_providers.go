@@ -2,13 +2,16 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -16,15 +19,15 @@ import (
 
 // pullPreferenceOperations are what teams have chosen about history, for many teams at
 // once.
-func (a api) pullPreferenceOperations() []operation {
+func (a api) pullPreferenceOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
 	}
 	const path = " /v1/org/{org_id}/team_data_pull_preferences/{environment}/{region}"
-	return []operation{
-		{id: "read_pull_preferences", pattern: "GET" + path, handle: a.managingTeams(a.readPullPreferences)},
-		{id: "set_pull_preferences", pattern: "POST" + path, handle: a.managingTeams(a.setPullPreferences)},
-		{id: "delete_pull_preferences", pattern: "DELETE" + path, handle: a.managingTeams(a.deletePullPreferences)},
+	return []server.Operation{
+		{ID: "read_pull_preferences", Pattern: "GET" + path, Handle: a.managingTeams(a.readPullPreferences)},
+		{ID: "set_pull_preferences", Pattern: "POST" + path, Handle: a.managingTeams(a.setPullPreferences)},
+		{ID: "delete_pull_preferences", Pattern: "DELETE" + path, Handle: a.managingTeams(a.deletePullPreferences)},
 	}
 }
 
@@ -51,7 +54,7 @@ func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedT
 		}
 		in := wire.From(r)
 		m := &managedTeams{In: in, mandate: by.Mandate, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id")}
-		env, region := in.PathText("environment", maxPathText), in.PathText("region", maxPathText)
+		env, region := in.PathText("environment", wire.MaxPathText), in.PathText("region", wire.MaxPathText)
 		m.here = env == string(a.Environment) && region == string(a.Region)
 		return do(w, r, m)
 	}
@@ -192,4 +195,103 @@ func (a api) deletePullPreferences(w http.ResponseWriter, r *http.Request, m *ma
 		return err
 	}
 	return a.writePulls(w, r, teams, providers, "")
+}
+
+// scopeOperations are what a team asks people to grant at OAuth providers.
+func (a api) scopeOperations() []server.Operation {
+	if a.Teams == nil {
+		return nil
+	}
+	const path = " /v1/org/{org_id}/team/{team_id}/scope_requirements"
+	return []server.Operation{
+		{ID: "read_scope_requirements", Pattern: http.MethodGet + path, Handle: a.managingHere(a.readScopes)},
+		{ID: "change_scope_requirements", Pattern: http.MethodPost + path, Handle: a.managingHere(a.changeScopes)},
+	}
+}
+
+// scopesOut are what a team asks for.
+type scopesOut struct {
+	Requirements []scopeOut `json:"requirements"`
+}
+
+// scopeOut is what a team asks for at a provider.
+type scopeOut struct {
+	Team     healthlab.TeamID `json:"team_id"`
+	Provider string           `json:"provider"`
+	Must     []string         `json:"user_must_grant"`
+	May      []string         `json:"user_may_grant"`
+}
+
+// scopesFrom lists what a team asks for by provider; all of them if only is empty.
+func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) scopesOut {
+	out := scopesOut{Requirements: []scopeOut{}}
+	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
+		if only == "" || slug == only {
+			x := c.Scopes[slug]
+			out.Requirements = append(out.Requirements, scopeOut{
+				Team: team, Provider: slug, Must: append([]string{}, x.Must...), May: append([]string{}, x.May...),
+			})
+		}
+	}
+	return out
+}
+
+func (a api) readScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+	only := orEmpty(m.OptText("provider", wire.MaxPathText))
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	c, err := a.Teams.Of(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, only))
+}
+
+// scopeIn is what a team asks for at a provider.
+type scopeIn struct {
+	Must []string `json:"user_must_grant"`
+	May  []string `json:"user_may_grant"`
+}
+
+func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+	var body map[string]*scopeIn
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	c, err := a.Teams.Change(r.Context(), team, func(c *teamsettings.Choices) {
+		for slug, x := range body {
+			if x == nil {
+				delete(c.Scopes, slug)
+				continue
+			}
+			if c.Scopes == nil {
+				c.Scopes = map[string]teamsettings.ScopeChoice{}
+			}
+			c.Scopes[slug] = teamsettings.ScopeChoice{Must: x.Must, May: x.May}
+		}
+	})
+	if err != nil {
+		return ofBody(err)
+	}
+	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, ""))
+}
+
+// ofBody leaves out the name of the setting, which is the whole body here.
+func ofBody(err error) error {
+	var invalid *healthlab.InvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var p healthlab.Problems
+	for _, q := range invalid.Problems {
+		if len(q.Path) > 0 {
+			q.Path = q.Path[1:]
+		}
+		p = append(p, q)
+	}
+	return fmt.Errorf("change scope requirements: %w", p.Err())
 }

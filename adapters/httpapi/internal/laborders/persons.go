@@ -1,4 +1,4 @@
-package httpapi
+package laborders
 
 import (
 	"context"
@@ -7,40 +7,38 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
 // personOperations are about who users are and who pays for them.
-func (a api) personOperations() []operation {
-	if a.Orders == nil {
-		return nil
-	}
-	return []operation{
-		{id: "set_user_info", pattern: "PATCH /v2/user/{user_id}/info", team: a.setUserInfo},
-		{id: "read_user_info", pattern: "GET /v2/user/{user_id}/info/latest", team: a.readUserInfo},
-		{id: "create_portal_url", pattern: "POST /v2/user/{user_id}/create_portal_url", team: a.createPortalURL},
-		{id: "create_insurance", pattern: "POST /v2/user/{user_id}/insurance", team: a.createInsurance, keyed: true},
-		{id: "read_latest_insurance", pattern: "GET /v2/user/{user_id}/insurance/latest", team: a.readLatestInsurance},
-		{id: "search_payors", pattern: "GET /v3/insurance/search/payor", team: a.searchPayors},
-		{id: "search_payors_by_body", pattern: "POST /v3/insurance/search/payor", team: a.searchPayorsByBody},
-		{id: "create_payor", pattern: "POST /v3/payor", team: a.createPayor, keyed: true},
-		{id: "search_diagnoses", pattern: "GET /v3/insurance/search/diagnosis", team: a.searchDiagnoses},
-		{id: "check_diagnoses", pattern: "POST /v3/insurance/validate_icd_codes", team: a.checkDiagnoses},
+func (a API) personOperations() []server.Operation {
+	return []server.Operation{
+		{ID: "set_user_info", Pattern: "PATCH /v2/user/{user_id}/info", Team: a.setUserInfo},
+		{ID: "read_user_info", Pattern: "GET /v2/user/{user_id}/info/latest", Team: a.readUserInfo},
+		{ID: "create_portal_url", Pattern: "POST /v2/user/{user_id}/create_portal_url", Team: a.createPortalURL},
+		{ID: "create_insurance", Pattern: "POST /v2/user/{user_id}/insurance", Team: a.createInsurance, Keyed: true},
+		{ID: "read_latest_insurance", Pattern: "GET /v2/user/{user_id}/insurance/latest", Team: a.readLatestInsurance},
+		{ID: "search_payors", Pattern: "GET /v3/insurance/search/payor", Team: a.searchPayors},
+		{ID: "search_payors_by_body", Pattern: "POST /v3/insurance/search/payor", Team: a.searchPayorsByBody},
+		{ID: "create_payor", Pattern: "POST /v3/payor", Team: a.createPayor, Keyed: true},
+		{ID: "search_diagnoses", Pattern: "GET /v3/insurance/search/diagnosis", Team: a.searchDiagnoses},
+		{ID: "check_diagnoses", Pattern: "POST /v3/insurance/validate_icd_codes", Team: a.checkDiagnoses},
 	}
 }
 
 // anyUser is the user that a path names. Here, a text that is no UUID names no user.
 func anyUser(in *wire.In) healthlab.UserID {
-	id, err := uuid.Parse(in.PathText("user_id", maxPathText))
+	id, err := uuid.Parse(in.PathText("user_id", wire.MaxPathText))
 	if err != nil {
 		return healthlab.UserID{}
 	}
 	return healthlab.UserID{UUID: id}
 }
 
-func (a api) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := anyUser(in)
 	var body people.UserInfoRequest
@@ -55,7 +53,7 @@ func (a api) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusOK, info)
 }
 
-func (a api) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := anyUser(in)
 	if err := in.Err(); err != nil {
@@ -68,9 +66,9 @@ func (a api) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, info)
 }
 
-func (a api) createPortalURL(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) createPortalURL(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	user := userID(in)
+	user := healthlab.UserID{UUID: in.PathUUID("user_id")}
 	var body portal.Request
 	in.Body(&body)
 	if err := in.Err(); err != nil {
@@ -83,21 +81,21 @@ func (a api) createPortalURL(w http.ResponseWriter, r *http.Request, team health
 	return wire.JSON(w, http.StatusOK, link)
 }
 
-func (a api) createInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := anyUser(in)
 	var body people.InsuranceRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_insurance "+user.String(), user)
+	once := server.OnceFrom(in, r, team, "create_insurance "+user.String(), user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (people.InsuranceRecord, error) {
+	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (people.InsuranceRecord, error) {
 		return a.Orders.People().AddInsurance(ctx, team, user, body)
 	}))
 }
 
-func (a api) readLatestInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) readLatestInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user, primary := anyUser(in), in.Bool("is_primary", true)
 	if err := in.Err(); err != nil {
@@ -110,9 +108,9 @@ func (a api) readLatestInsurance(w http.ResponseWriter, r *http.Request, team he
 	return wire.JSON(w, http.StatusOK, record)
 }
 
-func (a api) searchPayors(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) searchPayors(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	q := people.PayorQuery{Name: text(in, "insurance_name"), ClearingHouse: text(in, "provider"), ProviderPayorID: text(in, "provider_payor_id")}
+	q := people.PayorQuery{Name: in.ShortText("insurance_name"), ClearingHouse: in.ShortText("provider"), ProviderPayorID: in.ShortText("provider_payor_id")}
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -123,15 +121,15 @@ func (a api) searchPayors(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, found)
 }
 
-// payorSearchIn is the body of the deprecated search for payors.
-type payorSearchIn struct {
+// PayorSearch is the body of the deprecated search for payors.
+type PayorSearch struct {
 	InsuranceName *string `json:"insurance_name"`
 	Provider      *string `json:"provider"`
 	ProviderID    *string `json:"provider_id"`
 }
 
-// payorByCode is a payor as the deprecated search shows it.
-type payorByCode struct {
+// PayorByCode is a payor as the deprecated search shows it.
+type PayorByCode struct {
 	Code       string             `json:"code"`
 	Name       string             `json:"name"`
 	Aliases    []string           `json:"aliases"`
@@ -139,9 +137,9 @@ type payorByCode struct {
 	Source     people.PayorSource `json:"source"`
 }
 
-func (a api) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body payorSearchIn
+	var body PayorSearch
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err
@@ -156,27 +154,27 @@ func (a api) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team hea
 	if err != nil {
 		return err
 	}
-	out := make([]payorByCode, len(found))
+	out := make([]PayorByCode, len(found))
 	for i, p := range found {
-		out[i] = payorByCode{p.PayorCode, p.Name, p.Aliases, p.OrgAddress, p.Source}
+		out[i] = PayorByCode{p.PayorCode, p.Name, p.Aliases, p.OrgAddress, p.Source}
 	}
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-func (a api) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a API) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body people.PayorRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_payor", healthlab.UserID{})
+	once := server.OnceFrom(in, r, team, "create_payor", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (people.Payor, error) {
+	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (people.Payor, error) {
 		return a.Orders.People().AddPayor(ctx, team, body)
 	}))
 }
 
-func (a api) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+func (a API) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 	in := wire.From(r)
 	query := in.Text("diagnosis_query", 256)
 	if err := in.Err(); err != nil {
@@ -185,14 +183,14 @@ func (a api) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab
 	return wire.JSON(w, http.StatusOK, a.Orders.People().SearchDiagnoses(query))
 }
 
-// diagnosisCodesIn is the body with codes to be checked.
-type diagnosisCodesIn struct {
+// DiagnosisCodes is the body with codes to be checked.
+type DiagnosisCodes struct {
 	Codes []string `json:"codes" wire:"max=200"`
 }
 
-func (a api) checkDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+func (a API) checkDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 	in := wire.From(r)
-	var body diagnosisCodesIn
+	var body DiagnosisCodes
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package httpapi
+package linkpages
 
 import (
 	"net/http"
@@ -14,7 +14,7 @@ import (
 
 // pageList is where link_web_url leads: the list of sources or, where the token names one,
 // that source.
-func (a api) pageList(v *visit) error {
+func (a *Pages) pageList(v *visit) error {
 	p, err := a.open(v)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func typed(s string, most int) string {
 	return s
 }
 
-func (a api) pageSource(v *visit) error {
+func (a *Pages) pageSource(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
 		return err
@@ -86,15 +86,15 @@ func (a api) pageSource(v *visit) error {
 	return a.drawSource(v, http.StatusOK, p, page.SourcePage{})
 }
 
-func (a api) drawSource(v *visit, status int, p *healthdata.Provider, out page.SourcePage) error {
+func (a *Pages) drawSource(v *visit, status int, p *healthdata.Provider, out page.SourcePage) error {
 	out.Source = a.source(p)
 	out.Consent, out.ConsentVersion = v.consent.URL, v.consent.Version
 	out.Back = v.session.Options.Provider == ""
-	out.Demo = a.pages.Demo && p.Demo && a.Linking.Environment() == healthlab.Sandbox
+	out.Demo = a.Demo && p.Demo && a.Linking.Environment() == healthlab.Sandbox
 	chosen := v.form.Get("region")
 	if out.Source.Way == "password" || out.Source.Way == "site" || out.Source.Way == "email" {
 		for _, r := range a.Linking.Regions(p) {
-			c := page.Choice{Key: r, Label: a.pages.site.Say(v.view.Lang, "region."+r), Chosen: r == chosen}
+			c := page.Choice{Key: r, Label: a.site.Say(v.view.Lang, "region."+r), Chosen: r == chosen}
 			if c.Label == "region."+r {
 				c.Label = strings.ToUpper(r)
 			}
@@ -108,6 +108,9 @@ func (a api) drawSource(v *visit, status int, p *healthdata.Provider, out page.S
 	return a.draw(v, status, "source", out)
 }
 
+// MaxField is the longest name, password, code or address, in characters.
+const MaxField = 512
+
 // field reads what a person filled in, and says in the catalogue's words what is wrong
 // with it.
 func field(v *visit, name string, wrong map[string]string) string {
@@ -118,14 +121,14 @@ func field(v *visit, name string, wrong map[string]string) string {
 	switch {
 	case s == "":
 		wrong[name] = "required"
-	case utf8.RuneCountInString(s) > maxCredential || !utf8.ValidString(s) || strings.Contains(s, "\x00"):
+	case utf8.RuneCountInString(s) > MaxField || !utf8.ValidString(s) || strings.Contains(s, "\x00"):
 		wrong[name] = "field.long"
 	}
 	return s
 }
 
 // pageSubmit takes a form: a name and password, an address, or a yes.
-func (a api) pageSubmit(v *visit) error {
+func (a *Pages) pageSubmit(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
 		return err
@@ -135,7 +138,7 @@ func (a api) pageSubmit(v *visit) error {
 	var name string
 	form := v.form
 	switch way := a.source(p).Way; {
-	case form.Get("demo") != "" && a.pages.Demo:
+	case form.Get("demo") != "" && a.Demo:
 		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug, Demo: true})
 	case way == "manual":
 		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug})
@@ -162,19 +165,19 @@ func (a api) pageSubmit(v *visit) error {
 		return err
 	}
 	if len(wrong) > 0 {
-		return a.drawSource(v, http.StatusUnprocessableEntity, p, page.SourcePage{Name: typed(name, maxCredential), Fields: wrong})
+		return a.drawSource(v, http.StatusUnprocessableEntity, p, page.SourcePage{Name: typed(name, MaxField), Fields: wrong})
 	}
 	if done.State == linking.ResultPending {
 		return v.leave(v.view.Href("source/" + p.Slug + "/code"))
 	}
 	return a.settle(v, done, func(problem string) error {
-		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: typed(name, maxCredential), Problem: problem})
+		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: typed(name, MaxField), Problem: problem})
 	})
 }
 
 // settle ends a form: on to the customer, on to our last page, or the form once more with
 // what went wrong.
-func (a api) settle(v *visit, done linking.Result, again func(problem string) error) error {
+func (a *Pages) settle(v *visit, done linking.Result, again func(problem string) error) error {
 	switch {
 	case done.State == linking.ResultSuccess && done.Location != "":
 		return v.leave(done.Location)
@@ -200,7 +203,7 @@ func lost(t linking.ErrorType) bool {
 }
 
 // pageLeave sends the person to the provider's own page.
-func (a api) pageLeave(v *visit) error {
+func (a *Pages) pageLeave(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
 		return err
@@ -223,8 +226,8 @@ func (a api) pageLeave(v *visit) error {
 }
 
 // browser returns the secret of the browser, and gives it one if it has none.
-func (a api) browser(v *visit) (string, error) {
-	secret := a.browserOf(v.r)
+func (a *Pages) browser(v *visit) (string, error) {
+	secret := a.BrowserOf(v.r)
 	if secret == "" {
 		var err error
 		if secret, err = a.Linking.NewBrowser(); err != nil {
@@ -232,34 +235,31 @@ func (a api) browser(v *visit) (string, error) {
 		}
 	}
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure wherever the service is not plain http
-		Name: a.pages.cookie(), Value: secret, Path: "/", MaxAge: int(linking.TokenLife.Seconds()),
-		HttpOnly: true, Secure: a.pages.secure, SameSite: http.SameSiteLaxMode,
+		Name: a.cookie(), Value: secret, Path: "/", MaxAge: int(linking.TokenLife.Seconds()),
+		HttpOnly: true, Secure: a.secure, SameSite: http.SameSiteLaxMode,
 	})
 	return secret, nil
 }
 
-// browserOf is the secret that a browser shows; empty if it has none of ours.
-func (a api) browserOf(r *http.Request) string {
-	if a.pages == nil {
-		return ""
-	}
-	c, err := r.Cookie(a.pages.cookie())
+// BrowserOf returns the secret that a browser shows; empty if it has none of ours.
+func (a *Pages) BrowserOf(r *http.Request) string {
+	c, err := r.Cookie(a.cookie())
 	if err != nil || !linking.KnowsBrowser(c.Value) {
 		return ""
 	}
 	return c.Value
 }
 
-func (p *pages) cookie() string {
-	if p.secure {
+func (a *Pages) cookie() string {
+	if a.secure {
 		return "__Host-link"
 	}
 	return "link"
 }
 
-// pageResult is where a provider sends a person back to, when the customer's page is not
+// Result answers where a provider sends a person back to, when the customer's page is not
 // next.
-func (a api) pageResult(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
+func (a *Pages) Result(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
 	v := &visit{w: w, r: r}
 	a.begin(r.Context(), v, token, "")
 	if done.State == linking.ResultSuccess {
@@ -269,7 +269,7 @@ func (a api) pageResult(w http.ResponseWriter, r *http.Request, token string, do
 	return a.problem(r.Context(), v, &linking.Error{Type: done.Error})
 }
 
-func (a api) pageCode(v *visit) error {
+func (a *Pages) pageCode(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
 		return err
@@ -280,7 +280,7 @@ func (a api) pageCode(v *visit) error {
 	return a.drawCode(v, http.StatusOK, p, page.CodePage{})
 }
 
-func (a api) drawCode(v *visit, status int, p *healthdata.Provider, out page.CodePage) error {
+func (a *Pages) drawCode(v *visit, status int, p *healthdata.Provider, out page.CodePage) error {
 	out.Source, out.Back = a.source(p), v.session.Options.Provider == ""
 	out.Method, out.Hint = v.session.Challenge.Method, v.session.Challenge.Hint
 	if out.Fields == nil {
@@ -290,7 +290,7 @@ func (a api) drawCode(v *visit, status int, p *healthdata.Provider, out page.Cod
 	return a.draw(v, status, "mfa", out)
 }
 
-func (a api) pageEnterCode(v *visit) error {
+func (a *Pages) pageEnterCode(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (a api) pageEnterCode(v *visit) error {
 }
 
 // giveCode shows a code for the companion app.
-func (a api) giveCode(v *visit, p *healthdata.Provider) error {
+func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (a api) giveCode(v *visit, p *healthdata.Provider) error {
 
 // pageArrived is where a person waits for the companion app. With look, a script asks
 // whether to go there again.
-func (a api) pageArrived(v *visit) error {
+func (a *Pages) pageArrived(v *visit) error {
 	done, err := a.Linking.Arrived(v.ctx(), v.token, v.provider())
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func (a api) pageArrived(v *visit) error {
 }
 
 // pageDone says that a source is connected, to the holder of the token that did it.
-func (a api) pageDone(v *visit) error {
+func (a *Pages) pageDone(v *visit) error {
 	x, err := a.Linking.Open(v.ctx(), v.token)
 	if x.State != linking.StateConnected {
 		if err == nil {
@@ -376,19 +376,19 @@ func (a api) pageDone(v *visit) error {
 	if c := u.Connection(p.Slug); c != nil {
 		out.Demo = c.Demo
 	}
-	if a.pages.FirstImport != nil && p.Class == "cloud" {
-		f, err := a.pages.FirstImport(v.ctx(), x.Team, x.User, p.Slug)
+	if a.FirstImport != nil && p.Class == "cloud" {
+		total, done, failed, err := a.FirstImport(v.ctx(), x.Team, x.User, p.Slug)
 		if err != nil {
 			return err
 		}
-		out.Import = page.Import{Known: true, Done: f.Done, Total: f.Total, Failed: f.Failed > 0}
+		out.Import = page.Import{Known: true, Done: done, Total: total, Failed: failed > 0}
 	}
-	v.view.Closable, v.view.Event, v.view.Provider, v.view.Origins = false, "success", p.Slug, a.pages.FrameAncestors
+	v.view.Closable, v.view.Event, v.view.Provider, v.view.Origins = false, "success", p.Slug, a.FrameAncestors
 	return a.draw(v, http.StatusOK, "done", out)
 }
 
 // pageClose notes that the person goes, and sends them where the customer wants them.
-func (a api) pageClose(v *visit) error {
+func (a *Pages) pageClose(v *visit) error {
 	if _, err := a.open(v); err != nil {
 		return err
 	}
@@ -402,10 +402,10 @@ func (a api) pageClose(v *visit) error {
 	return v.leave(v.view.Href("close"))
 }
 
-func (a api) pageClosed(v *visit) error {
+func (a *Pages) pageClosed(v *visit) error {
 	if _, err := a.open(v); err != nil {
 		return err
 	}
-	v.view.Closable, v.view.Event, v.view.Origins = false, "exit", a.pages.FrameAncestors
+	v.view.Closable, v.view.Event, v.view.Origins = false, "exit", a.FrameAncestors
 	return a.draw(v, http.StatusOK, "closed", nil)
 }

@@ -1,0 +1,38 @@
+// Package laborders answers the operations of lab orders: orders and their appointments,
+// results and documents, results in review, and the tests, laboratories, persons, payors and
+// codes that orders name.
+//
+// It reads requests and writes answers; the rules are in package orders and those below it.
+package laborders
+
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
+)
+
+// API holds the services behind the operations.
+type API struct {
+	// Orders is required.
+	Orders *orders.Service
+	// MatchTests are test runs of how results are matched. Nil: their operations are missing.
+	MatchTests *matchtest.Service
+	// Documents prints the documents of Orders. Nil: every document is not found.
+	Documents *documents.Service
+	// Kept are the answers to requests with an idempotency key.
+	Kept server.KeptAnswers
+	// CapabilityName renames a capability of a patient service center. Nil: none is renamed.
+	CapabilityName func(string) string
+}
+
+// Operations returns the operations of lab orders.
+func (a API) Operations() []server.Operation {
+	if a.Documents == nil {
+		a.Documents = documents.New(a.Orders, nil, nil)
+	}
+	return slices.Concat(a.orderOperations(), a.documentOperations(), a.pscOperations(), a.visitOperations(),
+		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.compendiumOperations())
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// The headers of a request with an idempotency key.
+const (
+	IdempotencyKey   = "x-idempotency-key"
+	IdempotencyError = "x-idempotency-error"
+	// noCache is the only value of IdempotencyError: only successes are stored.
+	noCache = "no-cache"
+)
+
+// OnceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
+// scope of the key: the operation and the ids in its path. user is whom the answer is about;
+// zero for the order's user, or none.
+func OnceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string, user healthlab.UserID) *orders.Once {
+	key := in.OptHeader(IdempotencyKey, 255)
+	onError := in.OptHeader(IdempotencyError, 255)
+	if onError != "" && onError != noCache {
+		in.Problem("enum", "must be "+noCache, "header", IdempotencyError)
+	}
+	if key == "" {
+		if len(r.Header.Values(IdempotencyKey)) == 1 {
+			in.Problem("string_length", "must have 1 to 255 characters", "header", IdempotencyKey)
+		}
+		return nil
+	}
+	return &orders.Once{
+		KeyScope:    orders.KeyScope{Team: team, Endpoint: endpoint, Key: key},
+		User:        user,
+		SuccessOnly: onError == noCache,
+	}
+}
+
+// keptAnswer is an answer as stored for its idempotency key.
+type keptAnswer struct {
+	Status int `json:"status"`
+	// Body is the body, byte for byte.
+	Body []byte `json:"body"`
+}
+
+// CreateFunc runs a request and returns the function that writes its answer. The id is the
+// one that the idempotency key reserves for a new order; it is zero without a key.
+type CreateFunc func(context.Context, orders.OrderID) (write func(http.ResponseWriter) error, err error)
+
+// Answered returns a CreateFunc that answers 200 with the value that create returns.
+func Answered[T any](create func(context.Context) (T, error)) CreateFunc {
+	return func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
+		v, err := create(ctx)
+		return func(w http.ResponseWriter) error { return wire.JSON(w, http.StatusOK, v) }, err
+	}
+}
+
+// KeptAnswers are answers to requests with an idempotency key.
+type KeptAnswers struct {
+	Orders *orders.Service
+	// Keys are where they are kept. Nil: a request with a key is refused (501).
+	Keys orders.Keys
+}
+
+// AnswerOnce runs do and writes its answer. With an idempotency key, the first answer is
+// stored and repeated byte for byte; the same key with another body is refused with
+// IDEMPOTENCY_KEY_REUSED. Stored answers are successes and 4xx answers to business rules.
+// Invalid input, lost races and 5xx answers are not stored: the same key runs do again.
+// body identifies the request: equal requests have equal JSON.
+func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any, replies []Reply, do CreateFunc) error {
+	if once == nil {
+		write, err := do(r.Context(), orders.OrderID{})
+		if err != nil {
+			return err
+		}
+		return write(w)
+	}
+	if a.Keys == nil {
+		return &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("fingerprint: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	once.Fingerprint = hex.EncodeToString(sum[:])
+	kept, err := a.Orders.Once(r.Context(), a.Keys, *once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
+		write, err := do(ctx, id)
+		if err == nil {
+			return outcome(false, write)
+		}
+		switch kind := healthlab.KindOf(err); {
+		case kind == healthlab.NotFound, kind == healthlab.Precondition, kind == healthlab.Forbidden,
+			slices.ContainsFunc(replies, func(r Reply) bool { return r.Answers(err) && r.Status < http.StatusInternalServerError }):
+			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, FaultOf(err, replies)) })
+		}
+		return orders.Outcome{}, err
+	})
+	if err != nil {
+		return err
+	}
+	var answer keptAnswer
+	if err := json.Unmarshal(kept, &answer); err != nil {
+		return fmt.Errorf("read kept answer: %w", err)
+	}
+	return wire.Bytes(w, answer.Status, "application/json", answer.Body)
+}
+
+// outcome records the answer that write writes.
+func outcome(failed bool, write func(http.ResponseWriter) error) (orders.Outcome, error) {
+	rec := &memoryWriter{header: http.Header{}}
+	if err := write(rec); err != nil {
+		return orders.Outcome{}, err
+	}
+	kept, err := json.Marshal(keptAnswer{Status: rec.status, Body: rec.body.Bytes()})
+	if err != nil {
+		return orders.Outcome{}, fmt.Errorf("keep answer: %w", err)
+	}
+	return orders.Outcome{Answer: kept, Failed: failed}, nil
+}
+
+// memoryWriter is a ResponseWriter in memory.
+type memoryWriter struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *memoryWriter) Header() http.Header         { return r.header }
+func (r *memoryWriter) WriteHeader(status int)      { r.status = status }
+func (r *memoryWriter) Write(b []byte) (int, error) { return r.body.Write(b) }

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// Limits of a large body.
+const (
+	// decodedSize is how many times its size a body takes while it is decoded, measured with
+	// uploads of samples.
+	decodedSize = 10
+	// smallBody is the size up to which a body needs no share of the memory.
+	smallBody = 64 << 10
+	// memoryWait is how long a body waits for its share.
+	memoryWait = 10 * time.Second
+)
+
+// BodyMemory bounds the memory of bodies that are being read and decoded. Safe for concurrent
+// use.
+type BodyMemory struct {
+	total int64
+	free  *semaphore.Weighted
+}
+
+// NewBodyMemory returns a bound of a number of bytes.
+func NewBodyMemory(total int64) *BodyMemory {
+	return &BodyMemory{total: total, free: semaphore.NewWeighted(total)}
+}
+
+// Share waits for the memory that the body of a request needs, which is at most limit bytes
+// long. release gives it back. The error is a 429.
+func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err error) {
+	size := r.ContentLength
+	if size < 0 || size > limit {
+		size = limit
+	}
+	if r.Body == nil || size <= smallBody {
+		return func() {}, nil
+	}
+	weight := min(size*decodedSize, m.total)
+	ctx, stop := context.WithTimeout(r.Context(), memoryWait)
+	defer stop()
+	if err := m.free.Acquire(ctx, weight); err != nil {
+		return nil, tooMany("too many large bodies are being read; try again", time.Second)
+	}
+	return func() { m.free.Release(weight) }, nil
+}
+
+// tooMany is a 429.
+func tooMany(msg string, wait time.Duration) *wire.Fault {
+	return &wire.Fault{Status: http.StatusTooManyRequests, Type: "TOO_MANY_REQUESTS", Msg: msg, Header: http.Header{
+		"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))},
+	}}
+}
+
+// RateLimits are token buckets by name. Rate is the number of requests a second, and Burst how
+// many at once; a Rate of zero is no limit. Safe for concurrent use.
+type RateLimits struct {
+	Rate  float64
+	Burst int
+	Now   func() time.Time
+
+	mu   sync.Mutex
+	list map[string]*limiter
+}
+
+type limiter struct {
+	*rate.Limiter
+	used time.Time
+}
+
+// mostLimiters is how many names are kept before those that were not seen for a minute go.
+const mostLimiters = 10_000
+
+// Allow counts a request under a name, and tells the caller about the limit. The error is a 429.
+func (l *RateLimits) Allow(w http.ResponseWriter, name string) error {
+	if l.Rate <= 0 {
+		return nil
+	}
+	now := l.Now()
+	burst := max(l.Burst, int(math.Ceil(l.Rate)), 1)
+	l.mu.Lock()
+	one := l.list[name]
+	if one == nil {
+		l.sweep(now)
+		one = &limiter{Limiter: rate.NewLimiter(rate.Limit(l.Rate), burst)}
+		l.list[name] = one
+	}
+	one.used = now
+	l.mu.Unlock()
+	slot := one.ReserveN(now, 1)
+	wait := slot.DelayFrom(now)
+	if wait > 0 {
+		slot.CancelAt(now)
+	}
+	left := max(0, int(one.TokensAt(now)))
+	h := w.Header()
+	h.Set("RateLimit-Limit", strconv.Itoa(burst))
+	h.Set("RateLimit-Remaining", strconv.Itoa(left))
+	h.Set("RateLimit-Reset", strconv.Itoa(int(math.Ceil(float64(burst-left)/l.Rate))))
+	if wait > 0 {
+		return tooMany("too many requests; wait as long as Retry-After says", wait)
+	}
+	return nil
+}
+
+// sweep forgets names that were not seen for a while, if there are many.
+func (l *RateLimits) sweep(now time.Time) {
+	if l.list == nil {
+		l.list = map[string]*limiter{}
+	}
+	if len(l.list) < mostLimiters {
+		return
+	}
+	for name, one := range l.list {
+		if now.Sub(one.used) > time.Minute {
+			delete(l.list, name)
+		}
+	}
+}

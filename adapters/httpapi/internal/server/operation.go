@@ -1,0 +1,78 @@
+// Package server has what all operations of the API share: the row of the table of operations,
+// the answer to an error, idempotency keys, request ids, limits, and the choice of an operation
+// by method and path.
+//
+// It does not know who is calling, and has no operation of its own. Packages with operations
+// import it and return [Operation] values; the parent package authenticates, and runs them.
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// Operation is one row of the tables of operations. Exactly one of Handle and Team is set.
+type Operation struct {
+	// ID is the operationId of the contract.
+	ID string
+	// Pattern is METHOD /path, spelt as in the contract.
+	Pattern string
+	// Handle answers. Who is calling is the operation's own affair.
+	Handle func(w http.ResponseWriter, r *http.Request) error
+	// Team answers a team, which was authenticated before anything was read.
+	Team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
+	// Keyed operations take the idempotency headers. All others refuse them.
+	Keyed bool
+	// MaxBody is the largest body, in bytes; 0 means the default of the API.
+	MaxBody int64
+	// IgnoreUnknown passes over unknown keys and parameters, where the contract of
+	// the operation says so.
+	IgnoreUnknown bool
+	// Timeout is the longest that the operation may take; 0 means the default of the API.
+	Timeout time.Duration
+	// Browser operations may be called by web pages of other origins, with a link token.
+	Browser bool
+	// Replies are the errors that this operation answers otherwise than all others.
+	Replies []Reply
+}
+
+// Reply gives an error another status or name, for one operation.
+type Reply struct {
+	// On is what the error is (errors.Is): a kind, context.DeadlineExceeded, an
+	// error of a domain package.
+	On error
+	// Rule is the Type of a RuleError, in place of On.
+	Rule string
+	// Status and ErrorType are what is sent instead. Zero leaves what it was.
+	Status    int
+	ErrorType string
+	// Msg replaces the error_message. Empty leaves what it was.
+	Msg string
+}
+
+// Answers reports whether the reply is for an error.
+func (r *Reply) Answers(err error) bool {
+	var rule *healthlab.RuleError
+	return r.On != nil && errors.Is(err, r.On) || r.Rule != "" && errors.As(err, &rule) && rule.Type == r.Rule
+}
+
+// ReadOne returns a handler that answers with what an id of the path leads to.
+func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := of(in)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		out, err := read(r.Context(), team, id)
+		if err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, out)
+	}
+}

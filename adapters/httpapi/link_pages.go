@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/linkpages"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
+)
+
+// LinkPages are the pages on which a person links an account: choose a source, agree, sign
+// in, done. They are HTML that works without a script, in English and German, on phones and
+// desktops, light and dark, and they ask no other origin for anything.
+//
+// The link token stands in their addresses, as it does in link_web_url, and is all that
+// opens them: no cookie does, so that two tabs of two people stay apart and the pages can
+// be embedded. The one cookie, __Host-link, only ties a sign-in at a provider's own page to
+// the browser that left for it. It lives for an hour, says nothing about a person, and is
+// sent to our own callback alone; where linking.Options.BaseURL is plain http it is named
+// link, for browsers keep the prefix for https. A host keeps queries out of the logs of its
+// servers, for the token stands there.
+//
+// The zero value is good. What a team's pages look like is linking.Brand: its colour is
+// moved as far as it takes to be readable, and its logo is shown where it is a data: URL or
+// on our own origin, so that no third party learns of the visit; Logos can hold it.
+type LinkPages struct {
+	// Name is shown where a team has no name. Default Health Link.
+	Name string
+	// Logos are files named after a provider's slug, and brand for the page's own:
+	// acme_ring.svg, brand.png; also .webp and .jpg. They are read once. A source without
+	// one shows its initials.
+	Logos fs.FS
+	// FrameAncestors are the origins that may embed the pages, as a Content-Security-Policy
+	// names them: https://app.example. They are told how it ended, by postMessage with
+	// {source: "link", event, provider, error_type}, where event is success, exit or error.
+	// Default: no site embeds them.
+	FrameAncestors []string
+	// Language is used where neither the person nor the browser has chosen. Default en.
+	Language string
+	// Texts are a host's own words, by language and key, over ours; a language of its own
+	// too. The keys are those of internal/page/text/en.json.
+	Texts map[string]map[string]string
+	// OnDevice offers on-device stores too: the page shows a link code, and goes on when
+	// the companion app has connected.
+	OnDevice bool
+	// Manual offers what people enter by hand.
+	Manual bool
+	// Demo offers made-up data in a sandbox, at providers that have it.
+	Demo bool
+	// FirstImport says how far the first import of a new connection to a source in the
+	// cloud has come. Nil: the last page does not speak of it.
+	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (FirstImport, error)
+}
+
+// FirstImport is how far the first import of a connection has come.
+type FirstImport struct {
+	// Total is how many kinds of data there are; 0 before anybody knows. Done is how many
+	// of them have come to an end, and Failed how many of those without success.
+	Total, Done, Failed int
+}
+
+func (a api) newPages() *linkpages.Pages {
+	if a.LinkPages == nil {
+		return nil
+	}
+	if a.Linking == nil || a.Health == nil {
+		panic("httpapi: Config.LinkPages needs Linking and Health")
+	}
+	p := a.LinkPages
+	o := linkpages.Options{
+		Linking: a.Linking, Health: a.Health, Name: p.Name, Logos: p.Logos, FrameAncestors: p.FrameAncestors, Language: p.Language,
+		Texts: p.Texts, OnDevice: p.OnDevice, Manual: p.Manual, Demo: p.Demo, NoteToken: a.byLink,
+		LogFailure: func(r *http.Request, team healthlab.TeamID, err error) {
+			a.logFailure(r, &call{op: &server.Operation{ID: "link_page"}, team: team}, "link page failed", err)
+		},
+	}
+	if p.FirstImport != nil {
+		o.FirstImport = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (total, done, failed int, err error) {
+			f, err := p.FirstImport(ctx, team, user, provider)
+			return f.Total, f.Done, f.Failed, err
+		}
+	}
+	pages, err := linkpages.New(o)
+	if err != nil {
+		panic("httpapi: " + err.Error())
+	}
+	return pages
+}
+
+func (a api) linkPageOperations() []server.Operation {
+	if a.pages == nil {
+		return nil
+	}
+	return a.pages.Operations()
+}
