@@ -82,7 +82,7 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 	if len(teams) == 1 {
 		of = teams[0]
 	}
-	return v.s.do(ctx, of, writing, func(u *unit) error {
+	return v.s.db.do(ctx, of, writing, func(u *unit) error {
 		heads := make([]accesslog.Head, len(teams))
 		b := u.batch()
 		for i, team := range teams {
@@ -130,7 +130,7 @@ func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Li
 		sql, args = selectAccessLinesOf, append(args, q.Person.UUID)
 	}
 	var out []accesslog.Line
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -156,7 +156,7 @@ func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Li
 
 func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, error) {
 	var out []accesslog.Head
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(selectUnanchored, max(n, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -178,7 +178,7 @@ func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
 	if err := healthlab.CheckText(a.KeyID); err != nil {
 		return err
 	}
-	err := v.s.do(ctx, a.Team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, a.Team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(selectAccessHead, a.Team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(new(int64)) })
 			b.Queue(insertAccessAnchor, a.Team.UUID, a.Seq, a.Hash[:], instant(a.At), a.KeyID, a.Signature)
@@ -189,7 +189,7 @@ func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
 
 func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error) {
 	var out []accesslog.Anchor
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectAccessAnchors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -209,7 +209,7 @@ func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]access
 }
 
 func (v accessLog) Prune(ctx context.Context, before time.Time) error {
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(pruneAccessLines, instant(before))
 			b.Queue(pruneAccessAnchors, instant(before))

@@ -12,9 +12,9 @@ import (
 )
 
 // Bulk returns the connections and their credentials as a [bulk.Store].
-func (s *Store) Bulk() bulk.Store { return bulkStore{s} }
+func (v *links) Bulk() bulk.Store { return bulkStore{v} }
 
-type bulkStore struct{ s *Store }
+type bulkStore struct{ s *links }
 
 const selectHeldConnections = `
 select k.user_id, c.external_user_id, c.scopes, ` + credentialColumns + clientColumn + `
@@ -37,7 +37,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		users = append(users, u.UUID)
 	}
 	var out []bulk.Held
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectHeldConnections, q.Team.UUID, q.Provider, q.After.UUID, users, max(q.N, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {

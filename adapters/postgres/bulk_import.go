@@ -67,7 +67,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return "", err
 	}
 	var out bulk.Outcome
-	err := v.s.do(ctx, c.Team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, c.Team, writing, func(u *unit) error {
 		var it waiting
 		var user healthdata.User
 		var taken, there bool
@@ -80,7 +80,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		b.Queue(lockUserOfItem, place...)
 		queueItem(b, c.Team, c.Op, c.N, &it)
 		b.Queue(selectUserOfItem, place...).QueryRow(func(row pgx.Row) (err error) {
-			user, err = v.s.scanUser(ctx, row)
+			user, err = v.s.users.scanUser(ctx, row)
 			if there = err == nil; errors.Is(err, pgx.ErrNoRows) {
 				return nil
 			}
@@ -96,9 +96,9 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 			return nil
 		}
 		if !there {
-			return answer{noItem(pgx.ErrNoRows)}
+			return said(noItem(pgx.ErrNoRows))
 		}
-		_, b, err := u.changeUser(ctx, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
+		_, b, err := v.s.users.changeUser(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
 			events, err := c.Change(person)
 			if err == nil && taken {
 				err = &linking.AccountTakenError{}
@@ -134,7 +134,7 @@ func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UU
 		return "", err
 	}
 	var out bulk.Outcome
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		var it waiting
 		b := u.batch()
 		queueItem(b, team, id, n, &it)

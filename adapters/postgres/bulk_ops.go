@@ -148,7 +148,7 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 		keys[i] = &it.Grant.KeyID
 	}
 	row := append([]any{op.Team.UUID, op.ID, string(op.Type), op.Provider, op.Total, op.StartedAt}, opValues(&op)...)
-	return v.s.do(ctx, op.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, op.Team, writing, func(u *unit) error {
 		var added pgconn.CommandTag
 		b := u.batch()
 		count(b.Queue(insertOp, row...), &added)
@@ -156,7 +156,7 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict)}
+			return said(fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict))
 		}
 		b = u.batch()
 		b.Queue(insertItems, op.Team.UUID, op.ID, users, keys, boxes)
@@ -169,7 +169,7 @@ func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bu
 		return nil, ctx.Err()
 	}
 	var out []bulk.Op
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(claimOps, instant(now), n, instant(until)).Query(scanOps(&out))
 		return u.commit(ctx, b)
@@ -179,7 +179,7 @@ func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bu
 
 func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
 	var out []bulk.Item
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectItems, team.UUID, id, from, max(n, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -212,7 +212,7 @@ func noOp(err error) error {
 
 func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (bulk.Op, error) {
 	var op bulk.Op
-	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueOp(b, selectOp, team, id, &op) }); err != nil {
+	if err := v.s.db.read(ctx, team, func(b *pgx.Batch) { queueOp(b, selectOp, team, id, &op) }); err != nil {
 		return bulk.Op{}, noOp(err)
 	}
 	return op, nil
@@ -220,7 +220,7 @@ func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) 
 
 func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*bulk.Op) error) (bulk.Op, error) {
 	var next bulk.Op
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		var old bulk.Op
 		b := u.batch()
 		queueOp(b, lockOp, team, id, &old)
@@ -230,12 +230,12 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 		next = old
 		next.Running = slices.Clone(old.Running)
 		if err := change(&next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Team, next.Type, next.Provider, next.StartedAt, next.Total = old.ID, old.Team, old.Type, old.Provider, old.StartedAt, old.Total
 		var err error
 		if next, err = keepOp(next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		b.Queue(updateOp, append([]any{team.UUID, id}, opValues(&next)...)...)
@@ -255,7 +255,7 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 
 func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
 	var out []bulk.Op
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectOps, team.UUID, nullable(instant(before.StartedAt)), before.ID, max(n, 0)).Query(scanOps(&out))
 	})
 	return out, err
@@ -266,7 +266,7 @@ func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, err
 		return 0, ctx.Err()
 	}
 	var gone pgconn.CommandTag
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneOps, instant(before), n), &gone) })
 	})
 	if err != nil {

@@ -41,6 +41,9 @@ func (f *fault) Unwrap() []error { return []error{f.kind, f.cause} }
 // answer is an error that a caller's closure returned. It passes unchanged.
 type answer struct{ error }
 
+// said returns an error that a caller's closure returned as one that passes unchanged.
+func said(err error) error { return answer{err} }
+
 // constraints says what the violation of a constraint means.
 var constraints = map[string]healthlab.Kind{
 	"users_pkey":      healthlab.Conflict,
@@ -51,7 +54,7 @@ var constraints = map[string]healthlab.Kind{
 	"insurance_id":    healthlab.Conflict,
 	"insurance_pkey":  healthlab.Conflict,
 	"payor_pkey":      healthlab.Conflict,
-	holdKey:           healthlab.Conflict,
+	"order_hold_pkey": healthlab.Conflict,
 	"raw_result_pkey": healthlab.Conflict,
 	"lab_test_pkey":   healthlab.Conflict,
 	"lab_test_id":     healthlab.Conflict,

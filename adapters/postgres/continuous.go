@@ -99,7 +99,7 @@ func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, q.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, q.Team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertQuery, row...) })
 	})
 }
@@ -107,7 +107,7 @@ func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery
 // one reads one query.
 func (v continuousStore) one(ctx context.Context, team healthlab.TeamID, sql string, name any) (aggregate.ContinuousQuery, error) {
 	var q aggregate.ContinuousQuery
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, team.UUID, name).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug s
 
 func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID, change func(*aggregate.ContinuousQuery) error) (aggregate.ContinuousQuery, error) {
 	var kept aggregate.ContinuousQuery
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		var q aggregate.ContinuousQuery
 		b := u.batch()
 		b.Queue(lockQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
@@ -142,12 +142,12 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 		was := q
 		was.Resources = slices.Clone(q.Resources)
 		if err := change(&q); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		q.ID, q.Team, q.Slug, q.CreatedAt, q.Revision = was.ID, was.Team, was.Slug, was.CreatedAt, was.Revision+1
 		row, err := queryRow(&q)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		b.Queue(updateQuery, row...)
@@ -182,7 +182,7 @@ func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQue
 		return aggregate.ContinuousPage{}, err
 	}
 	page := aggregate.ContinuousPage{Queries: []aggregate.ContinuousQuery{}}
-	err = v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err = v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		page.Queries = page.Queries[:0]
 		b.Queue(listQueries, q.Team.UUID, after, id, size+1).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -234,7 +234,7 @@ func parseQueryPlace(cursor string) (*time.Time, *uuid.UUID, error) {
 
 func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id aggregate.QueryID) ([]byte, error) {
 	var data []byte
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectContinuousResult, team.UUID, user.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&data) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -243,7 +243,7 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return nil, err
 	}
-	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
+	return v.s.db.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
 }
 
 func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
@@ -260,7 +260,7 @@ func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) 
 	}
 	var page aggregate.HistoryPage
 	var numbers []int64 // 0 for the one that waits
-	err = v.s.do(ctx, q.Team, looking, func(u *unit) error {
+	err = v.s.db.do(ctx, q.Team, looking, func(u *unit) error {
 		page, numbers = aggregate.HistoryPage{Entries: []aggregate.HistoryEntry{}}, nil
 		b := u.batch()
 		if q.Cursor == "" {

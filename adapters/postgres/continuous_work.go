@@ -149,7 +149,7 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 		return 0, ctx.Err()
 	}
 	done := 0
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		for done = 0; ; {
 			var team, query, after uuid.UUID
 			var resources []string
@@ -214,7 +214,7 @@ func (v continuousWork) Claim(ctx context.Context, n int, lease time.Duration) (
 		return nil, ctx.Err()
 	}
 	var out []aggregate.ContinuousTask
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out = nil
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimContinuousTasks, n, lease).Query(func(rows pgx.Rows) error {
@@ -250,11 +250,11 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 	table := o.Table
 	if table != nil {
 		var err error
-		if table, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
+		if table, err = v.s.db.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
 			return err
 		}
 	}
-	return v.s.do(ctx, t.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, t.Team, writing, func(u *unit) error {
 		held := 0
 		b := u.batch()
 		b.Queue(finishTask, t.Team.UUID, t.User.UUID, t.Query.UUID, t.Run, string(o.Status), details).QueryRow(func(row pgx.Row) error {
@@ -271,7 +271,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, table)
 		}
 		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, aggregate.HistoryKept-1)
-		if err := u.emit(ctx, b, o.Events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, u, b, o.Events, names{}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)

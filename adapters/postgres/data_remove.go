@@ -28,10 +28,10 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		return 0, err
 	}
 	n := 0
-	err := d.s.do(ctx, team, writing, func(u *unit) error {
+	err := d.s.db.do(ctx, team, writing, func(u *unit) error {
 		n = 0
 		parts := 0
-		m := &merging{u: u}
+		m := &merging{s: d.s, u: u}
 		k := userKey{team, user}
 		b := u.batch()
 		lock := shareLiveUser // a merge may hold a series and wait for its user
@@ -70,7 +70,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			of := wanted[l.key]
 			c, removed, err := series.Remove(l.body, l.log(), of.Times, of.Of, l.span)
 			if err != nil {
-				return answer{err}
+				return said(err)
 			}
 			if removed == 0 {
 				continue

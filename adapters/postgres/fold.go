@@ -118,7 +118,7 @@ func (s *Store) claimFolds(ctx context.Context, n int) ([][]foldable, error) {
 		return nil, err
 	}
 	var due []foldable
-	err = s.read(ctx, allTeams, func(b *pgx.Batch) { b.Queue(selectFolds, n*foldBatch).Query(scanFolds(&due)) })
+	err = s.db.read(ctx, allTeams, func(b *pgx.Batch) { b.Queue(selectFolds, n*foldBatch).Query(scanFolds(&due)) })
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s *Store) claimThese(ctx context.Context, some []foldable) (got []foldable
 	for i, f := range some {
 		users[i], numbers[i] = f.user.UUID, f.number
 	}
-	err = s.do(ctx, allTeams, writing, func(u *unit) error {
+	err = s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
 		u.steady(b)
 		b.Queue(claimFolds, users, numbers, foldLease, only(users)).Query(scanFolds(&got))
@@ -194,8 +194,8 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 	if slices.ContainsFunc(some, func(f foldable) bool { return f.team != team }) {
 		team = allTeams
 	}
-	return s.do(ctx, team, writing, func(u *unit) error {
-		f := &folding{merging: merging{u: u}, some: some}
+	return s.db.do(ctx, team, writing, func(u *unit) error {
+		f := &folding{merging: merging{s: s, u: u}, some: some}
 		was, err := f.numbered(ctx, selectNumbered)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 	for _, s := range f.some {
 		teams, users, numbers = append(teams, s.team.UUID), append(users, s.user.UUID), append(numbers, s.number)
 	}
-	first := !f.u.begun
+	first := !f.u.Begun()
 	b := f.u.batch()
 	if first {
 		f.u.steady(b)

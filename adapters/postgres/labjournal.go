@@ -14,9 +14,9 @@ import (
 )
 
 // LabJournal returns the store as a [labjournal.Store].
-func (s *Store) LabJournal() labjournal.Store { return labJournals{s} }
+func (s *orderStores) LabJournal() labjournal.Store { return labJournals{s} }
 
-type labJournals struct{ s *Store }
+type labJournals struct{ s *orderStores }
 
 const (
 	insertLabRecord = `
@@ -85,11 +85,11 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 	if err := ctx.Err(); err != nil {
 		return labjournal.Record{}, err
 	}
-	doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
+	doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 	if err != nil {
 		return labjournal.Record{}, err
 	}
-	err = v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err = v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabRecord, r.Team.UUID, r.User.UUID, lab, r.Number, doc) })
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal
 		return labjournal.Record{}, err
 	}
 	found := map[string]*labjournal.Record{}
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) { v.queueRecords(ctx, b, lab, []string{number}, found) })
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) { v.queueRecords(ctx, b, lab, []string{number}, found) })
 	if err != nil {
 		return labjournal.Record{}, err
 	}
@@ -123,7 +123,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 			return err
 		}
 		for _, r := range list {
-			r.Doc, err = v.s.opts.Keys.OpenBytes(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
+			r.Doc, err = v.s.db.keys.OpenBytes(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -141,7 +141,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		return false, err
 	}
 	fresh := false
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		var deliveries, messages int64
 		known, settled := false, d.Resolves == 0
 		found := map[string]*labjournal.Record{}
@@ -162,7 +162,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		case known:
 			return nil // undoes the rest
 		case !settled:
-			return answer{fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound)}
+			return said(fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound))
 		}
 		edited := map[string]*labjournal.Record{} // of these the docs alone are taken
 		for number, r := range found {
@@ -170,7 +170,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		}
 		out, err := change(edited)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		deliveries++
@@ -181,7 +181,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 			if edited[number] == nil {
 				continue
 			}
-			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), edited[number].Doc)
+			doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), edited[number].Doc)
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		}
 		for _, m := range out.Messages {
 			messages++
-			doc, err := v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, messages), m.Doc)
+			doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, messages), m.Doc)
 			if err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ func (v labJournals) queueDelivery(ctx context.Context, b *pgx.Batch, lab string
 	raw := []byte{}
 	if number != "" || d.review != "" {
 		var err error
-		if raw, err = v.s.opts.Keys.Seal(ctx, owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if raw, err = v.s.db.keys.Seal(ctx, owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 		}
 		for _, e := range page {
 			place = e.Place
-			e.Doc, err = v.s.opts.Keys.OpenBytes(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
+			e.Doc, err = v.s.db.keys.OpenBytes(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -258,7 +258,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 // deletes the messages that a reader has passed.
 func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int64, n int) ([]labjournal.Entry, error) {
 	var page []labjournal.Entry
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(forgetLabMessages, lab, passed)
 			b.Queue(selectLabFeed, lab, place, n).Query(func(rows pgx.Rows) (err error) {
@@ -276,7 +276,7 @@ func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int
 	for i, e := range page {
 		refs[i] = personkey.Ref{Team: e.Team, User: e.User}
 	}
-	return page, v.s.opts.Keys.Load(ctx, refs)
+	return page, v.s.db.keys.Load(ctx, refs)
 }
 
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
@@ -294,7 +294,7 @@ func (v labJournals) Review(ctx context.Context, lab string, after int64, n int)
 func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...any) ([]labjournal.Delivery, error) {
 	var owners []personkey.Ref
 	var out []labjournal.Delivery
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			owners, out = nil, nil
 			var d labjournal.Delivery
@@ -313,7 +313,7 @@ func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...an
 	}
 	for i := range out {
 		d := &out[i]
-		if d.Raw, err = v.s.opts.Keys.OpenBytes(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.s.db.keys.OpenBytes(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 	}

@@ -79,7 +79,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, j.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, j.Team, writing, func(u *unit) error {
 		var n int
 		var added pgconn.CommandTag
 		b := u.batch()
@@ -99,7 +99,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
 		}
 		b = u.batch()
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -108,7 +108,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 
 func (v parsingJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	var j labreport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueJob(ctx, b, selectVisibleJob, team, id, &j) })
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { v.s.queueJob(ctx, b, selectVisibleJob, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}
@@ -122,7 +122,7 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 	change func(*labreport.Job) ([]healthlab.Event, error),
 ) (labreport.Job, error) {
 	var next labreport.Job
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		v.s.queueJob(ctx, b, lockJob, team, id, &next)
 		if err := u.send(ctx, b); err != nil {
@@ -131,12 +131,12 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 		revision, user, made := next.Revision, next.User, next.CreatedAt
 		events, err := change(&next)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, user, made, revision+1
 		row, err := v.s.keepJob(ctx, &next)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		if user.IsZero() && len(next.Files) == 0 {
@@ -144,7 +144,7 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 		} else {
 			b.Queue(updateJob, row...)
 		}
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -164,7 +164,7 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 		return nil, err
 	}
 	var out []labreport.Job
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.Corrected, nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
 			Query(func(rows pgx.Rows) (err error) {
 				out, err = v.s.scanJobs(ctx, rows)
@@ -182,7 +182,7 @@ func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]l
 		return []labreport.Job{}, ctx.Err()
 	}
 	var out []labreport.Job
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimJobs, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
 				out, err = v.s.scanJobs(ctx, rows)
@@ -248,7 +248,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
-	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), doc); err != nil {
+	if doc, err = s.db.keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), doc); err != nil {
 		return nil, err
 	}
 	return []any{
@@ -273,7 +273,7 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 		ref.User.UUID = *user
 	}
 	if len(doc) > 0 { // nothing is left once the user was erased
-		if err := s.openDocument(ctx, ref, personkey.RowParsingJob(id), doc, &kept); err != nil {
+		if err := s.db.openDocument(ctx, ref, personkey.RowParsingJob(id), doc, &kept); err != nil {
 			return fmt.Errorf("decode parsing job: %w", err)
 		}
 	}

@@ -14,11 +14,15 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Linking returns the store as a [linking.Store]. It shares its users with
-// [Store.Users].
-func (s *Store) Linking() linking.Store { return linkStore{s} }
+// links is a [linking.Store], a [linking.Grants], a [linking.TeamClients] and a
+// [linking.AppSessions]. Safe for concurrent use as its database is.
+type links struct {
+	db    *database
+	users *users
+}
 
-type linkStore struct{ s *Store }
+// newLinks returns a store of links.
+func newLinks(d *database, u *users) *links { return &links{db: d, users: u} }
 
 const (
 	insertSession = `
@@ -46,7 +50,7 @@ delete from healthlab.link_session x using (
 where x.team_id = $1 and x.session_id = old.session_id`
 )
 
-func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
+func (v *links) InsertSession(ctx context.Context, x linking.Session) error {
 	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
 		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
 	}
@@ -57,7 +61,7 @@ func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
 	}
 	row := append([]any{x.Team.UUID, x.ID.UUID, x.User.UUID, kept.Token[:], kept.CreatedAt, kept.ExpiresAt}, written...)
 	var added pgconn.CommandTag
-	err = v.s.do(ctx, x.Team, writing, func(u *unit) error {
+	err = v.db.do(ctx, x.Team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(pruneSessions, x.Team.UUID)
 			count(b.Queue(insertSession, row...), &added)
@@ -69,9 +73,9 @@ func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
 	return err
 }
 
-func (v linkStore) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
+func (v *links) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
 	var x linking.Session
-	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
+	if err := v.db.read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
 		return linking.Session{}, noSession(err)
 	}
 	return x, nil
@@ -92,9 +96,9 @@ func noSession(err error) error {
 	return err
 }
 
-func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+func (v *links) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 	var next linking.Session
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		var old linking.Session
 		b := u.batch()
 		queueSession(b, lockSession, team, id, &old)
@@ -103,12 +107,12 @@ func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id 
 		}
 		next = cloneSession(old)
 		if err := change(&next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		var row []any
 		var err error
 		if next, row, err = rewriteSession(&old, next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		b.Queue(updateSession, row...)
@@ -139,7 +143,7 @@ select exists (
 		and c.user_id <> (select user_id from healthlab.link_session where team_id = $1 and session_id = $2))`
 )
 
-func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
+func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
 	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID, c.Credential.Previous.KeyID}
 	if c.Sole != nil {
 		text = append(text, *c.Sole)
@@ -148,7 +152,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		return linking.Session{}, err
 	}
 	var next linking.Session
-	err := v.s.do(ctx, c.Team, writing, func(u *unit) error {
+	err := v.db.do(ctx, c.Team, writing, func(u *unit) error {
 		var was linking.Session
 		var user healthdata.User
 		var taken bool
@@ -160,7 +164,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
 		queueSession(b, lockSession, c.Team, c.Session, &was)
 		b.Queue(selectUserOfSession, c.Team.UUID, c.Session.UUID).QueryRow(func(row pgx.Row) (err error) {
-			user, err = u.store.scanUser(ctx, row)
+			user, err = v.users.scanUser(ctx, row)
 			return err
 		})
 		if c.Sole != nil {
@@ -172,7 +176,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		}
 		next = cloneSession(was)
 		var row []any
-		_, b, err := u.changeUser(ctx, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
+		_, b, err := v.users.changeUser(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
 			events, err := c.Change(&next, person)
 			if err == nil && taken {
 				err = &linking.AccountTakenError{}
@@ -195,12 +199,12 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 	return next, nil
 }
 
-func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
+func (v *links) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	c := linking.Credential{Team: team, User: user, Provider: provider}
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &c) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -212,20 +216,20 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 	return c, nil
 }
 
-func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	var c linking.Credential
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		c = linking.Credential{}
-		old, err := u.lockUser(ctx, team, user)
+		old, err := v.users.lockUser(ctx, u, team, user)
 		if err != nil {
 			return err
 		}
-		_, b, err := u.changeUser(ctx, &old, change)
+		_, b, err := v.users.changeUser(ctx, u, &old, change)
 		if err != nil {
 			return err
 		}

@@ -16,9 +16,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Apps returns the apps that are signed in as a [linking.AppSessions].
-func (s *Store) Apps() linking.AppSessions { return linkStore{s} }
-
 const (
 	lockUserForApp = `select from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share`
 
@@ -58,7 +55,7 @@ func appValues(a *linking.AppSession) ([]any, error) {
 	return []any{nullable(a.ExpiresAt), nullable(a.RotatedAt), a.Rotations, a.SignIn[:], a.Refresh[:], a.Previous[:], access}, nil
 }
 
-func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
+func (v *links) InsertApp(ctx context.Context, a linking.AppSession) error {
 	if a.ID == uuid.Nil || a.Team.IsZero() || a.User.IsZero() {
 		return fmt.Errorf("%w: the session of an app needs an id, a team and a user", healthlab.Invalid)
 	}
@@ -68,7 +65,7 @@ func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
 		return err
 	}
 	row := append([]any{a.Team.UUID, a.ID, a.User.UUID, a.CreatedAt}, values...)
-	err = v.s.do(ctx, a.Team, writing, func(u *unit) error {
+	err = v.db.do(ctx, a.Team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(lockUserForApp, a.Team.UUID, a.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan() })
 		b.Queue(pruneApps, a.Team.UUID)
@@ -78,7 +75,7 @@ func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the id of the app's session is taken", healthlab.Conflict)}
+			return said(fmt.Errorf("%w: the id of the app's session is taken", healthlab.Conflict))
 		}
 		return u.commit(ctx, u.batch())
 	})
@@ -113,17 +110,17 @@ func noApp(err error) error {
 	return err
 }
 
-func (v linkStore) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
+func (v *links) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
 	var a linking.AppSession
-	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
+	if err := v.db.read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
 		return linking.AppSession{}, noApp(err)
 	}
 	return a, nil
 }
 
-func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
+func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
 	var next linking.AppSession
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		var old linking.AppSession
 		b := u.batch()
 		queueApp(b, lockApp, team, id, &old)
@@ -132,7 +129,7 @@ func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid
 		}
 		next = keepApp(old)
 		if err := change(&next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt = old.ID, old.Team, old.User, old.CreatedAt
 		next = keepApp(next)
@@ -150,9 +147,9 @@ func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid
 	return next, nil
 }
 
-func (v linkStore) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
+func (v *links) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
 	var gone pgconn.CommandTag
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(deleteApps, team.UUID, user.UUID, id), &gone) })
 	})
 	return int(gone.RowsAffected()), err

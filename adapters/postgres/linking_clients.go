@@ -14,9 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// TeamClients returns the clients of teams as a [linking.TeamClients].
-func (s *Store) TeamClients() linking.TeamClients { return linkStore{s} }
-
 const (
 	clientColumns = `
 t.provider, t.client, t.key_id, t.box, t.tail, t.details, t.redirect_url, t.created_at, t.updated_at, t.retired_at, t.proven_at, t.proven_url`
@@ -74,9 +71,9 @@ func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
 	return nil
 }
 
-func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
+func (v *links) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	var out []linking.TeamClient
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectClients, q.Team.UUID, q.Count).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -99,12 +96,12 @@ func noClient(err error) error {
 	return err
 }
 
-func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
+func (v *links) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
 	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
 	}
 	c := linking.TeamClient{Team: team}
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectClient, team.UUID, provider, clientID).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &c) })
 	})
 	if err != nil {
@@ -113,7 +110,7 @@ func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, 
 	return c, nil
 }
 
-func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
+func (v *links) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
 	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
 		return linking.TeamClient{}, fmt.Errorf("%w: a client has a team, a provider, an id and a box", healthlab.Invalid)
 	}
@@ -131,7 +128,7 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 		return linking.TeamClient{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	out := linking.TeamClient{Team: c.Team}
-	err = v.s.do(ctx, c.Team, writing, func(u *unit) error {
+	err = v.db.do(ctx, c.Team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(insertTeam, c.Team.UUID)
 		b.Queue(lockTeam, c.Team.UUID)
@@ -146,7 +143,7 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 	return out, nil
 }
 
-func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
+func (v *links) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
 	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
@@ -157,7 +154,7 @@ func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, prov
 	return err
 }
 
-func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
+func (v *links) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
 	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
@@ -165,7 +162,7 @@ func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provi
 	return err
 }
 
-func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
+func (v *links) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err
 	}
@@ -176,9 +173,9 @@ func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, pro
 }
 
 // changeClients runs one statement with the clients of the team locked.
-func (v linkStore) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
+func (v *links) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
 	var done pgconn.CommandTag
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(insertTeam, team.UUID)
 		b.Queue(lockTeam, team.UUID)

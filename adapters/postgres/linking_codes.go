@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,7 +72,7 @@ func hashCode(text string) []byte {
 	return sum[:]
 }
 
-func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
+func (v *links) InsertCode(ctx context.Context, c linking.Code) error {
 	if err := healthlab.CheckText(c.Text); err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	hash := hashCode(c.Text)
 	var added pgconn.CommandTag
 	// A code is unique over all teams, so the work is that of all.
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			for _, team := range [...]uuid.UUID{c.Team.UUID, uuid.Nil} {
 				b.Queue(insertTries, team)
@@ -101,12 +100,12 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	return err
 }
 
-func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
 	hash := hashCode(text)
-	return v.s.do(ctx, team, writing, func(u *unit) error {
+	return v.db.do(ctx, team, writing, func(u *unit) error {
 		var was linking.Try
 		b := u.batch()
 		b.Queue(insertTries, team.UUID)
@@ -159,12 +158,4 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 		}
 		return u.commit(ctx, b)
 	})
-}
-
-// absent lets a row that is not there be none.
-func absent(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	return err
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Grants returns the credentials of connections as a [linking.Grants].
-func (s *Store) Grants() linking.Grants { return linkStore{s} }
-
 // credentialColumns are what scanCredential reads, of a row k of link_credential.
 const credentialColumns = `
 k.grant_id, k.key_id, k.box, k.expires_at, k.created_at, k.version, k.previous_key, k.previous_box, k.leased_until, k.failures, k.retry_at`
@@ -76,19 +73,19 @@ func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 	return nil
 }
 
-func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
 	var next linking.Credential
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		was := linking.Credential{Team: team, User: user, Provider: provider}
 		var person healthdata.User
 		b := u.batch()
 		b.Queue(lockUser, team.UUID, user.UUID)
-		u.store.queueUser(ctx, b, team, user, &person)
+		v.users.queueUser(ctx, b, team, user, &person)
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
 		if err := u.send(ctx, b); err != nil {
 			return err
@@ -101,17 +98,17 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		}
 		events, err := change(&next, &edited)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Team, next.User, next.Provider, next.Client, next.CreatedAt = was.ID, team, user, provider, was.Client, was.CreatedAt
 		if err := healthlab.CheckText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.Secret.Box, next.Previous.Box = slices.Clone(next.Secret.Box), slices.Clone(next.Previous.Box)
 		next.ExpiresAt, next.Lease, next.RetryAt = instant(next.ExpiresAt), instant(next.Lease), instant(next.RetryAt)
 		b = u.batch()
 		if len(events) > 0 {
-			if _, b, err = u.changeUser(ctx, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
+			if _, b, err = v.users.changeUser(ctx, u, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
 				*p = edited
 				return events, nil
 			}); err != nil {

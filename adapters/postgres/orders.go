@@ -15,9 +15,18 @@ import (
 )
 
 // Orders returns the store as an [orders.Store].
-func (s *Store) Orders() orders.Store { return ordersStore{s} }
+func (s *orderStores) Orders() orders.Store { return ordersStore{s} }
 
-type ordersStore struct{ s *Store }
+// orderStores keeps orders, and what belongs to them. Safe for concurrent use as its database is.
+type orderStores struct {
+	db       *database
+	messages *messages
+}
+
+// newOrderStores returns the stores of orders.
+func newOrderStores(d *database, m *messages) *orderStores { return &orderStores{db: d, messages: m} }
+
+type ordersStore struct{ s *orderStores }
 
 const (
 	selectOrder = `select ` + orderColumns + ` from healthlab.orders o where o.team_id = $1 and o.order_id = $2`
@@ -59,7 +68,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 	}
 	var kept orders.Record
 	var wanted []string
-	err := v.s.do(ctx, r.TeamID, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, r.TeamID, writing, func(x *unit) error {
 		next := r
 		var alive, taken bool
 		b := x.batch()
@@ -77,17 +86,17 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		}
 		events, err := change(&next)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		row, err := v.s.keepOrder(ctx, &next, orderIdentity(&r), 1)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = x.batch()
 		b.Queue(insertOrder, row...)
 		wanted = holdsOf(&next)
 		queueHolds(b, &next, nil)
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, r.TeamID, r.ID, &kept)
@@ -106,7 +115,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	}
 	var keptParent, keptChild orders.Record
 	var wanted []string
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
 		var p orders.Record
 		var drawn int64
 		var taken bool
@@ -127,18 +136,18 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		held := holdsOf(&p)
 		events, err := change(&p, &c)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		parentRow, err := v.s.keepOrder(ctx, &p, wasParent, revision+1)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		if !c.OrderTransaction.ID.IsZero() {
 			wasChild.transaction = c.OrderTransaction.ID // it may be one of its own
 		}
 		childRow, err := v.s.keepOrder(ctx, &c, wasChild, 1)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = x.batch()
 		b.Queue(updateOrder, parentRow...)
@@ -146,7 +155,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		wanted = append(holdsOf(&p), holdsOf(&c)...)
 		queueHolds(b, &p, held)
 		queueHolds(b, &c, nil)
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, parent, &keptParent)
@@ -161,7 +170,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 
 func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	var r orders.Record
-	if err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueOrder(ctx, b, selectOrder, team, id, &r) }); err != nil {
+	if err := v.s.db.read(ctx, team, func(b *pgx.Batch) { v.s.queueOrder(ctx, b, selectOrder, team, id, &r) }); err != nil {
 		return orders.Record{}, noOrder(err)
 	}
 	return r, nil
@@ -170,7 +179,7 @@ func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.O
 func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
 	var kept orders.Record
 	var wanted []string
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
 		var r orders.Record
 		var drawn int64
 		b := x.batch()
@@ -183,17 +192,17 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		r.NextEventID = drawn
 		events, err := change(&r)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		row, err := v.s.keepOrder(ctx, &r, was, revision+1)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = x.batch()
 		b.Queue(updateOrder, row...)
 		wanted = holdsOf(&r)
 		queueHolds(b, &r, held)
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, id, &kept)
@@ -209,7 +218,7 @@ const selectOrdersOfUser = `select order_id from healthlab.orders where team_id 
 
 func (v ordersStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]orders.OrderID, error) {
 	var ids []orders.OrderID
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectOrdersOfUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) (err error) {
 			ids, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id orders.OrderID, err error) {
 				return id, row.Scan(&id.UUID)
@@ -228,7 +237,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 		return orders.Record{}, err
 	}
 	var r orders.Record
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectSample, team.UUID, sampleID).QueryRow(func(row pgx.Row) error { return v.s.scanOrder(ctx, row, &r) })
 	})
 	if err != nil {
@@ -274,7 +283,7 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until ti
 		return []orders.Record{}, ctx.Err()
 	}
 	var out []orders.Record
-	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
 		out = []orders.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(sql, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
@@ -306,7 +315,7 @@ update healthlab.order_feed set cursor = $4, until = null where team_id = $1 and
 )
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error) {
-	err = v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err = v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimFeed, allTeams.UUID, lab, now.UTC(), instant(until)).QueryRow(func(row pgx.Row) error {
 				err := row.Scan(&cursor)
@@ -326,7 +335,7 @@ func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.
 
 func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
 	var moved pgconn.CommandTag
-	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
 			count(b.Queue(moveFeed, allTeams.UUID, lab, instant(until), cursor), &moved)
 		})
@@ -363,6 +372,6 @@ func queueTaken(b *pgx.Batch, id orders.OrderID, taken *bool) {
 	b.Queue(hasOrder, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
 }
 
-func (s *Store) queueOrder(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
+func (s *orderStores) queueOrder(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
 	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return s.scanOrder(ctx, row, r) })
 }

@@ -18,9 +18,9 @@ import (
 )
 
 // OrderKeys returns the store as an [orders.Keys].
-func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
+func (s *orderStores) OrderKeys() orders.Keys { return orderKeys{s} }
 
-type orderKeys struct{ s *Store }
+type orderKeys struct{ s *orderStores }
 
 // abandoned is how long a key is kept after its last claim has ended without an answer.
 const abandoned = 24 * time.Hour
@@ -60,7 +60,7 @@ func hashOf(scope orders.KeyScope) []byte {
 func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
 	hash, end := hashOf(scope), instant(until)
 	var state orders.KeyState
-	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, scope.Team, writing, func(x *unit) error {
 		var print []byte
 		var claimed *time.Time
 		var forget time.Time
@@ -81,9 +81,9 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 			if user != nil {
 				ref.User.UUID = *user
 			}
-			answered, err := v.s.opts.Keys.Open(ctx, ref, personkey.RowAnswer(string(hash)), state.Answer)
+			answered, err := v.s.db.keys.Open(ctx, ref, personkey.RowAnswer(string(hash)), state.Answer)
 			if err != nil {
-				return answer{err}
+				return said(err)
 			}
 			state.Answer = answered
 		}
@@ -115,12 +115,12 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	}
 	if answer != nil {
 		var err error
-		if answer, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(string(hashOf(scope))), answer); err != nil {
+		if answer, err = v.s.db.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(string(hashOf(scope))), answer); err != nil {
 			return err
 		}
 	}
 	var kept pgconn.CommandTag
-	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, scope.Team, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
 			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget, optional(user.UUID)), &kept)
 		})
@@ -136,7 +136,7 @@ func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, er
 		return 0, ctx.Err()
 	}
 	var pruned pgconn.CommandTag
-	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneKeys, now.UTC(), n), &pruned) })
 	})
 	if err != nil {

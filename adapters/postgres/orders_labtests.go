@@ -13,9 +13,9 @@ import (
 )
 
 // LabTests returns the store as an [catalogue.LabTestStore].
-func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
+func (s *orderStores) LabTests() catalogue.LabTestStore { return labTests{s} }
 
-type labTests struct{ s *Store }
+type labTests struct{ s *orderStores }
 
 const (
 	insertLabTest = `
@@ -43,26 +43,26 @@ func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, t.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, t.Team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabTest, row...) })
 	})
 }
 
 func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 	var t catalogue.TeamTest
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(lockLabTest, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanLabTest(row, team, &t) })
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
 		if err := change(&t); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		t.ID, t.Team = id, team
 		row, err := keepLabTest(&t)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		b.Queue(updateLabTest, row...)
@@ -91,7 +91,7 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalo
 		sql, args = listLabTestsOfKind, append(args, q.Generation == catalogue.GeneratedAuto)
 	}
 	var out []catalogue.TeamTest
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {

@@ -99,14 +99,14 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		return orders.Page{}, err
 	}
 	var page orders.Page
-	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
+	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
 		page = orders.Page{Orders: []orders.Order{}}
-		l := orderList{x: x, q: &q, filters: filters}
+		l := orderList{s: v.s, x: x, q: &q, filters: filters}
 		if page.Total, err = l.count(ctx); err != nil {
 			return err
 		}
 		if err := q.CheckSorted(page.Total); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		return l.page(ctx, page.Total <= sortedAtMost, page.Total, func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) })
 	})
@@ -120,7 +120,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = v.s.do(ctx, team, looking, func(x *unit) error {
+	err = v.s.db.do(ctx, team, looking, func(x *unit) error {
 		counts = map[orders.LowLevel]int{}
 		b := x.batch()
 		b.Queue(countOrdersByStatus, team.UUID).Query(func(rows pgx.Rows) error {
@@ -142,6 +142,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 
 // orderList is a list while it is read.
 type orderList struct {
+	s       *orderStores
 	x       *unit
 	q       *orders.Query
 	filters []any
@@ -176,10 +177,10 @@ func (l *orderList) page(ctx context.Context, sorted bool, total int, each func(
 			return err
 		}
 		b = l.x.batch()
-		b.Queue(selectOrders, l.q.Team.UUID, ids[offset:min(offset+int64(l.q.Size), int64(len(ids)))]).Query(l.x.store.eachOrder(ctx, each))
+		b.Queue(selectOrders, l.q.Team.UUID, ids[offset:min(offset+int64(l.q.Size), int64(len(ids)))]).Query(l.s.eachOrder(ctx, each))
 		return l.x.send(ctx, b)
 	}
-	b.Queue(orderPages[orderPage{l.q.Sort, l.q.Direction, sorted}], append(slices.Clone(l.filters), offset, l.q.Size)...).Query(l.x.store.eachOrder(ctx, each))
+	b.Queue(orderPages[orderPage{l.q.Sort, l.q.Direction, sorted}], append(slices.Clone(l.filters), offset, l.q.Size)...).Query(l.s.eachOrder(ctx, each))
 	return l.x.send(ctx, b)
 }
 
@@ -211,7 +212,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	if err := l.x.send(ctx, b); err != nil {
 		return nil, err
 	}
-	keys := l.x.store.opts.Keys
+	keys := l.s.db.keys
 	refs := make([]personkey.Ref, len(all))
 	for i := range all {
 		refs[i] = all[i].ref
@@ -222,7 +223,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	for i := range all {
 		name, err := keys.Open(ctx, all[i].ref, personkey.RowSortName(all[i].id), all[i].box)
 		if err != nil {
-			return nil, answer{fmt.Errorf("decode the name of an order: %w", err)}
+			return nil, said(fmt.Errorf("decode the name of an order: %w", err))
 		}
 		all[i].name = string(name)
 	}
@@ -245,7 +246,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 
 // eachOrder hands on the orders that are read, in their order. Their documents take most
 // of the time of a page: they are decoded on all cores, after the keys of their persons are there.
-func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
+func (s *orderStores) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		type read struct {
 			row   orderRow
@@ -264,7 +265,7 @@ func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(p
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		if err := s.opts.Keys.Load(ctx, refs); err != nil {
+		if err := s.db.keys.Load(ctx, refs); err != nil {
 			return err
 		}
 		var decoding sync.WaitGroup
@@ -283,7 +284,7 @@ func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(p
 }
 
 // orderArguments are those of orderFilters.
-func (s *Store) orderArguments(ctx context.Context, q *orders.Query) ([]any, error) {
+func (s *orderStores) orderArguments(ctx context.Context, q *orders.Query) ([]any, error) {
 	var scheduled *bool
 	for _, a := range q.Activations {
 		is := a == orders.ActivationScheduled
@@ -320,11 +321,11 @@ func (s *Store) orderArguments(ctx context.Context, q *orders.Query) ([]any, err
 }
 
 // tokens returns the tokens of terms; nil for none, which the statements take for no filter.
-func (s *Store) tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
+func (s *orderStores) tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	return s.opts.Keys.Tokens(ctx, team, terms)
+	return s.db.keys.Tokens(ctx, team, terms)
 }
 
 // statusesOf are the full statuses that the filters of status and method leave; nil for

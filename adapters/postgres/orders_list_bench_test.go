@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // roomy returns connections to an empty database of a server whose memory has room for
@@ -51,7 +52,7 @@ func BenchmarkOrderLists(all *testing.B) {
 				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)
-						v.s = New(pool, &Options{Keys: personKeys()})
+						v.s = newOrderStores(newDatabase(pool, personKeys(), false), nil)
 						c.load(all, pool, v.s)
 						v.warm(all, pool, c)
 					}
@@ -97,9 +98,9 @@ func BenchmarkOrderListsEncrypted(all *testing.B) {
 		for _, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName} {
 			all.Run(fmt.Sprintf("%s/by=%s", kind.name, key), func(b *testing.B) {
 				if plain.s == nil { // only if it is wanted, and once
-					for store, opts := range map[*ordersStore]*Options{&encrypted: {Keys: personKeys()}, &plain: nil} {
+					for store, keys := range map[*ordersStore]*personkey.Keys{&encrypted: personKeys(), &plain: nil} {
 						pool := roomy(all)
-						store.s = New(pool, opts)
+						store.s = newOrderStores(newDatabase(pool, keys, false), nil)
 						c.load(all, pool, store.s)
 						store.warm(all, pool, c)
 					}
@@ -155,8 +156,8 @@ func (v ordersStore) timed(ctx context.Context, q orders.Query) (t timed, err er
 	if err != nil {
 		return t, err
 	}
-	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
-		l := orderList{x: x, q: &q, filters: filters}
+	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
+		l := orderList{s: v.s, x: x, q: &q, filters: filters}
 		none := func(*orders.Record) {}
 		begun := time.Now()
 		defer func() { t.whole = time.Since(begun) }()

@@ -150,7 +150,7 @@ func (c *largeTeam) order(n int) orders.Record {
 
 // load fills an empty database with the orders of a clinic, as fast as it goes: the
 // indexes are made afterwards.
-func (c *largeTeam) load(b testing.TB, pool *pgxpool.Pool, s *Store) {
+func (c *largeTeam) load(b testing.TB, pool *pgxpool.Pool, s *orderStores) {
 	b.Helper()
 	ctx := context.Background()
 	rows, err := pool.Query(ctx, `select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index

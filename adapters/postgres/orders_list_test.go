@@ -20,7 +20,7 @@ func TestOrderListsInEveryWay(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newLargeTeam(600)
-	v := ordersStore{New(pool, &Options{Keys: personKeys()})}
+	v := ordersStore{newOrderStores(newDatabase(pool, personKeys(), false), nil)}
 	c.load(t, pool, v.s)
 	all := make([]orders.Order, c.rows)
 	for n := range all {
@@ -56,8 +56,8 @@ func listInEveryWay(t *testing.T, v ordersStore, q *orders.Query, all []orders.O
 	}
 	filters, err := v.s.orderArguments(t.Context(), q)
 	require.NoError(t, err)
-	require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
-		l := orderList{x: x, q: q, filters: filters}
+	require.NoError(t, v.s.db.do(t.Context(), q.Team, looking, func(x *unit) error {
+		l := orderList{s: v.s, x: x, q: q, filters: filters}
 		total, err := l.count(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, len(matches), total, name)
@@ -76,7 +76,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // plans depend on how full the pages are
 	c := newLargeTeam(20_000)
-	v := ordersStore{New(pool, &Options{Keys: personKeys()})}
+	v := ordersStore{newOrderStores(newDatabase(pool, personKeys(), false), nil)}
 	c.load(t, pool, v.s)
 	for kind, index := range map[string]string{
 		"patient/whole": "order_search_tokens", "patient/last": "order_search_tokens", "recipient/last": "order_search_tokens",
@@ -91,14 +91,17 @@ func TestOrderListsUseIndexes(t *testing.T) {
 		require.NoError(t, err)
 		filters, err := v.s.orderArguments(t.Context(), &q)
 		require.NoError(t, err)
-		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
-			l := orderList{x: x, q: &q, filters: filters}
+		require.NoError(t, v.s.db.do(t.Context(), q.Team, looking, func(x *unit) error {
+			l := orderList{s: v.s, x: x, q: &q, filters: filters}
 			_, err := l.count(t.Context())
 			require.NoError(t, err)
-			rows, err := x.conn.Query(t.Context(), "explain "+countOrders, l.filters...)
-			require.NoError(t, err)
-			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			require.NoError(t, err)
+			var lines []string
+			b := x.batch()
+			b.Queue("explain "+countOrders, l.filters...).Query(func(rows pgx.Rows) (err error) {
+				lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				return err
+			})
+			require.NoError(t, x.send(t.Context(), b))
 			plan := strings.Join(lines, "\n")
 			require.Contains(t, plan, index, kind)
 			require.NotContains(t, plan, "Seq Scan", kind)

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +20,7 @@ o.team_id, o.order_id, o.user_id, o.doc, o.revision, o.lab_due, o.lab_lease, o.l
 (select json_agg(m.member) from healthlab.orders m
 	where m.team_id = o.team_id and m.transaction_id = o.transaction_id and (not m.hidden or m.order_id = o.order_id))`
 
-func (s *Store) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) error {
+func (s *orderStores) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) error {
 	var w orderRow
 	if err := w.scan(row); err != nil {
 		return err
@@ -44,9 +43,9 @@ func (w *orderRow) scan(row pgx.Row) error {
 	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
 }
 
-func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
+func (s *orderStores) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
-	if err := s.openDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
+	if err := s.db.openDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	kept.LabTest.Fill()
@@ -63,13 +62,6 @@ func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) 
 	kept.UserDeleted = w.hidden
 	*r = kept
 	return nil
-}
-
-func timeOrZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 const (
@@ -115,7 +107,7 @@ func checkStatus(s orders.Status) error {
 }
 
 // keepOrder returns the arguments of insertOrder and updateOrder for a changed order.
-func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, revision int64) ([]any, error) {
+func (s *orderStores) keepOrder(ctx context.Context, r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	if orderIdentity(r) != was {
 		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
 	}
@@ -134,17 +126,17 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 	stored.VisitWork = orders.VisitWork{}
 	stored.Notifications.Due = time.Time{}
 	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
-	doc, err := s.sealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
+	doc, err := s.db.sealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := s.opts.Keys.Tokens(ctx, r.TeamID, orders.SearchTerms(o))
+	tokens, err := s.db.keys.Tokens(ctx, r.TeamID, orders.SearchTerms(o))
 	if err != nil {
 		return nil, err
 	}
 	sortName := []byte(o.PatientDetails.SortName())
 	if len(sortName) > 0 {
-		if sortName, err = s.opts.Keys.Seal(ctx, ref, personkey.RowSortName(r.ID), sortName); err != nil {
+		if sortName, err = s.db.keys.Seal(ctx, ref, personkey.RowSortName(r.ID), sortName); err != nil {
 			return nil, err
 		}
 	}
@@ -159,19 +151,4 @@ func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, 
 		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, tokens, sortName, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
 		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Notifications.Due)),
 	}, nil
-}
-
-// spoilt reports whether any text of a document that was encoded as JSON has the
-// character NUL, or was not UTF-8: the encoder writes either of them as an escape.
-func spoilt(doc []byte) bool {
-	for i := 0; i < len(doc); i++ {
-		if doc[i] != '\\' {
-			continue
-		}
-		if rest := doc[i:]; bytes.HasPrefix(rest, []byte(`\u0000`)) || bytes.HasPrefix(rest, []byte(`\ufffd`)) {
-			return true
-		}
-		i++ // the escaped character is no escape itself
-	}
-	return false
 }

@@ -108,7 +108,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		var by healthlab.TeamID
 		b := u.batch()
 		b.Queue(holdOrg, t.Org)
@@ -117,7 +117,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 			return err
 		}
 		if !by.IsZero() {
-			return answer{&organisation.IntegrationTakenError{Team: by}}
+			return said(&organisation.IntegrationTakenError{Team: by})
 		}
 		var added pgconn.CommandTag
 		b = u.batch()
@@ -126,7 +126,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)}
+			return said(fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict))
 		}
 		return u.commit(ctx, u.batch())
 	})
@@ -134,7 +134,7 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 
 func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.Team, error) {
 	var t organisation.Team
-	err := v.s.read(ctx, id, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, id, func(b *pgx.Batch) {
 		b.Queue(selectOrgTeam, id.UUID).QueryRow(func(row pgx.Row) error { return scanOrgTeam(row, &t) })
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 		return nil, err
 	}
 	var out []organisation.Team
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(selectOrgTeams, q.Org, q.After.UUID, q.IntegrationID, max(q.N, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -166,7 +166,7 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 
 // changeTeam holds an organisation and one of its teams, and lets change end the transaction.
 func (v orgStore) changeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*unit, organisation.Team) error) error {
-	return noOrgTeam(v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return noOrgTeam(v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		var old organisation.Team
 		b := u.batch()
 		b.Queue(holdOrg, org)
@@ -183,11 +183,11 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	err := v.changeTeam(ctx, org, id, func(u *unit, old organisation.Team) error {
 		next = old
 		if err := change(&next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Org, next.CreatedAt, next.UpdatedAt = old.ID, old.Org, old.CreatedAt, instant(next.UpdatedAt)
 		if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		var by healthlab.TeamID
 		b := u.batch()
@@ -196,7 +196,7 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 			return err
 		}
 		if !by.IsZero() {
-			return answer{&organisation.IntegrationTakenError{Team: by}}
+			return said(&organisation.IntegrationTakenError{Team: by})
 		}
 		b = u.batch()
 		b.Queue(updateOrgTeam, id.UUID, next.Name, nullText(next.IntegrationID), next.UpdatedAt)
@@ -218,7 +218,7 @@ func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 			return err
 		}
 		if users > 0 {
-			return answer{&organisation.NotEmptyError{Users: users}}
+			return said(&organisation.NotEmptyError{Users: users})
 		}
 		b = u.batch()
 		b.Queue(deleteOrgTeam, id.UUID, instant(at))
@@ -258,7 +258,7 @@ func (v orgStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, 
 			return err
 		}
 		if expired.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: no such key", healthlab.NotFound)}
+			return said(fmt.Errorf("%w: no such key", healthlab.NotFound))
 		}
 		return nil
 	})
@@ -272,7 +272,7 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 	if err := healthlab.CheckText(k.Label, k.Hint, k.Scopes.String()); err != nil {
 		return err
 	}
-	return noOrgTeam(v.s.do(ctx, k.Team, writing, func(u *unit) error {
+	return noOrgTeam(v.s.db.do(ctx, k.Team, writing, func(u *unit) error {
 		had := 0
 		b := u.batch()
 		holdTeam(b, k.Team)
@@ -294,24 +294,24 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the key is taken", healthlab.Conflict)}
+			return said(fmt.Errorf("%w: the key is taken", healthlab.Conflict))
 		}
 		if had >= most {
-			return answer{&organisation.TooManyKeysError{Most: most}}
+			return said(&organisation.TooManyKeysError{Most: most})
 		}
 		return u.commit(ctx, u.batch())
 	}))
 }
 
 func (v orgStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
-	return v.s.do(ctx, team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(touchTeamKey, team.UUID, id, instant(at)) })
 	})
 }
 
 func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisation.Key, error) {
 	var out []organisation.Key
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectTeamKeys, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -329,7 +329,7 @@ func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisati
 
 func (v orgStore) find(ctx context.Context, sql string, by any) (organisation.Key, error) {
 	var k organisation.Key
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(sql, by).QueryRow(func(row pgx.Row) error { return scanTeamKey(row, &k) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -351,7 +351,7 @@ func (v orgStore) FindKey(ctx context.Context, sum [sha256.Size]byte) (organisat
 
 func (v orgStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
 	var gone pgconn.CommandTag
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(deleteTeamKey, team.UUID, id), &gone) })
 	})
 	if err == nil && gone.RowsAffected() == 0 {

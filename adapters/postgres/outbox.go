@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -18,16 +19,28 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Outbox returns the store as a [webhook.Outbox].
-func (s *Store) Outbox() webhook.Outbox { return outbox{s} }
+// messages writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
+// concurrent use as its database is.
+type messages struct {
+	db        *database
+	envelope  webhook.Envelope
+	retention time.Duration
+	log       *slog.Logger
+	emptied   emptiedUntil
+}
 
-type outbox struct{ s *Store }
+// newMessages returns a store of messages. The envelope says how bodies are made; retention is
+// how long messages are kept; log receives what went wrong in the background.
+func newMessages(d *database, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *messages {
+	return &messages{db: d, envelope: envelope, retention: retention, log: log}
+}
 
-func (o outbox) Append(ctx context.Context, events []healthlab.Event) error {
+// Append is [webhook.Outbox].
+func (s *messages) Append(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
-	return o.s.do(ctx, oneTeam(events), writing, func(u *unit) error {
+	return s.db.do(ctx, oneTeam(events), writing, func(u *unit) error {
 		b := u.batch()
 		names := names{}
 		names.lock(b, events)
@@ -35,7 +48,7 @@ func (o outbox) Append(ctx context.Context, events []healthlab.Event) error {
 			return err
 		}
 		b = u.batch()
-		if err := u.emit(ctx, b, events, names); err != nil {
+		if err := s.emit(ctx, u, b, events, names); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -53,15 +66,10 @@ func oneTeam(events []healthlab.Event) healthlab.TeamID {
 }
 
 // names holds the teams' own names of users, as the transaction sees them.
-type names map[userKey]string
+type names map[healthdata.UserRef]string
 
 // ofDeleted stands for the name of a deleted user, about whom no event is written.
 const ofDeleted = "\x00"
-
-type userKey struct {
-	team healthlab.TeamID
-	user healthlab.UserID
-}
 
 const selectNames = `
 select u.team_id, u.user_id, case when u.deleted_at is null then u.client_user_id end
@@ -70,6 +78,8 @@ join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id`
 
 // A deletion of the user waits for this transaction, and removes the events that it writes.
 const lockNames = selectNames + ` order by u.team_id, u.user_id for share of u`
+
+const selectLiveNames = selectNames + ` where u.deleted_at is null`
 
 // nameOf returns what names has for a user.
 func nameOf(u *healthdata.User) string {
@@ -89,7 +99,7 @@ func (n names) lock(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, lockNam
 func (n names) askOf(b *pgx.Batch, sql string, events []healthlab.Event) {
 	var teams, users []uuid.UUID
 	for _, e := range events {
-		if _, ok := n[userKey{e.Team, e.User}]; !ok && !e.User.IsZero() {
+		if _, ok := n[healthdata.UserRef{Team: e.Team, User: e.User}]; !ok && !e.User.IsZero() {
 			teams, users = append(teams, e.Team.UUID), append(users, e.User.UUID)
 		}
 	}
@@ -106,9 +116,9 @@ func (n names) lookLive(b *pgx.Batch, teams, users []uuid.UUID) {
 
 func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 	b.Queue(sql, teams, users).Query(func(rows pgx.Rows) error {
-		var k userKey
+		var k healthdata.UserRef
 		var name *string
-		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Team.UUID, &k.User.UUID, &name}, func() error {
 			n[k] = ofDeleted
 			if name != nil {
 				n[k] = *name
@@ -121,7 +131,7 @@ func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 
 // live returns the events that are not about a deleted user.
 func (n names) live(events []healthlab.Event) []healthlab.Event {
-	about := func(e healthlab.Event) bool { return n[userKey{e.Team, e.User}] == ofDeleted }
+	about := func(e healthlab.Event) bool { return n[healthdata.UserRef{Team: e.Team, User: e.User}] == ofDeleted }
 	if !slices.ContainsFunc(events, about) {
 		return events
 	}
@@ -131,7 +141,7 @@ func (n names) live(events []healthlab.Event) []healthlab.Event {
 // missing reports whether the names of some users of events are not known.
 func (n names) missing(events []healthlab.Event) bool {
 	return slices.ContainsFunc(events, func(e healthlab.Event) bool {
-		_, ok := n[userKey{e.Team, e.User}]
+		_, ok := n[healthdata.UserRef{Team: e.Team, User: e.User}]
 		return !ok && !e.User.IsZero()
 	})
 }
@@ -168,11 +178,11 @@ order by x.n`
 // emit adds to a batch what writes events: it draws their Seq under the lock of their
 // key, makes their bodies, and marks them to be routed. It sends a batch of its own
 // where a name is missing, or where the bodies contain the Seq.
-func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event, names names) error {
+func (s *messages) emit(ctx context.Context, u *unit, b *pgx.Batch, events []healthlab.Event, names names) error {
 	if len(events) == 0 {
 		return nil
 	}
-	u.wrote = true
+	u.Wrote()
 	if names.missing(events) {
 		first := u.batch()
 		names.look(first, events)
@@ -184,7 +194,7 @@ func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event,
 		return nil
 	}
 	k := countKeys(events)
-	if !u.store.opts.Envelope.Sequence {
+	if !s.envelope.Sequence {
 		k.draw(b)
 	} else if k.len() > 0 {
 		first := u.batch()
@@ -193,9 +203,9 @@ func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event,
 			return err
 		}
 	}
-	rows, err := u.store.render(ctx, events, k, names)
+	rows, err := s.render(ctx, events, k, names)
 	if err != nil {
-		return answer{err}
+		return said(err)
 	}
 	b.Queue(insertEvents, rows.teams, rows.ids, rows.users, rows.types, rows.keys, rows.hashes, rows.later, rows.at, rows.bodies, rows.traces)
 	b.Queue(insertPending, rows.teams, rows.ids, rows.users)
@@ -283,7 +293,7 @@ type eventRows struct {
 }
 
 // render makes the rows of events.
-func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, names names) (*eventRows, error) {
+func (s *messages) render(ctx context.Context, events []healthlab.Event, k *keys, names names) (*eventRows, error) {
 	r := &eventRows{later: k.later}
 	seen := make(map[uuid.UUID]bool, len(events))
 	for i, e := range events {
@@ -304,14 +314,14 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 			e.Seq = k.drawn[keyName{e.Team.UUID, *hash}] - k.later[i]
 		}
 		var name *string
-		if n, ok := names[userKey{e.Team, e.User}]; ok {
+		if n, ok := names[healthdata.UserRef{Team: e.Team, User: e.User}]; ok {
 			name = &n
 		}
-		body, err := s.opts.Envelope.Render(e, name)
+		body, err := s.envelope.Render(e, name)
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
-		if body, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowEvent(e.ID), body); err != nil {
+		if body, err = s.db.keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowEvent(e.ID), body); err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
 		r.teams, r.ids = append(r.teams, e.Team.UUID), append(r.ids, e.ID)
@@ -323,14 +333,3 @@ func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, n
 	}
 	return r, nil
 }
-
-// optional returns nil for the zero id.
-func optional(id uuid.UUID) *uuid.UUID {
-	if id == uuid.Nil {
-		return nil
-	}
-	return &id
-}
-
-// instant returns t as it is kept: in UTC, to the microsecond.
-func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -86,7 +86,7 @@ func (v personExports) Insert(ctx context.Context, j personexport.Job, most int)
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, j.Team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, j.Team, writing, func(u *unit) error {
 		var live bool
 		var n int
 		var added pgconn.CommandTag
@@ -109,7 +109,7 @@ func (v personExports) Insert(ctx context.Context, j personexport.Job, most int)
 
 func (v personExports) Get(ctx context.Context, team healthlab.TeamID, id personexport.JobID) (personexport.Job, error) {
 	var j personexport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueExport(b, selectExport, team, id, &j) })
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { queueExport(b, selectExport, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}
@@ -121,7 +121,7 @@ func (v personExports) Get(ctx context.Context, team healthlab.TeamID, id person
 
 func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error) {
 	var next personexport.Job
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		queueExport(b, lockExport, team, id, &next)
 		if err := u.send(ctx, b); err != nil {
@@ -129,12 +129,12 @@ func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id per
 		}
 		was := next
 		if err := change(&next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, was.User, was.CreatedAt, was.Revision+1
 		var err error
 		if next, err = next.Normal(); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		row, err := exportRow(&next)
 		if err != nil {
@@ -152,7 +152,7 @@ func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id per
 
 func (v personExports) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]personexport.Job, error) {
 	var out []personexport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectExportsOfUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) (err error) {
 			out, err = scanExports(rows)
 			return err
@@ -166,7 +166,7 @@ func (v personExports) Claim(ctx context.Context, at, until time.Time, n int) ([
 		return nil, ctx.Err()
 	}
 	var out []personexport.Job
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimExports, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
 				out, err = scanExports(rows)
@@ -181,7 +181,7 @@ func (v personExports) Claim(ctx context.Context, at, until time.Time, n int) ([
 }
 
 func (v personExports) Delete(ctx context.Context, team healthlab.TeamID, id personexport.JobID) error {
-	return v.s.do(ctx, team, writing, func(u *unit) error {
+	return v.s.db.do(ctx, team, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(deleteExport, team.UUID, id.UUID) })
 	})
 }

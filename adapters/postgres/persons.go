@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +15,9 @@ import (
 )
 
 // Persons returns the store as an [people.Store].
-func (s *Store) Persons() people.Store { return persons{s} }
+func (s *orderStores) Persons() people.Store { return persons{s} }
 
-type persons struct{ s *Store }
+type persons struct{ s *orderStores }
 
 const (
 	putInfo = `
@@ -60,75 +59,37 @@ insert into healthlab.payor (team_id, payor_code, created_at, doc) values ($1, $
 	selectPayors = `select doc from healthlab.payor where team_id = $1 order by created_at, payor_code`
 )
 
-// document encodes what is kept as a document.
-func document(v any) ([]byte, error) {
-	doc, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	if spoilt(doc) {
-		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
-	}
-	return doc, nil
-}
-
-// sealDocument encodes what is kept about a person, and encrypts it. bound names the row.
-func (s *Store) sealDocument(ctx context.Context, ref personkey.Ref, bound string, v any) ([]byte, error) {
-	doc, err := document(v)
-	if err != nil {
-		return nil, err
-	}
-	return s.opts.Keys.Seal(ctx, ref, bound, doc)
-}
-
-// openDocument decrypts and decodes what sealDocument made.
-func (s *Store) openDocument(ctx context.Context, ref personkey.Ref, bound string, box []byte, v any) error {
-	doc, err := s.opts.Keys.Open(ctx, ref, bound, box)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(doc, v)
-}
-
-// missingRow says of a row that is not there what it means.
-func missingRow(err error, what string) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: %s", healthlab.NotFound, what)
-	}
-	return err
-}
-
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
+	doc, err := v.s.db.sealDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, team, writing, func(x *unit) error {
+	return v.s.db.do(ctx, team, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(putInfo, team.UUID, user.UUID, doc) })
 	})
 }
 
 func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info people.UserInfo, err error) {
-	err = v.s.read(ctx, team, func(b *pgx.Batch) {
+	err = v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectInfo, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
 			var doc []byte
 			if err := row.Scan(&doc); err != nil {
 				return err
 			}
 			info = people.UserInfo{}
-			return v.s.openDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
+			return v.s.db.openDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
 		})
 	})
 	return info, missingRow(err, "demographics")
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := v.s.sealDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), c.Record)
+	doc, err := v.s.db.sealDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
 	from := instant(c.ValidFrom)
-	err = v.s.do(ctx, c.Team, writing, func(x *unit) error {
+	err = v.s.db.do(ctx, c.Team, writing, func(x *unit) error {
 		var known, taken bool
 		b := x.batch()
 		b.Queue(lockInfo, c.Team.UUID, c.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
@@ -154,7 +115,7 @@ func refOfCoverage(c *people.Coverage) personkey.Ref {
 // coverage reads one record.
 func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (people.Coverage, error) {
 	var c people.Coverage
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
 			c = people.Coverage{Team: team}
 			var doc []byte
@@ -166,7 +127,7 @@ func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string
 			if until != nil {
 				c.ValidUntil = until.UTC()
 			}
-			return v.s.openDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), doc, &c.Record)
+			return v.s.db.openDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), doc, &c.Record)
 		})
 	})
 	return c, missingRow(err, "insurance record")
@@ -186,14 +147,14 @@ func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, p.Team, writing, func(x *unit) error {
+	return v.s.db.do(ctx, p.Team, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(insertPayor, p.Team.UUID, p.PayorCode, p.CreatedAt, doc) })
 	})
 }
 
 func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
 	var out []people.KeptPayor
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectPayors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {

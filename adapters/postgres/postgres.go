@@ -45,7 +45,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
@@ -58,11 +57,6 @@ type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// acquirer is a pool: where several transactions run side by side.
-type acquirer interface {
-	Acquire(ctx context.Context) (*pgxpool.Conn, error)
 }
 
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
@@ -99,29 +93,27 @@ type Options struct {
 // for concurrent use, unless it was made of a host's transaction or a single
 // connection.
 type Store struct {
-	db      DB
-	pool    acquirer // nil unless db is a pool
-	host    bool     // db is a host's transaction
-	opts    Options
-	writes  gathering
-	crowd   crowd
-	emptied emptiedUntil
-	asked   atomic.Bool // whether users are spread
-	spread  atomic.Bool
-	// written is called after each commit that wrote events; nil for none.
-	written func()
+	db       *database
+	messages *messages
+	users    *users
+	links    *links
+	orders   *orderStores
 
-	firstPause time.Duration // firstPause, but in tests
+	opts   Options
+	writes gathering
+	crowd  crowd
+	asked  atomic.Bool // whether users are spread
+	spread atomic.Bool
 }
 
 // PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
-func (s *Store) PersonKeys() *personkey.Keys { return s.opts.Keys }
+func (s *Store) PersonKeys() *personkey.Keys { return s.db.keys }
 
 // OnWritten has written called after each commit that wrote events, so that a
 // webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
 // and must not block. In a host's transaction it is not called, for only the host knows of
 // its commit. OnWritten itself is called once, before the Store is used.
-func (s *Store) OnWritten(written func()) { s.written = written }
+func (s *Store) OnWritten(written func()) { s.db.written = written }
 
 // Run does the background work until ctx ends: [Store.RunFolding] and [Store.RunRetention].
 // Any number of processes may run it on one database.
@@ -131,7 +123,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // New returns a Store. The schema must be there; see [Migrate].
 func New(db DB, opts *Options) *Store {
-	s := &Store{db: db, crowd: crowd{wake: make(chan struct{}, 1)}, firstPause: firstPause}
+	s := &Store{crowd: crowd{wake: make(chan struct{}, 1)}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -147,7 +139,10 @@ func New(db DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
-	s.pool, _ = db.(acquirer)
-	_, s.host = db.(pgx.Tx)
+	s.db = newDatabase(db, s.opts.Keys, s.opts.RowSecurity)
+	s.messages = newMessages(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
+	s.users = newUsers(s.db, s.messages, followUser, eraseUser)
+	s.links = newLinks(s.db, s.users)
+	s.orders = newOrderStores(s.db, s.messages)
 	return s
 }

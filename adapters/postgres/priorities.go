@@ -44,7 +44,7 @@ func queuePriorities(b *pgx.Batch, sql string, team healthlab.TeamID, to *[]aggr
 
 func (v continuousStore) Priorities(ctx context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
 	var out []aggregate.Priority
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		queuePriorities(b, selectPriorities, team, &out)
 	})
@@ -55,7 +55,7 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 	change func([]aggregate.Priority) ([]aggregate.Priority, error),
 ) ([]aggregate.Priority, error) {
 	var list []aggregate.Priority
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		var old []aggregate.Priority
 		b := u.batch()
 		b.Queue(startPriorities, team.UUID)
@@ -65,16 +65,16 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 		}
 		next, err := change(slices.Clone(old))
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		list = slices.Clone(next)
 		for _, p := range list {
 			if err := healthlab.CheckText(p.Provider, p.Data); err != nil {
-				return answer{err}
+				return said(err)
 			}
 		}
 		if err := aggregate.SortPriorities(list); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		if slices.Equal(list, old) {
 			return nil

@@ -154,7 +154,7 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 		return nil, ctx.Err()
 	}
 	var out []pull.Ref
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out = nil
 		return u.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimConnections, instant(now), n, instant(until)).Query(func(rows pgx.Rows) error {
@@ -234,8 +234,8 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	if err := healthlab.CheckText(ref.Provider); err != nil {
 		return err
 	}
-	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
-		person, err := u.lockUser(ctx, ref.Team, ref.User)
+	err := v.s.db.do(ctx, ref.Team, writing, func(u *unit) error {
+		person, err := v.s.users.lockUser(ctx, u, ref.Team, ref.User)
 		if err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 		old := slices.DeleteFunc(all, func(t pull.Task) bool { return t.Ref != ref })
 		planned, err := change(*person.Connection(ref.Provider), person, old)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		resources, kinds := []string{}, []string{}
@@ -266,13 +266,13 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 				err = fmt.Errorf("%w: a plan has tasks of its connection, each once", healthlab.Invalid)
 			}
 			if err != nil {
-				return answer{err}
+				return said(err)
 			}
 			seen[t.Key] = true
 			b.Queue(putTask, row...)
 		}
 		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, nullable(instant(planned.Due)))
-		if err := u.emit(ctx, b, planned.Events, names{{ref.Team, ref.User}: person.ClientUserID}); err != nil {
+		if err := v.s.messages.emit(ctx, u, b, planned.Events, names{{Team: ref.Team, User: ref.User}: person.ClientUserID}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -289,7 +289,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 		without = []string{}
 	}
 	var out []pull.Task
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out = nil
 		b := u.batch()
 		b.Queue(queueTasks, instant(q.Now))
@@ -304,7 +304,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		return pull.Task{}, err
 	}
 	var next pull.Task
-	err := v.s.do(ctx, key.Team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, key.Team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(lockTask, key.Team.UUID, key.User.UUID, key.Provider, key.Resource, string(key.Kind)).QueryRow(func(row pgx.Row) (err error) {
 			next, err = scanTask(row)
@@ -315,16 +315,16 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		}
 		events, err := change(&next)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		next.Key = key
 		var row []any
 		if next, row, err = keepTask(next); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		b.Queue(updateTask, row...)
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -337,7 +337,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 
 func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
 	var out []pull.Task
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(selectTasks, team.UUID, user.UUID).Query(scanTasks(&out))
 	})
@@ -357,7 +357,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 		only = &n.Team.UUID
 	}
 	var tasks []pull.Task
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		tasks = nil
 		fresh := false
 		b := u.batch()
@@ -381,7 +381,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 			tasks[i].Key = key
 			_, row, err := keepTask(tasks[i])
 			if err != nil {
-				return answer{err}
+				return said(err)
 			}
 			b.Queue(updateTask, row...)
 		}
@@ -407,7 +407,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	}
 	var out []pull.Person
 	var ids []uuid.UUID
-	if err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	if err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectPeople, q.Team.UUID, q.After.UUID, only, q.Provider, q.N).Query(func(rows pgx.Rows) (err error) {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			return err
@@ -415,7 +415,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	}); err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		out = make([]pull.Person, len(ids))
 		at := map[uuid.UUID]*pull.Person{}
 		for i, id := range ids {
@@ -497,7 +497,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 		return cmp.Or(slices.Compare(x.Team.UUID[:], y.Team.UUID[:]), slices.Compare(x.User.UUID[:], y.User.UUID[:]),
 			cmp.Compare(x.Provider, y.Provider), cmp.Compare(x.Name, y.Name))
 	})
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		list := make([]pull.Budget, len(keys))
 		b := u.batch()
 		for who := range users {
@@ -521,7 +521,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 			return err
 		}
 		if err := change(list); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = u.batch()
 		for _, i := range order {
@@ -566,8 +566,8 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		rows = append(rows, []any{ref.User.UUID, r.ID, ref.Team.UUID, ref.Provider, r.Resource, instant(r.At.Time), r.Count, reasons})
 	}
 	slices.SortFunc(rows, func(a, b []any) int { return compareIDs(a[1].(uuid.UUID), b[1].(uuid.UUID)) })
-	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
-		person, err := u.lockUser(ctx, ref.Team, ref.User)
+	err := v.s.db.do(ctx, ref.Team, writing, func(u *unit) error {
+		person, err := v.s.users.lockUser(ctx, u, ref.Team, ref.User)
 		if err == nil && !person.Live() {
 			err = pgx.ErrNoRows
 		}
@@ -589,7 +589,7 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 		return nil, ctx.Err()
 	}
 	var out []pull.Refused
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(selectRefused, team.UUID, user.UUID, n).Query(func(rows pgx.Rows) error {
 			for rows.Next() {

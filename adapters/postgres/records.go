@@ -62,16 +62,16 @@ func (s *Store) versionsOf(ctx context.Context, ref personkey.Ref, records []hea
 	for i := range records {
 		r := &records[i]
 		if r.Replaces != nil {
-			was, err := s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), stored[r.ID].doc)
+			was, err := s.db.keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), stored[r.ID].doc)
 			if err != nil {
 				return nil, err
 			}
 			if !bytes.Equal(r.Replaces, was) {
-				return nil, answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+				return nil, said(fmt.Errorf("%w: the record has changed", healthlab.Precondition))
 			}
 		}
 		content := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(r.Doc))), r.Doc, r.Raw)
-		digest, err := s.opts.Keys.Digest(ctx, ref, content)
+		digest, err := s.db.keys.Digest(ctx, ref, content)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +87,8 @@ func (v *version) same(w *version) bool {
 
 // openRecord decrypts what was read of a record.
 func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (err error) {
-	if r.Doc, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil {
-		r.Raw, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
+	if r.Doc, err = s.db.keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil {
+		r.Raw, err = s.db.keys.Open(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
 	}
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
@@ -114,7 +114,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 			compared = append(compared, ids[i])
 		}
 	}
-	return d.s.do(ctx, team, writing, func(u *unit) error {
+	return d.s.db.do(ctx, team, writing, func(u *unit) error {
 		var name string
 		stored := map[uuid.UUID]version{}
 		b := u.batch()
@@ -152,7 +152,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		var out []healthlab.Event
 		if events != nil && len(records) > 0 {
 			if out, err = events(results); err != nil {
-				return answer{err}
+				return said(err)
 			}
 		}
 		if len(write) == 0 && len(out) == 0 {
@@ -163,7 +163,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 			return err
 		}
 		news.queue(b)
-		if err := u.emit(ctx, b, out, names{{team, user}: name}); err != nil {
+		if err := d.s.messages.emit(ctx, u, b, out, names{{Team: team, User: user}: name}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -198,11 +198,11 @@ func (s *Store) queueRecords(ctx context.Context, b *pgx.Batch, ref personkey.Re
 		r, v := &records[i], &versions[i]
 		ids[k], digests[k] = r.ID, v.digest
 		var err error
-		if docs[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err != nil {
+		if docs[k], err = s.db.keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err != nil {
 			return err
 		}
 		if r.Raw != nil {
-			if raws[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw); err != nil {
+			if raws[k], err = s.db.keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw); err != nil {
 				return err
 			}
 		}
@@ -250,7 +250,7 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 	if err := healthlab.CheckText(resource); err != nil {
 		return user, r, err
 	}
-	err := d.s.do(ctx, team, looking, func(u *unit) error {
+	err := d.s.db.do(ctx, team, looking, func(u *unit) error {
 		found := map[uuid.UUID]healthdata.Record{}
 		b := u.batch()
 		b.Queue(findRecords, team.UUID, resource, id).Query(func(rows pgx.Rows) error {

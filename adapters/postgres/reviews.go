@@ -19,9 +19,9 @@ import (
 )
 
 // Reviews returns the store as an [orders.ReviewStore].
-func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
+func (s *orderStores) Reviews() orders.ReviewStore { return reviews{s} }
 
-type reviews struct{ s *Store }
+type reviews struct{ s *orderStores }
 
 const (
 	insertResult = `
@@ -87,11 +87,11 @@ select team_id, trial_id, doc, due_at from moved order by was, trial_id`
 // resultRow returns the arguments of insertResult and updateResult.
 func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int64) ([]any, error) {
 	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
-	doc, err := v.s.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
+	doc, err := v.s.db.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := v.s.opts.Keys.Tokens(ctx, r.Team, r.SearchTerms())
+	tokens, err := v.s.db.keys.Tokens(ctx, r.Team, r.SearchTerms())
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (v reviews) scanResult(ctx context.Context, row pgx.Row, team healthlab.Tea
 	if user != nil {
 		ref.User.UUID = *user
 	}
-	if err := v.s.openDocument(ctx, ref, personkey.RowResult(id), doc, &kept); err != nil {
+	if err := v.s.db.openDocument(ctx, ref, personkey.RowResult(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	kept.Revision = revision
@@ -131,7 +131,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, r.Team, writing, func(x *unit) error {
+	return v.s.db.do(ctx, r.Team, writing, func(x *unit) error {
 		there := true
 		b := x.batch()
 		if user := r.Belongs(); !user.IsZero() {
@@ -145,7 +145,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 			return errUserGone
 		}
 		b = x.batch()
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		return x.commit(ctx, b)
@@ -154,7 +154,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 
 func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
 	var r orders.RawResult
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.queueResult(ctx, b, selectVisibleResult, team, id, &r) })
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { v.queueResult(ctx, b, selectVisibleResult, team, id, &r) })
 	return r, missingRow(err, "result under review")
 }
 
@@ -200,7 +200,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		search[0], search[1], q.Escalated}
 	var page orders.ResultPage
 	var more bool
-	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
+	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
 		page, more = orders.ResultPage{Results: []orders.RawResult{}}, false
 		b := x.batch()
 		b.Queue(countResults, filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
@@ -241,7 +241,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		return orders.RawResult{}, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
 	}
 	var kept orders.RawResult
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
 		sides, item, err := v.lockSides(ctx, x, team, id, s)
 		if err != nil {
 			return err
@@ -249,21 +249,21 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		revision := item.Revision
 		events, err := change(&item, sides.was, sides.made)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		if item.Team != team || item.ID != id {
-			return answer{fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)}
+			return said(fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid))
 		}
 		row, err := v.resultRow(ctx, item, revision+1)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b := x.batch()
 		if err := sides.queue(ctx, v.s, b); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b.Queue(updateResult, row...)
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		v.queueResult(ctx, b, selectResult, team, id, &kept)
@@ -328,7 +328,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 }
 
 // queue writes the orders.
-func (s settled) queue(ctx context.Context, store *Store, b *pgx.Batch) error {
+func (s settled) queue(ctx context.Context, store *orderStores, b *pgx.Batch) error {
 	if s.was != nil {
 		row, err := store.keepOrder(ctx, s.was, s.wasBefore, s.was.Revision+1)
 		if err != nil {
@@ -356,14 +356,14 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 }
 
 // MatchTestRuns returns the store as an [matchtest.Store].
-func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
+func (s *orderStores) MatchTestRuns() matchtest.Store { return trials{s} }
 
-type trials struct{ s *Store }
+type trials struct{ s *orderStores }
 
 // trialDoc encodes a test run under the team's own key: its persons are made up.
 func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
-	return v.s.sealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
+	return v.s.db.sealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
 }
 
 func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
@@ -375,7 +375,7 @@ func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) erro
 	if err := row.Scan(&team.UUID, &id.UUID, &doc, &due); err != nil {
 		return err
 	}
-	if err := v.s.openDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id), doc, &kept); err != nil {
+	if err := v.s.db.openDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode test run: %w", err)
 	}
 	if due != nil {
@@ -396,7 +396,7 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 		return matchtest.Record{}, false, err
 	}
 	var kept matchtest.Record
-	err = v.s.do(ctx, t.Team, writing, func(x *unit) error {
+	err = v.s.db.do(ctx, t.Team, writing, func(x *unit) error {
 		b := x.batch()
 		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
 		b.Queue(selectMatchTestRunByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &kept) })
@@ -407,7 +407,7 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 
 func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	var t matchtest.Record
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
 	})
 	return t, missingRow(err, "test run")
@@ -415,7 +415,7 @@ func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matc
 
 func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
 	var kept matchtest.Record
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
 		var t matchtest.Record
 		b := x.batch()
 		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
@@ -424,12 +424,12 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 		}
 		was := t
 		if err := change(&t); err != nil {
-			return answer{err}
+			return said(err)
 		}
 		t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
 		doc, err := v.trialDoc(ctx, t)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = x.batch()
 		b.Queue(updateMatchTestRun, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
@@ -444,7 +444,7 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 		return []matchtest.Record{}, ctx.Err()
 	}
 	var out []matchtest.Record
-	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
 		out = []matchtest.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {

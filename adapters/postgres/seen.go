@@ -153,13 +153,13 @@ func (v seen) Claim(ctx context.Context, c receiver.Claim) (receiver.Verdict, er
 		return 0, fmt.Errorf("claim: %w", err)
 	}
 	var verdict receiver.Verdict
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		l := v.look(u, c)
 		if err := l.lock(ctx); err != nil {
 			return err
 		}
 		if verdict = l.verdict(c); verdict != receiver.Fresh {
-			return answer{errVerdict}
+			return said(errVerdict)
 		}
 		until := l.now.Add(c.Lease)
 		for _, s := range l.known {
@@ -195,7 +195,7 @@ func (v seen) Done(ctx context.Context, c receiver.Claim) error {
 	if err := v.check(ctx, c); err != nil {
 		return fmt.Errorf("done: %w", err)
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		l := v.look(u, c)
 		if err := l.lock(ctx); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (v seen) Release(ctx context.Context, c receiver.Claim) error {
 	if err := v.check(ctx, c); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		l := v.look(u, c)
 		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(releaseSeen, l.name, l.kinds, l.hashes, c.Token) })
 	})

@@ -157,7 +157,7 @@ func (a *appending) add(r *request) error {
 // in one trip, the others with their segments, tasks and events in a transaction of two.
 func (s *Store) append(ctx context.Context, a *appending) (written []int, err error) {
 	if !a.telling() && a.growing() {
-		err = s.do(ctx, a.team(), writing, func(u *unit) error {
+		err = s.db.do(ctx, a.team(), writing, func(u *unit) error {
 			written = nil
 			return u.alone(ctx, func(b *pgx.Batch) { a.queueGrow(b, u, &written) })
 		})
@@ -168,8 +168,8 @@ func (s *Store) append(ctx context.Context, a *appending) (written []int, err er
 	rest := a.without(written)
 	var more []int
 	var ended int
-	err = s.do(ctx, a.team(), writing, func(u *unit) (err error) {
-		more, ended, err = rest.run(ctx, u)
+	err = s.db.do(ctx, a.team(), writing, func(u *unit) (err error) {
+		more, ended, err = s.run(ctx, u, rest)
 		return err
 	})
 	if err != nil && len(written) == 0 {
@@ -209,13 +209,13 @@ func (a *appending) without(gone []int) *appending {
 // run appends, and writes what comes with it: segments, the tasks of queries that read the
 // series, events. It returns the places of the requests that it appended, and how many segments
 // it began.
-func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int, err error) {
+func (s *Store) run(ctx context.Context, u *unit, a *appending) (written []int, ended int, err error) {
 	var segments chunkRows
 	var seqs []int64
 	asking := map[int]int32{} // the numbers of series that are not direct, by place
 	awaited := map[int]bool{}
 	b := u.batch()
-	a.queue(b, u, appendPiece, appendPieces, []any{u.store.opts.FoldAfter}).Query(func(rows pgx.Rows) error {
+	a.queue(b, u, appendPiece, appendPieces, []any{s.opts.FoldAfter}).Query(func(rows pgx.Rows) error {
 		var i int
 		var direct bool
 		var number int32
@@ -250,7 +250,7 @@ func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int,
 	}
 	var events []healthlab.Event
 	for _, i := range written {
-		if _, live := names[a.reqs[i].userKey]; !live {
+		if _, live := names[a.reqs[i].ref()]; !live {
 			return nil, 0, nil // what was appended is undone; a merge refuses it
 		}
 		events = append(events, a.events[i]...)
@@ -258,7 +258,7 @@ func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int,
 	b = u.batch()
 	segments.queueSegments(b, seqs)
 	a.queueAsking(b, asking, awaited)
-	if err := u.emit(ctx, b, events, names); err != nil {
+	if err := s.messages.emit(ctx, u, b, events, names); err != nil {
 		return nil, 0, err
 	}
 	return written, len(seqs), u.commit(ctx, b)

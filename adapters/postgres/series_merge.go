@@ -49,6 +49,7 @@ type line struct {
 
 // merging is a transaction that writes samples.
 type merging struct {
+	s     *Store
 	u     *unit
 	reqs  []*request
 	lines []*line // by user and key: the order in which they are locked
@@ -70,11 +71,11 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	if slices.ContainsFunc(reqs, func(r *request) bool { return r.team != team }) {
 		team = allTeams
 	}
-	err := s.do(ctx, team, writing, func(u *unit) error {
+	err := s.db.do(ctx, team, writing, func(u *unit) error {
 		for _, r := range reqs {
 			r.err = nil
 		}
-		m := &merging{u: u, reqs: reqs, names: names{}}
+		m := &merging{s: s, u: u, reqs: reqs, names: names{}}
 		m.gather()
 		if err := m.lock(ctx); err != nil {
 			return err
@@ -95,7 +96,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 			return nil // nothing has changed; what was locked is let go
 		}
 		m.news.queue(b)
-		if err := u.emit(ctx, b, events, m.names); err != nil {
+		if err := s.messages.emit(ctx, u, b, events, m.names); err != nil {
 			return err
 		}
 		if err := u.commit(ctx, b); err != nil {
@@ -167,8 +168,6 @@ func (k *keyColumns) args(more ...any) []any {
 }
 
 const (
-	selectLiveNames = selectNames + ` where u.deleted_at is null`
-
 	fromKeys = `
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
 	as x (team_id, user_id, resource, provider, source_type, part, n)
@@ -240,7 +239,7 @@ func (m *merging) lock(ctx context.Context) error {
 	var spans []int16
 	users = nil
 	for _, l := range m.lines {
-		if _, live := m.names[l.userKey]; live && !l.found {
+		if _, live := m.names[l.ref()]; live && !l.found {
 			missing = append(missing, l)
 			keys.add(l)
 			spans = append(spans, int16(l.span))
@@ -522,7 +521,7 @@ func (m *merging) settle() []healthlab.Event {
 }
 
 func (m *merging) settleOne(r *request) (events []healthlab.Event, err error) {
-	if _, live := m.names[r.userKey]; !live {
+	if _, live := m.names[r.ref()]; !live {
 		return nil, noLiveUser()
 	}
 	err = r.hold(func() error {

@@ -27,6 +27,14 @@ const (
 	grouped = 4096
 )
 
+// userKey names a user.
+type userKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+func (k userKey) ref() healthdata.UserRef { return healthdata.UserRef{Team: k.team, User: k.user} }
+
 // request is one call of MergeSamples.
 type request struct {
 	userKey
@@ -77,7 +85,7 @@ func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
 	}
 	out, err := r.events(outcomes)
 	if err != nil {
-		return nil, answer{err}
+		return nil, said(err)
 	}
 	for i := range out {
 		out[i].Trace = cmp.Or(out[i].Trace, r.trace)
@@ -106,7 +114,7 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 		return err
 	}
 	r := newRequest(ctx, team, user, batches, events)
-	if d.s.pool == nil || r.samples() > grouped {
+	if d.s.db.pool == nil || r.samples() > grouped {
 		return d.s.mergeOne(ctx, r)
 	}
 	if _, err := d.s.isSpread(ctx); err != nil {
@@ -152,7 +160,7 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		// It may not be so; the outcome that is decides.
 		return false, nil //nolint:nilerr // asked again by mergeAll
 	}
-	err = s.do(ctx, r.team, writing, func(u *unit) error {
+	err = s.db.do(ctx, r.team, writing, func(u *unit) error {
 		done = false
 		var number int32
 		var direct bool
@@ -182,7 +190,7 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 			news.add(r.userKey, p.Key.Resource, p.start, p.stop)
 			news.queue(b)
 		}
-		if err := u.emit(ctx, b, events, names{r.userKey: name}); err != nil {
+		if err := s.messages.emit(ctx, u, b, events, names{r.ref(): name}); err != nil {
 			return err
 		}
 		return u.commit(ctx, b)

@@ -21,21 +21,16 @@ const (
 	listenPing = 30 * time.Second
 )
 
-// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening
-// takes a connection beyond those of the pool. What the dispatcher sends itself it does
-// not hear. It is nil unless the Store is on a pool.
-//
-// Behind a pooler in transaction mode nothing is heard: leave it out there, or let it be;
-// messages then wait for the next poll.
-func (s *Store) Signal() webhook.Signal {
-	if s.pool == nil {
+// Signal returns a [webhook.Signal] for one dispatcher; nil unless the database is a pool.
+func (s *messages) Signal() webhook.Signal {
+	if s.db.pool == nil {
 		return nil
 	}
 	return &signal{s: s, name: rand.Text(), quiet: listenQuiet}
 }
 
 type signal struct {
-	s     *Store
+	s     *messages
 	name  string // of who sends
 	quiet time.Duration
 }
@@ -50,7 +45,7 @@ func (g *signal) Listen(ctx context.Context, heard func()) error {
 }
 
 func (g *signal) listen(ctx context.Context, heard func()) error {
-	held, err := g.s.pool.Acquire(ctx)
+	held, err := g.s.db.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func decodeChoices(doc []byte, to *healthdata.TeamChoices) error {
 
 func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
 	var out healthdata.TeamChoices
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
+	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
 	return out, err
 }
 
@@ -54,7 +54,7 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 	change func(healthdata.TeamChoices) (healthdata.TeamChoices, error),
 ) (healthdata.TeamChoices, error) {
 	var doc []byte
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
 		var old healthdata.TeamChoices
 		b := u.batch()
 		b.Queue(startChoices, team.UUID)
@@ -64,7 +64,7 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 		}
 		next, err := change(old)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		if doc, err = json.Marshal(next); err != nil {
 			return fmt.Errorf("encode team settings: %w", err)

@@ -52,7 +52,7 @@ const keepPlans = `set_config('plan_cache_mode', case when to_regclass('pg_catal
 // the first batch begins it and the last one commits it, without trips of their own.
 // In a host's transaction it is a savepoint.
 type unit struct {
-	store  *Store
+	db     *database
 	team   healthlab.TeamID
 	access access
 
@@ -66,13 +66,13 @@ type unit struct {
 
 // do runs a transaction, and repeats it if it lost against another one or a connection broke
 // before anything could be committed. run ends it with commit; otherwise it is undone.
-func (s *Store) do(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) error {
+func (d *database) do(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) error {
 	for try := 1; ; try++ {
-		again, err := s.once(ctx, team, a, run)
-		if err == nil || !again || s.host || try == maxTries || ctx.Err() != nil {
+		again, err := d.once(ctx, team, a, run)
+		if err == nil || !again || d.host || try == maxTries || ctx.Err() != nil {
 			return finish(ctx, err)
 		}
-		if err := pause(ctx, s.firstPause<<(try-1)); err != nil {
+		if err := pause(ctx, d.firstPause<<(try-1)); err != nil {
 			return err
 		}
 	}
@@ -99,23 +99,23 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-func (s *Store) once(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) (again bool, err error) {
+func (d *database) once(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) (again bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	u := &unit{store: s, team: team, access: a}
-	if s.pool != nil {
-		u.conn, err = s.pool.Acquire(ctx)
+	u := &unit{db: d, team: team, access: a}
+	if d.pool != nil {
+		u.conn, err = d.pool.Acquire(ctx)
 	} else {
-		u.tx, err = s.db.Begin(ctx)
+		u.tx, err = d.Begin(ctx)
 	}
 	if err != nil {
 		return lost(err), err
 	}
 	defer u.close(ctx)
 	if err = run(u); err == nil {
-		if u.wrote && s.written != nil && !s.host {
-			s.written()
+		if u.wrote && d.written != nil && !d.host {
+			d.written()
 		}
 		return false, nil
 	}
@@ -159,7 +159,7 @@ func (u *unit) batch() *pgx.Batch {
 
 // scope says which team the transaction is about, where policies ask for it.
 func (u *unit) scope(b *pgx.Batch) {
-	if !u.store.opts.RowSecurity {
+	if !u.db.rowSecurity {
 		return
 	}
 	name := "all"
@@ -175,6 +175,26 @@ func (u *unit) steady(b *pgx.Batch) {
 		b.Queue(setSteady)
 	}
 }
+
+// tune adds statements that change settings of the transaction to a batch. A host's own
+// transaction keeps its settings.
+func (u *unit) tune(b *pgx.Batch, sql ...string) {
+	if u.db.host {
+		return
+	}
+	for _, s := range sql {
+		b.Queue(s)
+	}
+}
+
+// Wrote says that the transaction writes events.
+func (u *unit) Wrote() { u.wrote = true }
+
+// Once says that the transaction is not repeated when its connection breaks.
+func (u *unit) Once() { u.last = true }
+
+// Begun reports whether a batch of the transaction was made.
+func (u *unit) Begun() bool { return u.begun }
 
 // send runs a batch.
 func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
@@ -229,8 +249,8 @@ func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
 }
 
 // read runs a single batch that changes nothing.
-func (s *Store) read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
-	return s.do(ctx, team, looking, func(u *unit) error {
+func (d *database) read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
+	return d.do(ctx, team, looking, func(u *unit) error {
 		err := u.alone(ctx, queue)
 		u.last = false // repeating it does no harm
 		return err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -16,10 +15,20 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Users returns the store as a [healthdata.Users].
-func (s *Store) Users() healthdata.Users { return users{s} }
+// users is a [healthdata.Users]. Safe for concurrent use as its database is.
+type users struct {
+	db       *database
+	messages *messages
+	follow   func(b *pgx.Batch, old, next *healthdata.User)
+	erase    []string
+}
 
-type users struct{ s *Store }
+// newUsers returns a store of users. follow adds to a batch what other tables change when a
+// user is deleted or restored. The statements of erase delete what other tables keep of the
+// user $1.
+func newUsers(d *database, m *messages, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
+	return &users{db: d, messages: m, follow: follow, erase: erase}
+}
 
 const (
 	insertTeam = `insert into healthlab.team (team_id) values ($1) on conflict do nothing`
@@ -39,7 +48,7 @@ select u.user_id, u.created_on from healthlab.user_name n join healthlab.users u
 where n.team_id = $1 and n.client_user_id = $2`
 )
 
-func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
+func (v *users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 	u, err := u.Normal()
 	switch {
 	case ctx.Err() != nil:
@@ -52,11 +61,11 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 		return fmt.Errorf("%w: a new user is live", healthlab.Invalid)
 	}
 	u.Revision = 1
-	values, err := v.s.userValues(ctx, &u)
+	values, err := v.userValues(ctx, &u)
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, u.Team, writing, func(x *unit) error {
+	return v.db.do(ctx, u.Team, writing, func(x *unit) error {
 		b := x.batch()
 		if limit > 0 {
 			b.Queue(insertTeam, u.Team.UUID)
@@ -76,7 +85,7 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 		case added.RowsAffected() == 0:
 			return fmt.Errorf("%w: a user has this id already", healthlab.Conflict)
 		case named.RowsAffected() == 0:
-			return x.taken(ctx, u.Team, u.ClientUserID)
+			return taken(ctx, x, u.Team, u.ClientUserID)
 		case live > limit && limit > 0:
 			return fmt.Errorf("%w: a team has at most %d users", healthlab.Exhausted, limit)
 		}
@@ -86,16 +95,8 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 	})
 }
 
-// count keeps the tag of a statement.
-func count(q *pgx.QueuedQuery, tag *pgconn.CommandTag) {
-	q.Exec(func(t pgconn.CommandTag) error {
-		*tag = t
-		return nil
-	})
-}
-
 // taken returns the error that names who has a client user id.
-func (u *unit) taken(ctx context.Context, team healthlab.TeamID, name string) error {
+func taken(ctx context.Context, u *unit, team healthlab.TeamID, name string) error {
 	var by healthdata.ClientUserIDError
 	b := u.batch()
 	b.Queue(selectHolder, team.UUID, name).QueryRow(func(row pgx.Row) error {
@@ -112,15 +113,15 @@ func (u *unit) taken(ctx context.Context, team healthlab.TeamID, name string) er
 
 const selectUser = `select ` + userColumns + ` from healthlab.users u where u.team_id = $1 and u.user_id = $2`
 
-func (v users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+func (v *users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var u healthdata.User
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueUser(ctx, b, team, id, &u) })
+	err := v.db.read(ctx, team, func(b *pgx.Batch) { v.queueUser(ctx, b, team, id, &u) })
 	return u, noUser(err)
 }
 
-func (s *Store) queueUser(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
+func (v *users) queueUser(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
 	b.Queue(selectUser, team.UUID, id.UUID).QueryRow(func(row pgx.Row) (err error) {
-		*u, err = s.scanUser(ctx, row)
+		*u, err = v.scanUser(ctx, row)
 		return err
 	})
 }
@@ -137,17 +138,17 @@ func noUser(err error) error {
 // transactions before have committed. It waits for those that write about the user.
 const lockUser = `select from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+func (v *users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, error) {
 	var next healthdata.User
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
-		old, err := x.lockUser(ctx, team, id)
+	err := v.db.do(ctx, team, writing, func(x *unit) error {
+		old, err := v.lockUser(ctx, x, team, id)
 		if err != nil {
 			return err
 		}
 		var b *pgx.Batch
-		if next, b, err = x.changeUser(ctx, &old, change); err != nil {
+		if next, b, err = v.changeUser(ctx, x, &old, change); err != nil {
 			return err
 		}
 		return x.commit(ctx, b)
@@ -159,18 +160,18 @@ func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 }
 
 // lockUser locks the row of a user and reads it.
-func (u *unit) lockUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+func (v *users) lockUser(ctx context.Context, u *unit, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var old healthdata.User
 	b := u.batch()
 	b.Queue(lockUser, team.UUID, id.UUID)
-	u.store.queueUser(ctx, b, team, id, &old)
+	v.queueUser(ctx, b, team, id, &old)
 	err := u.send(ctx, b)
 	return old, err
 }
 
 // changeUser lets change edit a user whose row is locked, and returns a batch that
 // writes what came of it.
-func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
+func (v *users) changeUser(ctx context.Context, u *unit, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, *pgx.Batch, error) {
 	next, err := old.Normal() // a copy, for change to edit
 	if err != nil {
@@ -178,39 +179,31 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 	}
 	events, err := change(&next)
 	if err != nil {
-		return next, nil, answer{err}
+		return next, nil, said(err)
 	}
 	if next, err = next.Normal(); err != nil {
-		return next, nil, answer{err}
+		return next, nil, said(err)
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = old.ID, old.Team, old.CreatedOn, old.Revision+1
-	if err := u.rename(ctx, old, &next); err != nil {
+	if err := rename(ctx, u, old, &next); err != nil {
 		return next, nil, err
 	}
-	values, err := u.store.userValues(ctx, &next)
+	values, err := v.userValues(ctx, &next)
 	if err != nil {
-		return next, nil, answer{err}
+		return next, nil, said(err)
 	}
 	b := u.batch()
 	b.Queue(updateUser, values...)
-	if old.Live() != next.Live() {
-		b.Queue(hideOrdersOfUser, old.Team.UUID, old.ID.UUID, old.Live())
-	}
+	v.follow(b, old, &next)
 	if old.Live() && !next.Live() {
-		recallAll.queue(b, []uuid.UUID{old.ID.UUID}, nil)
-		b.Queue(dropAnswersOfUser, old.ID.UUID)
-		b.Queue(lockJobsOfUser, old.Team.UUID, old.ID.UUID)
-		b.Queue(holdRouting, int64(routing))
-		for _, sql := range dropMessagesOfUser {
-			b.Queue(sql, old.ID.UUID)
-		}
+		dropMessagesOf(b, old.ID)
 	}
 	if !reflect.DeepEqual(old.Connections, next.Connections) {
 		b.Queue(deleteConnections, old.ID.UUID)
 		insertConnections(b, &next)
 	}
 	// The envelopes name the user as it is now.
-	if err := u.emit(ctx, b, events, names{{old.Team, old.ID}: nameOf(&next)}); err != nil {
+	if err := v.messages.emit(ctx, u, b, events, names{{Team: old.Team, User: old.ID}: nameOf(&next)}); err != nil {
 		return next, nil, err
 	}
 	return next, b, nil
@@ -218,7 +211,7 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 
 // rename gives the client user id of a user free and takes the next one, where they
 // differ.
-func (u *unit) rename(ctx context.Context, old, next *healthdata.User) error {
+func rename(ctx context.Context, u *unit, old, next *healthdata.User) error {
 	if old.Live() == next.Live() && (old.ClientUserID == next.ClientUserID || !next.Live()) {
 		return nil
 	}
@@ -234,7 +227,7 @@ func (u *unit) rename(ctx context.Context, old, next *healthdata.User) error {
 		return err
 	}
 	if next.Live() && named.RowsAffected() == 0 {
-		return u.taken(ctx, next.Team, next.ClientUserID)
+		return taken(ctx, u, next.Team, next.ClientUserID)
 	}
 	return nil
 }
@@ -247,7 +240,7 @@ where user_id = any (array(
 	order by u.deleted_at, u.user_id limit $2 for update skip locked))
 returning team_id, user_id, deleted_at`
 
-func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
+func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
 ) ([]healthdata.UserRef, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -257,7 +250,7 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 		at  time.Time
 	}
 	var found []due
-	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.db.do(ctx, allTeams, writing, func(x *unit) error {
 		found = nil
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimErasures, instant(deletedBefore), n, lease).Query(func(rows pgx.Rows) error {
@@ -288,35 +281,8 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-// eraseUser deletes what is kept of a user: what is a lock first, as the series are of
-// their chunks and segments, the tasks of their tables and the transactions of their
-// orders. Every table with a user_id is here or in eraseMessages, but user_name, where a
-// deleted user has no row.
-var eraseUser = [...]string{
-	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteSearchOfUser, deleteOrdersOfUser,
-	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
-	deleteLabRecordsOfUser, deleteLabDeliveriesOfUser, deleteLabMessagesOfUser,
-	deleteJobsOfUser, emptyJobsOfUser, deleteExportsOfUser, emptyExportsOfUser,
-	`delete from healthlab.series where user_id = $1`,
-	`delete from healthlab.segment where user_id = $1`,
-	`delete from healthlab.chunk where user_id = $1`,
-	`delete from healthlab.record where user_id = $1`,
-	`delete from healthlab.continuous_task where user_id = $1`,
-	`delete from healthlab.continuous_result where user_id = $1`,
-	`delete from healthlab.continuous_history where user_id = $1`,
-	`delete from healthlab.connection where user_id = $1`,
-	`delete from healthlab.link_code where user_id = $1`,
-	`delete from healthlab.link_session where user_id = $1`,
-	`delete from healthlab.link_credential where user_id = $1`,
-	`delete from healthlab.app_session where user_id = $1`,
-	`delete from healthlab.bulk_item where user_id = $1`,
-	`delete from healthlab.pull_task where user_id = $1`,
-	`delete from healthlab.pull_budget where user_id = $1`,
-	`delete from healthlab.pull_refused where user_id = $1`,
-}
-
-func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	err := v.s.do(ctx, team, writing, func(x *unit) error {
+func (v *users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	err := v.db.do(ctx, team, writing, func(x *unit) error {
 		var live bool
 		b := x.batch()
 		b.Queue(lockForErase, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
@@ -327,13 +293,10 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 			return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
 		}
 		b = x.batch()
-		for _, sql := range eraseUser {
+		for _, sql := range v.erase {
 			b.Queue(sql, id.UUID)
 		}
-		b.Queue(holdRouting, int64(routing))
-		for _, sql := range eraseMessages {
-			b.Queue(sql, id.UUID)
-		}
+		eraseMessagesOf(b, id)
 		return x.commit(ctx, b)
 	})
 	return noUser(err)

@@ -70,7 +70,7 @@ func (l userList) arguments(q *healthdata.UserQuery) []any {
 	return args
 }
 
-func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+func (v *users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
 	if err := ctx.Err(); err != nil {
 		return healthdata.UserPage{}, err
 	}
@@ -83,14 +83,14 @@ func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Use
 	list := userList{deleted: q.Deleted, name: q.ClientUserID != "", prefix: q.Prefix != ""}
 	sql, args := userLists[list], list.arguments(&q)
 	var page healthdata.UserPage
-	err := v.s.do(ctx, q.Team, looking, func(x *unit) error {
+	err := v.db.do(ctx, q.Team, looking, func(x *unit) error {
 		page = healthdata.UserPage{Users: []healthdata.User{}}
 		b := x.batch()
 		b.Queue(sql.count, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
 		b.Queue(sql.page, append(slices.Clip(args), q.Offset, cmp.Or(q.Limit, 100))...).
 			Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					u, err := v.s.scanUser(ctx, rows)
+					u, err := v.scanUser(ctx, rows)
 					if err != nil {
 						return err
 					}
@@ -154,8 +154,6 @@ func idRange(prefix string) (low, high *uuid.UUID) {
 	return &a, &b
 }
 
-func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
-
 const (
 	countUsers = `select count(*) from healthlab.users where team_id = $1 and deleted_at is null`
 
@@ -167,9 +165,9 @@ where c.team_id = $1 and c.status <> 'deregistered' and u.deleted_at is null
 group by 1 order by 1`
 )
 
-func (v users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
+func (v *users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
 	var m healthdata.TeamMetrics
-	err := v.s.do(ctx, team, looking, func(x *unit) error {
+	err := v.db.do(ctx, team, looking, func(x *unit) error {
 		m = healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}
 		b := x.batch()
 		b.Queue(countUsers, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&m.Users) })

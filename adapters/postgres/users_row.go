@@ -63,7 +63,7 @@ func micros(us *int64) time.Time {
 	return time.UnixMicro(*us).UTC()
 }
 
-func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, error) {
+func (v *users) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, error) {
 	var u healthdata.User
 	var start, end, birthAt, deleted *time.Time
 	var birth []byte
@@ -77,7 +77,7 @@ func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 	}
 	u.CreatedOn, z.UpdatedAt = healthlab.At(u.CreatedOn.Time), healthlab.At(z.UpdatedAt.Time)
 	if birth != nil {
-		day, err := s.openDate(ctx, &u, birth)
+		day, err := v.openDate(ctx, &u, birth)
 		if err == nil {
 			u.FallbackBirthDate = &healthdata.FallbackBirthDate{Value: day, SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt)}
 		} else if !errors.Is(err, personkey.ErrErased) { // the user of a restored backup is read to be erased
@@ -107,8 +107,8 @@ func (s *Store) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 }
 
 // openDate decrypts the birth date of a user, which is YYYY-MM-DD.
-func (s *Store) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
-	text, err := s.opts.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
+func (v *users) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
+	text, err := v.db.keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
 	if err != nil {
 		return healthlab.Date{}, err
 	}
@@ -121,30 +121,6 @@ func dateOf(t *time.Time) *healthlab.Date {
 	}
 	d := healthlab.DateOf(*t)
 	return &d
-}
-
-func timeOf(d *healthlab.Date) *time.Time {
-	if d == nil {
-		return nil
-	}
-	t := d.At(time.UTC)
-	return &t
-}
-
-// nullText is null for an empty text.
-func nullText(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// nullable returns nil for the zero time.
-func nullable(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 const (
@@ -169,13 +145,13 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 )
 
 // userValues are the arguments of insertUser and updateUser.
-func (s *Store) userValues(ctx context.Context, u *healthdata.User) ([]any, error) {
+func (v *users) userValues(ctx context.Context, u *healthdata.User) ([]any, error) {
 	var birth []byte
 	var birthAt *time.Time
 	var birthSource *string
 	if b := u.FallbackBirthDate; b != nil {
 		var err error
-		if birth, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
+		if birth, err = v.db.keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
 			return nil, err
 		}
 		birthSource, birthAt = &b.SourceSlug, &b.UpdatedAt.Time

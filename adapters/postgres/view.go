@@ -20,7 +20,7 @@ const selectLiveUser = `select 1 from healthlab.users where team_id = $1 and use
 // View holds a connection and its snapshot for as long as read runs. In a host's
 // transaction it sees what that sees: one state where the host chose repeatable read.
 func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
-	return d.s.do(ctx, team, looking, func(u *unit) error {
+	return d.s.db.do(ctx, team, looking, func(u *unit) error {
 		b := u.batch()
 		found := false
 		b.Queue(selectLiveUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) error {
@@ -33,9 +33,9 @@ func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 		if !found {
 			return noLiveUser()
 		}
-		u.last = true // read runs once
-		if err := read(&view{u: u, team: team, user: user}); err != nil {
-			return answer{err}
+		u.Once() // read runs once
+		if err := read(&view{s: d.s, u: u, team: team, user: user}); err != nil {
+			return said(err)
 		}
 		return nil
 	})
@@ -43,6 +43,7 @@ func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 
 // view is one user's data in one snapshot.
 type view struct {
+	s    *Store
 	u    *unit
 	team healthlab.TeamID
 	user healthlab.UserID
@@ -87,7 +88,7 @@ func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthd
 		return nil, err
 	}
 	for i := range out {
-		if err := v.u.store.openRecord(ctx, personkey.Ref{Team: v.team, User: v.user}, &out[i]); err != nil {
+		if err := v.s.openRecord(ctx, personkey.Ref{Team: v.team, User: v.user}, &out[i]); err != nil {
 			return nil, err
 		}
 	}

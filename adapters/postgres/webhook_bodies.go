@@ -14,9 +14,9 @@ import (
 )
 
 // EventBodies returns the store as a [webhook.Bodies].
-func (s *Store) EventBodies() webhook.Bodies { return eventBodies{s} }
+func (s *messages) EventBodies() webhook.Bodies { return eventBodies{s} }
 
-type eventBodies struct{ s *Store }
+type eventBodies struct{ s *messages }
 
 const (
 	// From team to team; their messages are not read.
@@ -50,7 +50,7 @@ where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_leng
 
 func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	var out []healthlab.TeamID
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		b.Queue(selectBodyTeams).Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			out = out[:0]
@@ -76,7 +76,7 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 		ids[i] = p.id
 	}
 	var changed pgconn.CommandTag
-	err = v.s.do(ctx, team, writing, func(u *unit) error {
+	err = v.s.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneQueue)
 		b.Queue(holdRouting, int64(routing)) // no replay begins meanwhile
@@ -94,7 +94,7 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (over []place, err error) {
 	from := v.s.emptied.of(team)
 	var first *time.Time
-	err = v.s.do(ctx, team, looking, func(u *unit) error {
+	err = v.s.db.do(ctx, team, looking, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneQueue)
 		b.Queue(selectOver, team.UUID, from, ended, n).Query(func(rows pgx.Rows) (err error) {

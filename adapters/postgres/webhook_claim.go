@@ -73,7 +73,7 @@ returning d.id, d.lease_token, d.endpoint_id, d.team_id, v.user_id, d.event_id, 
 
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
 	var out []webhook.EndpointID
-	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out = nil
 		b := u.batch()
 		u.tune(b, tuneQueue)
@@ -106,7 +106,7 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 	var out webhook.Claimed
 	var refs []personkey.Ref
 	var trials []uuid.UUID
-	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out, refs, trials = webhook.Claimed{}, nil, nil
 		b := u.batch()
 		u.tune(b, tuneRelaxed)
@@ -142,7 +142,7 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, error) {
 	var out webhook.Claimed
 	var refs []personkey.Ref
-	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		out, refs = webhook.Claimed{}, nil
 		var ours []uuid.UUID
 		b := u.batch()
@@ -167,16 +167,16 @@ func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, e
 
 // openBodies decrypts the bodies of deliveries, whose persons are refs. A delivery about an
 // erased person is left out; there are some in a restored backup.
-func (s *Store) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
-	if s.opts.Keys == nil {
+func (s *messages) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
+	if s.db.keys == nil {
 		return nil
 	}
-	if err := s.opts.Keys.Load(ctx, refs); err != nil {
+	if err := s.db.keys.Load(ctx, refs); err != nil {
 		return err
 	}
 	kept := c.Deliveries[:0]
 	for i, v := range c.Deliveries {
-		body, err := s.opts.Keys.Open(ctx, refs[i], personkey.RowEvent(v.Event), v.Body)
+		body, err := s.db.keys.Open(ctx, refs[i], personkey.RowEvent(v.Event), v.Body)
 		if errors.Is(err, personkey.ErrErased) {
 			continue
 		} else if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // Endpoints returns the store as a [webhook.Endpoints].
-func (s *Store) Endpoints() webhook.Endpoints { return endpoints{s} }
+func (s *messages) Endpoints() webhook.Endpoints { return endpoints{s} }
 
-type endpoints struct{ s *Store }
+type endpoints struct{ s *messages }
 
 const (
 	endpointColumns = `
@@ -169,7 +169,7 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 	if err != nil {
 		return err
 	}
-	return p.s.do(ctx, e.Team, writing, func(x *unit) error {
+	return p.s.db.do(ctx, e.Team, writing, func(x *unit) error {
 		var added pgconn.CommandTag
 		var n int
 		b := x.batch()
@@ -192,7 +192,7 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 
 func (p endpoints) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
 	var e webhook.Endpoint
-	if err := p.s.read(ctx, team, func(b *pgx.Batch) { queueEndpoint(b, selectEndpoint, team, id, &e) }); err != nil {
+	if err := p.s.db.read(ctx, team, func(b *pgx.Batch) { queueEndpoint(b, selectEndpoint, team, id, &e) }); err != nil {
 		return webhook.Endpoint{}, noEndpoint(err)
 	}
 	return e, nil
@@ -202,7 +202,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 	change func(*webhook.Endpoint) ([]healthlab.Event, error),
 ) (webhook.Endpoint, error) {
 	var kept webhook.Endpoint
-	err := p.s.do(ctx, team, writing, func(x *unit) error {
+	err := p.s.db.do(ctx, team, writing, func(x *unit) error {
 		var was webhook.Endpoint
 		b := x.batch()
 		queueEndpoint(b, lockEndpoint, team, id, &was)
@@ -212,12 +212,12 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 		e := was.Clone()
 		events, err := change(&e)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		e.ID, e.Team, e.CreatedAt, e.Revision = was.ID, was.Team, was.CreatedAt, was.Revision+1
 		values, err := endpointValues(&e)
 		if err != nil {
-			return answer{err}
+			return said(err)
 		}
 		b = x.batch()
 		b.Queue(updateEndpoint, values...)
@@ -227,7 +227,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 		if e.Health.PauseStep == 0 && was.Health.PauseStep > 0 {
 			b.Queue(resumeHeads, team.UUID, id.UUID)
 		}
-		if err := x.emit(ctx, b, events, names{}); err != nil {
+		if err := p.s.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		queueEndpoint(b, selectEndpoint, team, id, &kept)
@@ -246,7 +246,7 @@ func queueCancel(b *pgx.Batch, team healthlab.TeamID, id webhook.EndpointID, why
 }
 
 func (p endpoints) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
-	return p.s.do(ctx, team, writing, func(x *unit) error {
+	return p.s.db.do(ctx, team, writing, func(x *unit) error {
 		var was webhook.Endpoint
 		b := x.batch()
 		queueEndpoint(b, lockEndpoint, team, id, &was)
@@ -269,7 +269,7 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 		return webhook.EndpointPage{}, err
 	}
 	var page webhook.EndpointPage
-	err = p.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err = p.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		page = webhook.EndpointPage{}
 		b.Queue(listEndpoints, q.Team.UUID, nullable(after.at), after.id, q.Size+1).Query(func(rows pgx.Rows) error { return scanEndpoints(rows, &page.Endpoints) })
 	})
@@ -295,15 +295,9 @@ func scanEndpoints(rows pgx.Rows, out *[]webhook.Endpoint) error {
 	return rows.Err()
 }
 
-func badCursor() error {
-	return &healthlab.InvalidError{Problems: []healthlab.Problem{{
-		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
-	}}}
-}
-
 func (p endpoints) Armed(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
 	var out []webhook.Endpoint
-	err := p.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := p.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(armedEndpoints, until.UTC()).Query(func(rows pgx.Rows) error { return scanEndpoints(rows, &out) })
 	})

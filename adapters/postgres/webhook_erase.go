@@ -53,6 +53,21 @@ var eraseMessages = append(slices.Clone(dropMessagesOfUser),
 	`delete from healthlab.users where user_id = $1`,
 )
 
+// dropMessagesOf adds to a batch what removes the events about a user.
+func dropMessagesOf(b *pgx.Batch, user healthlab.UserID) {
+	queueUnderRouting(b, dropMessagesOfUser, user)
+}
+
+// eraseMessagesOf adds to a batch what removes the events about a user, and the user.
+func eraseMessagesOf(b *pgx.Batch, user healthlab.UserID) { queueUnderRouting(b, eraseMessages, user) }
+
+func queueUnderRouting(b *pgx.Batch, statements []string, user healthlab.UserID) {
+	b.Queue(holdRouting, int64(routing))
+	for _, sql := range statements {
+		b.Queue(sql, user.UUID)
+	}
+}
+
 const (
 	// retentionIdle is how often a process looks for messages that are too old.
 	retentionIdle = time.Hour
@@ -85,27 +100,26 @@ order by e.created_at, e.id limit $3`
 var dropMessages = append(takeAway(`select unnest($1::uuid[]) as id`, `select from healthlab.webhook_event where id = any ($1)`),
 	`delete from healthlab.webhook_event where id = any ($1)`)
 
-// RunRetention takes away the messages that are older than Options.Retention, with what
-// came of them, until ctx ends. A delivery that is still unfinished ends with it, and
-// lets the next of its lane move up; Options.Log is told how many did, by team. Any number
-// of processes may run it on one database.
-func (s *Store) RunRetention(ctx context.Context) error {
+// RunRetention takes away the messages that are older than the store keeps them, with what
+// came of them, until ctx ends. The log is told how many unfinished deliveries ended with
+// them, by team.
+func (s *messages) RunRetention(ctx context.Context) error {
 	loop := work.Loop[uuid.UUID]{
 		Name:    "retention",
 		Claim:   s.staleTeams,
 		Do:      s.dropStale,
 		Workers: 1,
 		Idle:    retentionIdle,
-		Log:     s.opts.Log,
+		Log:     s.log,
 	}
 	return loop.Run(ctx)
 }
 
-func (s *Store) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
-	err = s.do(ctx, allTeams, writing, func(u *unit) error {
+func (s *messages) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
+	err = s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneQueue)
-		b.Queue(selectStaleTeams, s.opts.Retention, n).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(selectStaleTeams, s.retention, n).Query(func(rows pgx.Rows) (err error) {
 			teams, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			return err
 		})
@@ -115,15 +129,15 @@ func (s *Store) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err e
 }
 
 // dropStale takes a team's old messages away, some at a time.
-func (s *Store) dropStale(ctx context.Context, team uuid.UUID) error {
+func (s *messages) dropStale(ctx context.Context, team uuid.UUID) error {
 	for again := true; again; {
 		expired := 0
-		err := s.do(ctx, healthlab.TeamID{UUID: team}, writing, func(u *unit) error {
+		err := s.db.do(ctx, healthlab.TeamID{UUID: team}, writing, func(u *unit) error {
 			var ids []uuid.UUID
 			b := u.batch()
 			u.tune(b, tuneQueue)
 			b.Queue(holdRouting, int64(routing))
-			b.Queue(selectStale, s.opts.Retention, team, retentionBatch).Query(func(rows pgx.Rows) (err error) {
+			b.Queue(selectStale, s.retention, team, retentionBatch).Query(func(rows pgx.Rows) (err error) {
 				ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
 			})
@@ -143,7 +157,7 @@ func (s *Store) dropStale(ctx context.Context, team uuid.UUID) error {
 			return err
 		}
 		if expired > 0 {
-			s.opts.Log.Warn("deliveries were cancelled with messages that are too old", "team", team, "reason", webhook.ReasonExpired, "deliveries", expired)
+			s.log.Warn("deliveries were cancelled with messages that are too old", "team", team, "reason", webhook.ReasonExpired, "deliveries", expired)
 		}
 	}
 	return nil

@@ -161,9 +161,9 @@ func laneArgument(names []laneName) []uuid.UUID {
 // of the keys given, one for each name and nil where nothing is superseded. With skip,
 // a lane that another process holds is left out and returned instead of waited for. The
 // caller holds the lock of routing, so that a lane that has no head stays empty.
-func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
+func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
 	l, busy := newLanes(len(names)), map[laneName]bool{}
-	of, err := u.peekHeads(ctx, laneArgument(names), &l.now)
+	of, err := readHeadsOf(ctx, u, laneArgument(names), &l.now)
 	if err != nil || len(of) == 0 {
 		return l, busy, err
 	}
@@ -221,8 +221,8 @@ func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUI
 	return l, busy, nil
 }
 
-// peekHeads returns those of lanes that have a head, in their order, and reads the clock.
-func (u *unit) peekHeads(ctx context.Context, of []uuid.UUID, now *time.Time) (full []uuid.UUID, err error) {
+// readHeadsOf returns those of lanes that have a head, in their order, and reads the clock.
+func readHeadsOf(ctx context.Context, u *unit, of []uuid.UUID, now *time.Time) (full []uuid.UUID, err error) {
 	b := u.batch()
 	b.Queue(peekHeads, of).Query(func(rows pgx.Rows) (err error) {
 		full, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
@@ -247,7 +247,7 @@ func (l *lanes) scan(rows pgx.Rows) error {
 }
 
 // loadWhole locks lanes and reads all of them.
-func (u *unit) loadWhole(ctx context.Context, names []laneName) (*lanes, error) {
+func loadWhole(ctx context.Context, u *unit, names []laneName) (*lanes, error) {
 	l := newLanes(len(names))
 	of := laneArgument(names)
 	b := u.batch()

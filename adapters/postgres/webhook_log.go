@@ -15,9 +15,9 @@ import (
 )
 
 // WebhookLog returns the store as a [webhook.Log].
-func (s *Store) WebhookLog() webhook.Log { return webhookLog{s} }
+func (s *messages) WebhookLog() webhook.Log { return webhookLog{s} }
 
-type webhookLog struct{ s *Store }
+type webhookLog struct{ s *messages }
 
 // logPage is how many lines a page has, of the log or of endpoints, unless told
 // otherwise.
@@ -46,7 +46,7 @@ func (l webhookLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webho
 	}
 	var page webhook.AttemptPage
 	var ids []int64
-	err := l.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := l.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
 		page, ids = webhook.AttemptPage{}, nil
 		b.Queue(listAttempts, q.Team.UUID, optional(q.Endpoint.UUID), optional(q.Event), before, q.Size+1).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -78,7 +78,7 @@ select type, user_id, key, seq, at, body from healthlab.webhook_event where team
 
 func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
 	m := webhook.Message{Event: event, Team: team}
-	err := l.s.read(ctx, team, func(b *pgx.Batch) {
+	err := l.s.db.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMessage, team.UUID, event).QueryRow(func(row pgx.Row) error {
 			var user *uuid.UUID
 			if err := row.Scan(&m.Type, &user, &m.Key, &m.Seq, &m.At, &m.Body); err != nil {
@@ -93,7 +93,7 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 				return nil
 			}
 			var err error
-			m.Body, err = l.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, personkey.RowEvent(event), m.Body)
+			m.Body, err = l.s.db.keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, personkey.RowEvent(event), m.Body)
 			return err
 		})
 	})

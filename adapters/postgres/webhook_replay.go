@@ -57,7 +57,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 		return webhook.Replayed{}, err
 	}
 	var done webhook.Replayed
-	err = d.s.do(ctx, r.Team, writing, func(u *unit) error {
+	err = d.s.db.do(ctx, r.Team, writing, func(u *unit) error {
 		p := &replaying{u: u, Replay: r}
 		b := u.batch()
 		u.tune(b, tuneQueue)
@@ -285,7 +285,7 @@ func (p *replaying) load(ctx context.Context, leads []lead) error {
 		return err
 	}
 	var err error
-	p.lanes, err = p.u.loadWhole(ctx, names)
+	p.lanes, err = loadWhole(ctx, p.u, names)
 	return err
 }
 

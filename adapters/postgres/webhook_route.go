@@ -14,12 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Deliveries returns the store as a [webhook.Deliveries]. On a pool its transactions do
-// not wait for the disk where nothing is lost by that: a claim or an outcome that a
-// server forgets when it crashes is a delivery that is made twice.
-func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
+// Deliveries returns the store as a [webhook.Deliveries].
+func (s *messages) Deliveries() webhook.Deliveries { return deliveries{s} }
 
-type deliveries struct{ s *Store }
+type deliveries struct{ s *messages }
 
 // routing is the advisory lock for adding to lanes and taking messages away.
 const routing = migrationLock + 1
@@ -42,17 +40,6 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 	// No process holds a lane for longer than a moment, but for a host in its own transaction.
 	tunePatience = `select set_config('lock_timeout', '250ms', true)`
 )
-
-// tune adds to a batch what makes a transaction one of the queue. A host's own
-// transaction keeps its settings.
-func (u *unit) tune(b *pgx.Batch, sql ...string) {
-	if u.store.host {
-		return
-	}
-	for _, s := range sql {
-		b.Queue(s)
-	}
-}
 
 const (
 	selectPending = `
@@ -98,7 +85,7 @@ func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, 
 }
 
 func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, most int, skip bool) (routed webhook.Routed, err error) {
-	err = d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err = d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		r := &round{u: u, modes: modes, skip: skip}
 		routed = webhook.Routed{}
 		mine, err := r.read(ctx, most)
@@ -208,7 +195,7 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (webhook.Routed, error)
 			}
 		}
 	}
-	l, busy, err := r.u.loadHeads(ctx, names, keys, r.skip)
+	l, busy, err := loadHeads(ctx, r.u, names, keys, r.skip)
 	if err != nil {
 		return webhook.Routed{}, err
 	}

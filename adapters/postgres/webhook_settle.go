@@ -58,7 +58,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		}
 	}
 	var settled webhook.Settled
-	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		s := &settling{
 			lanes: *newLanes(len(outcomes)), outcomes: outcomes,
 			held: make(map[webhook.Lease]*laneRow, len(outcomes)), newer: map[int64]bool{}, leased: map[int64]bool{},
@@ -72,7 +72,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		b := u.batch()
 		var events []healthlab.Event
 		settled, events = s.apply(b)
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := d.s.emit(ctx, u, b, events, names{}); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
 		return u.commit(ctx, b)
@@ -268,7 +268,7 @@ func (d deliveries) Release(ctx context.Context, back []webhook.Released) error 
 		of.add(r.Lease)
 		delays[i] = r.Delay.Microseconds()
 	}
-	return d.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneRelaxed)
 		b.Queue(releaseDeliveries, of.teams, of.ids, of.tokens, delays)
