@@ -74,8 +74,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		place := []any{c.Team.UUID, c.Op, c.N}
 		b := u.batch()
 		if c.Sole != nil { // so that of two people who bring the same account one comes later
-			b.Queue(insertTeam, c.Team.UUID)
-			b.Queue(lockTeam, c.Team.UUID)
+			queueTeamLock(b, c.Team)
 		}
 		b.Queue(lockUserOfItem, place...)
 		queueItem(b, c.Team, c.Op, c.N, &it)

@@ -24,23 +24,29 @@ type acquirer interface {
 	Acquire(ctx context.Context) (*pgxpool.Conn, error)
 }
 
+// options adjusts a database. The zero value is the default.
+type options struct {
+	// keys encrypts what is kept about persons. Nil keeps it in clear.
+	keys *personkey.Keys
+	// rowSecurity names the team of every transaction to the policies of row-level security.
+	rowSecurity bool
+}
+
 // database runs transactions. Safe for concurrent use on a pool; on a connection or in a
 // host's transaction it is used by one goroutine at a time.
 type database struct {
 	handle
-	pool        acquirer        // nil unless the handle is a pool
-	host        bool            // the handle is a host's transaction
-	keys        *personkey.Keys // encrypts what is kept about persons; nil keeps it in clear
-	rowSecurity bool            // names the team of every transaction to the policies
-	written     func()          // called after each commit that wrote events; nil for none
-
-	firstPause time.Duration // firstPause, but in tests
+	options
+	pool    acquirer // nil unless the handle is a pool
+	host    bool     // the handle is a host's transaction
+	written func()   // called after each commit that wrote events; nil for none
+	// firstPause is about how long to wait before the second try of a transaction.
+	firstPause time.Duration
 }
 
-// newDatabase returns a database. With rowSecurity every transaction names its team to the
-// policies of row-level security.
-func newDatabase(h handle, keys *personkey.Keys, rowSecurity bool) *database {
-	d := &database{handle: h, keys: keys, rowSecurity: rowSecurity, firstPause: firstPause}
+// newDatabase returns a database on a handle.
+func newDatabase(h handle, o options) *database {
+	d := &database{handle: h, options: o, firstPause: firstPause}
 	d.pool, _ = h.(acquirer)
 	_, d.host = h.(pgx.Tx)
 	return d

@@ -84,8 +84,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 		var added pgconn.CommandTag
 		b := u.batch()
 		if quota > 0 {
-			b.Queue(insertTeam, j.Team.UUID)
-			b.Queue(lockTeam, j.Team.UUID)
+			queueTeamLock(b, j.Team)
 			b.Queue(countJobs, j.Team.UUID, quota).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 		}
 		count(b.Queue(insertJob, row...), &added)

@@ -158,8 +158,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 		var taken bool
 		b := u.batch()
 		if c.Sole != nil { // so that of two people who bring the same account one comes later
-			b.Queue(insertTeam, c.Team.UUID)
-			b.Queue(lockTeam, c.Team.UUID)
+			queueTeamLock(b, c.Team)
 		}
 		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
 		queueSession(b, lockSession, c.Team, c.Session, &was)

@@ -130,8 +130,7 @@ func (v *links) PutClient(ctx context.Context, c linking.TeamClient) (linking.Te
 	out := linking.TeamClient{Team: c.Team}
 	err = v.db.do(ctx, c.Team, writing, func(u *unit) error {
 		b := u.batch()
-		b.Queue(insertTeam, c.Team.UUID)
-		b.Queue(lockTeam, c.Team.UUID)
+		queueTeamLock(b, c.Team)
 		b.Queue(retireClients, c.Team.UUID, c.Provider, instant(c.UpdatedAt), c.ClientID)
 		b.Queue(putClient, c.Team.UUID, c.Provider, c.ClientID, c.Box.KeyID, c.Box.Box, c.Tail, details, c.RedirectURL,
 			instant(c.CreatedAt), instant(c.UpdatedAt)).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &out) })
@@ -177,8 +176,7 @@ func (v *links) changeClients(ctx context.Context, team healthlab.TeamID, sql st
 	var done pgconn.CommandTag
 	err := v.db.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
-		b.Queue(insertTeam, team.UUID)
-		b.Queue(lockTeam, team.UUID)
+		queueTeamLock(b, team)
 		count(b.Queue(sql, args...), &done)
 		return u.commit(ctx, b)
 	})

@@ -52,7 +52,7 @@ func BenchmarkOrderLists(all *testing.B) {
 				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)
-						v.s = newOrderStores(newDatabase(pool, personKeys(), false), nil)
+						v.s = newOrderStores(newDatabase(pool, options{keys: personKeys()}), nil)
 						c.load(all, pool, v.s)
 						v.warm(all, pool, c)
 					}
@@ -100,7 +100,7 @@ func BenchmarkOrderListsEncrypted(all *testing.B) {
 				if plain.s == nil { // only if it is wanted, and once
 					for store, keys := range map[*ordersStore]*personkey.Keys{&encrypted: personKeys(), &plain: nil} {
 						pool := roomy(all)
-						store.s = newOrderStores(newDatabase(pool, keys, false), nil)
+						store.s = newOrderStores(newDatabase(pool, options{keys: keys}), nil)
 						c.load(all, pool, store.s)
 						store.warm(all, pool, c)
 					}

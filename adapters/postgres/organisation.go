@@ -88,12 +88,6 @@ func noOrgTeam(err error) error {
 	return err
 }
 
-// holdTeam locks the keys of a team, and what is counted of it, against other changes.
-func holdTeam(b *pgx.Batch, team healthlab.TeamID) {
-	b.Queue(insertTeam, team.UUID)
-	b.Queue(lockTeam, team.UUID)
-}
-
 // queueIntegration asks which other team has an integration id.
 func queueIntegration(b *pgx.Batch, t *organisation.Team, by *healthlab.TeamID) {
 	if t.IntegrationID != "" {
@@ -212,7 +206,7 @@ func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	return v.changeTeam(ctx, org, id, func(u *unit, _ organisation.Team) error {
 		users := 0
 		b := u.batch()
-		holdTeam(b, id) // who adds users with a limit, and who adds keys, waits
+		queueTeamLock(b, id) // who adds users with a limit, and who adds keys, waits
 		b.Queue(countLiveUsers, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&users) })
 		if err := u.send(ctx, b); err != nil {
 			return err
@@ -275,7 +269,7 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 	return noOrgTeam(v.s.db.do(ctx, k.Team, writing, func(u *unit) error {
 		had := 0
 		b := u.batch()
-		holdTeam(b, k.Team)
+		queueTeamLock(b, k.Team)
 		b.Queue(selectOrgTeam, k.Team.UUID).QueryRow(func(row pgx.Row) error { return scanOrgTeam(row, &organisation.Team{}) })
 		b.Queue(countTeamKeys, k.Team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&had) })
 		if err := u.send(ctx, b); err != nil {

@@ -42,7 +42,7 @@ create index if not exists person_key_sealed on healthlab_keys.person_key (key_i
 // MigratePersonKeys makes the schema healthlab_keys. Several processes may call it at once.
 func MigratePersonKeys(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(MigrationLock)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, createPersonKeys)

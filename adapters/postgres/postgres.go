@@ -122,7 +122,7 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // New returns a Store. The schema must be there; see [Migrate].
-func New(db DB, opts *Options) *Store {
+func New(database DB, opts *Options) *Store {
 	s := &Store{crowd: crowd{wake: make(chan struct{}, 1)}}
 	if opts != nil {
 		s.opts = *opts
@@ -139,7 +139,7 @@ func New(db DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
-	s.db = newDatabase(db, s.opts.Keys, s.opts.RowSecurity)
+	s.db = newDatabase(database, options{keys: s.opts.Keys, rowSecurity: s.opts.RowSecurity})
 	s.messages = newMessages(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
 	s.users = newUsers(s.db, s.messages, followUser, eraseUser)
 	s.links = newLinks(s.db, s.users)

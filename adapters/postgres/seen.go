@@ -127,7 +127,7 @@ func (l *look) lock(ctx context.Context) error {
 		}
 		return rows.Err()
 	})
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
+	queueClock(b, &l.now)
 	if err := l.u.send(ctx, b); err != nil {
 		return err
 	}

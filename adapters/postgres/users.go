@@ -31,9 +31,6 @@ func newUsers(d *database, m *messages, follow func(b *pgx.Batch, old, next *hea
 }
 
 const (
-	insertTeam = `insert into healthlab.team (team_id) values ($1) on conflict do nothing`
-	lockTeam   = `select from healthlab.team where team_id = $1 for update`
-
 	insertName = `
 insert into healthlab.user_name (team_id, client_user_id, user_id) values ($1, $2, $3)
 on conflict (team_id, client_user_id) do nothing`
@@ -68,8 +65,7 @@ func (v *users) Insert(ctx context.Context, u healthdata.User, limit int) error 
 	return v.db.do(ctx, u.Team, writing, func(x *unit) error {
 		b := x.batch()
 		if limit > 0 {
-			b.Queue(insertTeam, u.Team.UUID)
-			b.Queue(lockTeam, u.Team.UUID)
+			queueTeamLock(b, u.Team)
 		}
 		var added, named pgconn.CommandTag
 		count(b.Queue(insertUser, values...), &added)

@@ -117,7 +117,7 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 				return err
 			})
 		}
-		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&out.At) })
+		queueClock(b, &out.At)
 		return u.commit(ctx, b)
 	})
 	if err != nil {

@@ -173,8 +173,7 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 		var added pgconn.CommandTag
 		var n int
 		b := x.batch()
-		b.Queue(insertTeam, e.Team.UUID)
-		b.Queue(lockTeam, e.Team.UUID)
+		queueTeamLock(b, e.Team)
 		count(b.Queue(insertEndpoint, values...), &added)
 		b.Queue(countEndpoints, e.Team.UUID, most+1).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 		if err := x.send(ctx, b); err != nil {

@@ -133,8 +133,6 @@ join healthlab.webhook_delivery d on d.lane = x.lane and d.key_hash = x.key_hash
 	wholeOrder = ` order by d.lane, d.id`
 	lockWhole  = `select count(*) from (select` + laneRows + wholeOrder + ` for update of d) locked`
 	readWhole  = `select ` + laneColumns + laneRows + wholeOrder
-
-	readClock = `select healthlab.clock()`
 )
 
 // scanLaneRow reads laneColumns, and what stands behind them.
@@ -228,7 +226,7 @@ func readHeadsOf(ctx context.Context, u *unit, of []uuid.UUID, now *time.Time) (
 		full, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		return err
 	})
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(now) })
+	queueClock(b, now)
 	err = u.send(ctx, b)
 	slices.SortFunc(full, compareIDs)
 	return full, err
@@ -253,7 +251,7 @@ func loadWhole(ctx context.Context, u *unit, names []laneName) (*lanes, error) {
 	b := u.batch()
 	b.Queue(lockWhole, of)
 	b.Queue(readWhole, of).Query(l.scan)
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
+	queueClock(b, &l.now)
 	return l, u.send(ctx, b)
 }
 

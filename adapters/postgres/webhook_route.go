@@ -20,7 +20,7 @@ func (s *messages) Deliveries() webhook.Deliveries { return deliveries{s} }
 type deliveries struct{ s *messages }
 
 // routing is the advisory lock for adding to lanes and taking messages away.
-const routing = migrationLock + 1
+const routing = MigrationLock + 1
 
 const (
 	tryRouting  = `select pg_try_advisory_xact_lock($1)`

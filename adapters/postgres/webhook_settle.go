@@ -148,7 +148,7 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 			return rows.Err()
 		})
 	}
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&s.now) })
+	queueClock(b, &s.now)
 	return u.send(ctx, b)
 }
 
