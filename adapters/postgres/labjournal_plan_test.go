@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
@@ -12,24 +11,13 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-func init() {
-	maps.Copy(statements, map[string]string{
-		"insertLabRecord": insertLabRecord, "selectLabRecords": selectLabRecords, "updateLabRecord": updateLabRecord,
-		"lockLabJournal": lockLabJournal, "advanceLabJournal": advanceLabJournal, "hasLabDelivery": hasLabDelivery,
-		"insertLabDelivery": insertLabDelivery, "settleLabDelivery": settleLabDelivery, "insertLabMessage": insertLabMessage, "forgetLabMessages": forgetLabMessages,
-		"labDeliveryColumns": labDeliveryColumns, "selectLabDeliveries": selectLabDeliveries, "selectLabFeed": selectLabFeed, "selectLabReview": selectLabReview,
-		"deleteLabRecordsOfUser": deleteLabRecordsOfUser, "deleteLabDeliveriesOfUser": deleteLabDeliveriesOfUser,
-		"deleteLabMessagesOfUser": deleteLabMessagesOfUser,
-	})
-}
-
 // What a person has in the journal is found by team and user, with the primary keys.
 func TestErasureUsesThePrimaryKeysOfTheJournal(t *testing.T) {
 	t.Parallel()
 	tx, err := pgtest.Pool(t).Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), tuneQueue)
+	_, err = tx.Exec(t.Context(), `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 	require.NoError(t, err)
 	for key, sql := range map[string]string{
 		"lab_record_pkey": deleteLabRecordsOfUser, "lab_delivery_pkey": deleteLabDeliveriesOfUser, "lab_message_pkey": deleteLabMessagesOfUser,
