@@ -37,7 +37,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		users = append(users, u.UUID)
 	}
 	var out []bulk.Held
-	err := v.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectHeldConnections, q.Team.UUID, q.Provider, q.After.UUID, users, max(q.N, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {

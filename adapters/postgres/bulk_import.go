@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -67,14 +68,14 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return "", err
 	}
 	var out bulk.Outcome
-	err := v.s.db.do(ctx, c.Team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, c.Team, db.Writing, func(u *db.Tx) error {
 		var it waiting
 		var user healthdata.User
 		var taken, there bool
 		place := []any{c.Team.UUID, c.Op, c.N}
-		b := u.batch()
+		b := u.Batch()
 		if c.Sole != nil { // so that of two people who bring the same account one comes later
-			queueTeamLock(b, c.Team)
+			db.LockTeam(b, c.Team)
 		}
 		b.Queue(lockUserOfItem, place...)
 		queueItem(b, c.Team, c.Op, c.N, &it)
@@ -88,14 +89,14 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		if c.Sole != nil {
 			b.Queue(itemAccountTaken, append(place, c.Credential.Provider, *c.Sole)...).QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
 		}
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if out = it.outcome; !it.granted {
 			return nil
 		}
 		if !there {
-			return said(noItem(pgx.ErrNoRows))
+			return db.Answer(noItem(pgx.ErrNoRows))
 		}
 		_, b, err := v.s.users.changeUser(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
 			events, err := c.Change(person)
@@ -110,7 +111,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		out = bulk.Made
 		b.Queue(settleItem, append(place, string(out))...)
 		queueCredential(b, c.Team, it.user, c.Credential)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return "", noItem(err)
@@ -133,20 +134,20 @@ func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UU
 		return "", err
 	}
 	var out bulk.Outcome
-	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var it waiting
-		b := u.batch()
+		b := u.Batch()
 		queueItem(b, team, id, n, &it)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if out = it.outcome; !it.granted {
 			return nil
 		}
 		out = why
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(settleItem, team.UUID, id, n, string(why))
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return "", noItem(err)

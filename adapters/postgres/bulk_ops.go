@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
@@ -79,7 +80,7 @@ where o.team_id = $1 and ($2::timestamptz is null or (o.started_at, o.op_id) < (
 
 // opValues are what changes of an operation.
 func opValues(op *bulk.Op) []any {
-	return []any{string(op.Status), nullable(op.EndedAt), nullable(op.Due), nullable(op.Lease), op.Fence, op.Next, op.Failed}
+	return []any{string(op.Status), db.Nullable(op.EndedAt), db.Nullable(op.Due), db.Nullable(op.Lease), op.Fence, op.Next, op.Failed}
 }
 
 func scanOp(row pgx.Row) (op bulk.Op, err error) {
@@ -87,7 +88,7 @@ func scanOp(row pgx.Row) (op bulk.Op, err error) {
 	var running []uuid.UUID
 	err = row.Scan(&op.Team.UUID, &op.ID, &op.Type, &op.Provider, &op.Total, &op.StartedAt, &op.Status, &ended, &due, &lease, &op.Fence, &op.Next,
 		&op.Failed, &running)
-	op.StartedAt, op.EndedAt, op.Due, op.Lease = op.StartedAt.UTC(), timeOrZero(ended), timeOrZero(due), timeOrZero(lease)
+	op.StartedAt, op.EndedAt, op.Due, op.Lease = op.StartedAt.UTC(), db.TimeOrZero(ended), db.TimeOrZero(due), db.TimeOrZero(lease)
 	for _, u := range running {
 		op.Running = append(op.Running, healthlab.UserID{UUID: u})
 	}
@@ -114,7 +115,7 @@ func keepOp(op bulk.Op) (bulk.Op, error) {
 	if len(op.Running) == 0 {
 		op.Running = nil
 	}
-	op.StartedAt, op.EndedAt, op.Due, op.Lease = instant(op.StartedAt), instant(op.EndedAt), instant(op.Due), instant(op.Lease)
+	op.StartedAt, op.EndedAt, op.Due, op.Lease = db.Instant(op.StartedAt), db.Instant(op.EndedAt), db.Instant(op.Due), db.Instant(op.Lease)
 	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
@@ -148,19 +149,19 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 		keys[i] = &it.Grant.KeyID
 	}
 	row := append([]any{op.Team.UUID, op.ID, string(op.Type), op.Provider, op.Total, op.StartedAt}, opValues(&op)...)
-	return v.s.db.do(ctx, op.Team, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, op.Team, db.Writing, func(u *db.Tx) error {
 		var added pgconn.CommandTag
-		b := u.batch()
-		count(b.Queue(insertOp, row...), &added)
-		if err := u.send(ctx, b); err != nil {
+		b := u.Batch()
+		db.KeepTag(b.Queue(insertOp, row...), &added)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return said(fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict))
+			return db.Answer(fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict))
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(insertItems, op.Team.UUID, op.ID, users, keys, boxes)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -169,17 +170,17 @@ func (v bulkStore) Claim(ctx context.Context, n int, now, until time.Time) ([]bu
 		return nil, ctx.Err()
 	}
 	var out []bulk.Op
-	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		b := u.batch()
-		b.Queue(claimOps, instant(now), n, instant(until)).Query(scanOps(&out))
-		return u.commit(ctx, b)
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		b.Queue(claimOps, db.Instant(now), n, db.Instant(until)).Query(scanOps(&out))
+		return u.Commit(ctx, b)
 	})
 	return out, err
 }
 
 func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
 	var out []bulk.Item
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectItems, team.UUID, id, from, max(n, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -212,7 +213,7 @@ func noOp(err error) error {
 
 func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (bulk.Op, error) {
 	var op bulk.Op
-	if err := v.s.db.read(ctx, team, func(b *pgx.Batch) { queueOp(b, selectOp, team, id, &op) }); err != nil {
+	if err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { queueOp(b, selectOp, team, id, &op) }); err != nil {
 		return bulk.Op{}, noOp(err)
 	}
 	return op, nil
@@ -220,24 +221,24 @@ func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) 
 
 func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*bulk.Op) error) (bulk.Op, error) {
 	var next bulk.Op
-	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old bulk.Op
-		b := u.batch()
+		b := u.Batch()
 		queueOp(b, lockOp, team, id, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = old
 		next.Running = slices.Clone(old.Running)
 		if err := change(&next); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		next.ID, next.Team, next.Type, next.Provider, next.StartedAt, next.Total = old.ID, old.Team, old.Type, old.Provider, old.StartedAt, old.Total
 		var err error
 		if next, err = keepOp(next); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateOp, append([]any{team.UUID, id}, opValues(&next)...)...)
 		if len(old.Running)+len(next.Running) > 0 {
 			b.Queue(setRunning, team.UUID, id, bareIDs(next.Running))
@@ -245,7 +246,7 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 		if next.Status != bulk.InProgress {
 			b.Queue(dropGrants, team.UUID, id)
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return bulk.Op{}, noOp(err)
@@ -255,8 +256,8 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 
 func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
 	var out []bulk.Op
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectOps, team.UUID, nullable(instant(before.StartedAt)), before.ID, max(n, 0)).Query(scanOps(&out))
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectOps, team.UUID, db.Nullable(db.Instant(before.StartedAt)), before.ID, max(n, 0)).Query(scanOps(&out))
 	})
 	return out, err
 }
@@ -266,8 +267,8 @@ func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, err
 		return 0, ctx.Err()
 	}
 	var gone pgconn.CommandTag
-	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneOps, instant(before), n), &gone) })
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { db.KeepTag(b.Queue(pruneOps, db.Instant(before), n), &gone) })
 	})
 	if err != nil {
 		return 0, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/jackc/pgx/v5"
 )
@@ -73,7 +74,7 @@ func (v Centers) Replace(ctx context.Context, lab int, centers []appointment.Cen
 		if err != nil {
 			return fmt.Errorf("encode center: %w", err)
 		}
-		if spoilt(doc) {
+		if db.Spoilt(doc) {
 			return fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 		}
 		has := make([]string, 0, len(c.Capabilities))
@@ -81,17 +82,17 @@ func (v Centers) Replace(ctx context.Context, lab int, centers []appointment.Cen
 			has = append(has, string(name))
 		}
 		codes = append(codes, c.SiteCode)
-		rows = append(rows, []any{allTeams.UUID, lab, c.SiteCode, !c.Inactive, c.Location.Cell(), x, y, z, has, doc})
+		rows = append(rows, []any{db.AllTeams.UUID, lab, c.SiteCode, !c.Inactive, c.Location.Cell(), x, y, z, has, doc})
 	}
 	slices.SortFunc(rows, func(a, b []any) int { return compareText(a[2], b[2]) }) // everybody locks in this order
-	return v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
-		b := x.batch()
-		b.Queue(deleteCenters, allTeams.UUID, lab, codes)
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+		b := x.Batch()
+		b.Queue(deleteCenters, db.AllTeams.UUID, lab, codes)
 		for _, row := range rows {
 			b.Queue(keepCenter, row...)
 		}
 		b.Queue(surveyCenters)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 }
 
@@ -118,8 +119,8 @@ func (v Centers) CentersNear(ctx context.Context, q appointment.CenterQuery) (ap
 	var out appointment.CentersNear
 	var offers []string
 	var docs []byte
-	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
-		b.Queue(centersNear, allTeams.UUID, q.LabID, cells, x, y, z, appointment.Chord(q.Miles), wants, max(q.Most, 0)).
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
+		b.Queue(centersNear, db.AllTeams.UUID, q.LabID, cells, x, y, z, appointment.Chord(q.Miles), wants, max(q.Most, 0)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&out.Total, &offers, &docs) })
 	})
 	if err != nil {
@@ -140,19 +141,19 @@ func (v Centers) CentersAt(ctx context.Context, lab int, codes []string) ([]appo
 	if err := healthlab.CheckText(codes...); err != nil {
 		return nil, ctx.Err() // no center has such a code
 	}
-	return v.list(ctx, centersAt, allTeams.UUID, lab, codes)
+	return v.list(ctx, centersAt, db.AllTeams.UUID, lab, codes)
 }
 
 // NextCenters implements [appointment.Centers].
 func (v Centers) NextCenters(ctx context.Context, lab int, has appointment.PSCCapability, after string, n int) ([]appointment.Center, error) {
-	return v.list(ctx, nextCenters, allTeams.UUID, lab, string(has), after, max(n, 0))
+	return v.list(ctx, nextCenters, db.AllTeams.UUID, lab, string(has), after, max(n, 0))
 }
 
 func (v Centers) list(ctx context.Context, sql string, args ...any) ([]appointment.Center, error) {
 	var out []appointment.Center
-	err := v.s.db.do(ctx, allTeams, looking, func(x *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Reading, func(x *db.Tx) error {
 		out = nil
-		return x.alone(ctx, func(b *pgx.Batch) {
+		return x.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var doc []byte

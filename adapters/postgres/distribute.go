@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 )
 
 // spreadTables are the tables that Distribute spreads by user: what people measure, and what is
@@ -33,7 +34,7 @@ func Distribute(ctx context.Context, database DB, shards int) error {
 		return fmt.Errorf("%w: shards: a number of 1 or more", healthlab.Invalid)
 	}
 	if err := distribute(ctx, database, shards); err != nil {
-		return fmt.Errorf("distribute: %w", classify(ctx, err))
+		return fmt.Errorf("distribute: %w", db.Classify(ctx, err))
 	}
 	return nil
 }
@@ -44,7 +45,7 @@ func distribute(ctx context.Context, database DB, shards int) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(MigrationLock)); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(db.MigrationLock)); err != nil {
 		return err
 	}
 	citus := false
@@ -92,7 +93,7 @@ func (s *Store) isSpread(ctx context.Context) (bool, error) {
 	}
 	citus := false
 	if err := s.db.QueryRow(ctx, selectCitus).Scan(&citus); err != nil {
-		return false, classify(ctx, err)
+		return false, db.Classify(ctx, err)
 	}
 	s.spread.Store(citus)
 	s.asked.Store(true)

@@ -47,7 +47,7 @@ func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
 
 // DropStale takes away all messages of a team that were routed, as retention does when they are old.
 func DropStale(ctx context.Context, s *Store, team healthlab.TeamID) error {
-	return New(s.db.handle, &Options{Retention: time.Nanosecond}).messages.dropStale(ctx, team.UUID)
+	return New(s.db.Handle, &Options{Retention: time.Nanosecond}).messages.dropStale(ctx, team.UUID)
 }
 
 // Retain takes away the messages of a team that are older than the store keeps them.
@@ -57,7 +57,7 @@ func Retain(ctx context.Context, s *Store, team uuid.UUID) error {
 
 // Hurried makes a store try again without a pause.
 func Hurried(s *Store) *Store {
-	s.db.firstPause = 0
+	s.db.FirstPause = 0
 	return s
 }
 

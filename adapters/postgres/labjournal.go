@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -85,12 +86,12 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 	if err := ctx.Err(); err != nil {
 		return labjournal.Record{}, err
 	}
-	doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
+	doc, err := v.s.db.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 	if err != nil {
 		return labjournal.Record{}, err
 	}
-	err = v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabRecord, r.Team.UUID, r.User.UUID, lab, r.Number, doc) })
+	err = v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabRecord, r.Team.UUID, r.User.UUID, lab, r.Number, doc) })
 	})
 	if err != nil {
 		return labjournal.Record{}, err
@@ -103,7 +104,7 @@ func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal
 		return labjournal.Record{}, err
 	}
 	found := map[string]*labjournal.Record{}
-	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) { v.queueRecords(ctx, b, lab, []string{number}, found) })
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) { v.queueRecords(ctx, b, lab, []string{number}, found) })
 	if err != nil {
 		return labjournal.Record{}, err
 	}
@@ -123,7 +124,7 @@ func (v labJournals) queueRecords(ctx context.Context, b *pgx.Batch, lab string,
 			return err
 		}
 		for _, r := range list {
-			r.Doc, err = v.s.db.keys.OpenBytes(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
+			r.Doc, err = v.s.db.Keys.OpenBytes(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), r.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -141,11 +142,11 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		return false, err
 	}
 	fresh := false
-	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		var deliveries, messages int64
 		known, settled := false, d.Resolves == 0
 		found := map[string]*labjournal.Record{}
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lockLabJournal, lab).QueryRow(func(row pgx.Row) error { return row.Scan(&deliveries, &messages) })
 		b.Queue(hasLabDelivery, lab, d.Key).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		v.queueRecords(ctx, b, lab, numbers, found)
@@ -155,14 +156,14 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 				return nil
 			})
 		}
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		switch fresh = !known; {
 		case known:
 			return nil // undoes the rest
 		case !settled:
-			return said(fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound))
+			return db.Answer(fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound))
 		}
 		edited := map[string]*labjournal.Record{} // of these the docs alone are taken
 		for number, r := range found {
@@ -170,9 +171,9 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		}
 		out, err := change(edited)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		deliveries++
 		if err := v.queueDelivery(ctx, b, lab, labDelivery{d, deliveries, out.Review, labjournal.Owner(found, numbers, out.Review)}); err != nil {
 			return err
@@ -181,7 +182,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 			if edited[number] == nil {
 				continue
 			}
-			doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), edited[number].Doc)
+			doc, err := v.s.db.Keys.Seal(ctx, personkey.Ref{Team: r.Team, User: r.User}, personkey.RowLabRecord(lab, r.Number), edited[number].Doc)
 			if err != nil {
 				return err
 			}
@@ -189,14 +190,14 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 		}
 		for _, m := range out.Messages {
 			messages++
-			doc, err := v.s.db.keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, messages), m.Doc)
+			doc, err := v.s.db.Keys.Seal(ctx, personkey.Ref{Team: m.Team, User: m.User}, personkey.RowLabMessage(lab, messages), m.Doc)
 			if err != nil {
 				return err
 			}
 			b.Queue(insertLabMessage, m.Team.UUID, m.User.UUID, lab, messages, doc)
 		}
 		b.Queue(advanceLabJournal, lab, deliveries, messages)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return false, err
@@ -221,11 +222,11 @@ func (v labJournals) queueDelivery(ctx context.Context, b *pgx.Batch, lab string
 	raw := []byte{}
 	if number != "" || d.review != "" {
 		var err error
-		if raw, err = v.s.db.keys.Seal(ctx, owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if raw, err = v.s.db.Keys.Seal(ctx, owner, personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return err
 		}
 	}
-	b.Queue(insertLabDelivery, owner.Team.UUID, owner.User.UUID, lab, d.Key, number, d.place, instant(d.At), d.review, raw)
+	b.Queue(insertLabDelivery, owner.Team.UUID, owner.User.UUID, lab, d.Key, number, d.place, db.Instant(d.At), d.review, raw)
 	return nil
 }
 
@@ -239,7 +240,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 		}
 		for _, e := range page {
 			place = e.Place
-			e.Doc, err = v.s.db.keys.OpenBytes(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
+			e.Doc, err = v.s.db.Keys.OpenBytes(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowLabMessage(lab, e.Place), e.Doc)
 			if errors.Is(err, personkey.ErrErased) {
 				continue
 			}
@@ -258,8 +259,8 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 // deletes the messages that a reader has passed.
 func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int64, n int) ([]labjournal.Entry, error) {
 	var page []labjournal.Entry
-	err := v.s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(forgetLabMessages, lab, passed)
 			b.Queue(selectLabFeed, lab, place, n).Query(func(rows pgx.Rows) (err error) {
 				page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e labjournal.Entry, err error) {
@@ -276,7 +277,7 @@ func (v labJournals) feedPage(ctx context.Context, lab string, passed, place int
 	for i, e := range page {
 		refs[i] = personkey.Ref{Team: e.Team, User: e.User}
 	}
-	return page, v.s.db.keys.Load(ctx, refs)
+	return page, v.s.db.Keys.Load(ctx, refs)
 }
 
 func (v labJournals) Deliveries(ctx context.Context, lab, number string) ([]labjournal.Delivery, error) {
@@ -294,7 +295,7 @@ func (v labJournals) Review(ctx context.Context, lab string, after int64, n int)
 func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...any) ([]labjournal.Delivery, error) {
 	var owners []personkey.Ref
 	var out []labjournal.Delivery
-	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			owners, out = nil, nil
 			var d labjournal.Delivery
@@ -313,7 +314,7 @@ func (v labJournals) deliveries(ctx context.Context, lab, sql string, args ...an
 	}
 	for i := range out {
 		d := &out[i]
-		if d.Raw, err = v.s.db.keys.OpenBytes(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
+		if d.Raw, err = v.s.db.Keys.OpenBytes(ctx, owners[i], personkey.RowLabDelivery(lab, d.Key), d.Raw); err != nil {
 			return nil, err
 		}
 	}

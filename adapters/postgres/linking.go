@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -17,12 +18,12 @@ import (
 // links is a [linking.Store], a [linking.Grants], a [linking.TeamClients] and a
 // [linking.AppSessions]. Safe for concurrent use as its database is.
 type links struct {
-	db    *database
+	db    *db.DB
 	users *users
 }
 
 // newLinks returns a store of links.
-func newLinks(d *database, u *users) *links { return &links{db: d, users: u} }
+func newLinks(d *db.DB, u *users) *links { return &links{db: d, users: u} }
 
 const (
 	insertSession = `
@@ -61,10 +62,10 @@ func (v *links) InsertSession(ctx context.Context, x linking.Session) error {
 	}
 	row := append([]any{x.Team.UUID, x.ID.UUID, x.User.UUID, kept.Token[:], kept.CreatedAt, kept.ExpiresAt}, written...)
 	var added pgconn.CommandTag
-	err = v.db.do(ctx, x.Team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err = v.db.Do(ctx, x.Team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(pruneSessions, x.Team.UUID)
-			count(b.Queue(insertSession, row...), &added)
+			db.KeepTag(b.Queue(insertSession, row...), &added)
 		})
 	})
 	if err == nil && added.RowsAffected() == 0 {
@@ -75,7 +76,7 @@ func (v *links) InsertSession(ctx context.Context, x linking.Session) error {
 
 func (v *links) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
 	var x linking.Session
-	if err := v.db.read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
+	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
 		return linking.Session{}, noSession(err)
 	}
 	return x, nil
@@ -98,25 +99,25 @@ func noSession(err error) error {
 
 func (v *links) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 	var next linking.Session
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old linking.Session
-		b := u.batch()
+		b := u.Batch()
 		queueSession(b, lockSession, team, id, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = cloneSession(old)
 		if err := change(&next); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		var row []any
 		var err error
 		if next, row, err = rewriteSession(&old, next); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateSession, row...)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return linking.Session{}, noSession(err)
@@ -152,13 +153,13 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 		return linking.Session{}, err
 	}
 	var next linking.Session
-	err := v.db.do(ctx, c.Team, writing, func(u *unit) error {
+	err := v.db.Do(ctx, c.Team, db.Writing, func(u *db.Tx) error {
 		var was linking.Session
 		var user healthdata.User
 		var taken bool
-		b := u.batch()
+		b := u.Batch()
 		if c.Sole != nil { // so that of two people who bring the same account one comes later
-			queueTeamLock(b, c.Team)
+			db.LockTeam(b, c.Team)
 		}
 		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
 		queueSession(b, lockSession, c.Team, c.Session, &was)
@@ -170,7 +171,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 			b.Queue(hasAccount, c.Team.UUID, c.Session.UUID, c.Credential.Provider, *c.Sole).
 				QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
 		}
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = cloneSession(was)
@@ -190,7 +191,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 		}
 		b.Queue(updateSession, row...)
 		queueCredential(b, c.Team, was.User, c.Credential)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return linking.Session{}, noSession(err)
@@ -203,7 +204,7 @@ func (v *links) Credential(ctx context.Context, team healthlab.TeamID, user heal
 		return linking.Credential{}, err
 	}
 	c := linking.Credential{Team: team, User: user, Provider: provider}
-	err := v.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &c) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -222,7 +223,7 @@ func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user heal
 		return linking.Credential{}, err
 	}
 	var c linking.Credential
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		c = linking.Credential{}
 		old, err := v.users.lockUser(ctx, u, team, user)
 		if err != nil {
@@ -244,7 +245,7 @@ func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user heal
 			c = kept
 			return err
 		})
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return linking.Credential{}, noUser(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -52,7 +53,7 @@ func appValues(a *linking.AppSession) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode access of app: %w", err)
 	}
-	return []any{nullable(a.ExpiresAt), nullable(a.RotatedAt), a.Rotations, a.SignIn[:], a.Refresh[:], a.Previous[:], access}, nil
+	return []any{db.Nullable(a.ExpiresAt), db.Nullable(a.RotatedAt), a.Rotations, a.SignIn[:], a.Refresh[:], a.Previous[:], access}, nil
 }
 
 func (v *links) InsertApp(ctx context.Context, a linking.AppSession) error {
@@ -65,19 +66,19 @@ func (v *links) InsertApp(ctx context.Context, a linking.AppSession) error {
 		return err
 	}
 	row := append([]any{a.Team.UUID, a.ID, a.User.UUID, a.CreatedAt}, values...)
-	err = v.db.do(ctx, a.Team, writing, func(u *unit) error {
-		b := u.batch()
+	err = v.db.Do(ctx, a.Team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		b.Queue(lockUserForApp, a.Team.UUID, a.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan() })
 		b.Queue(pruneApps, a.Team.UUID)
 		var added pgconn.CommandTag
-		count(b.Queue(insertApp, row...), &added)
-		if err := u.send(ctx, b); err != nil {
+		db.KeepTag(b.Queue(insertApp, row...), &added)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return said(fmt.Errorf("%w: the id of the app's session is taken", healthlab.Conflict))
+			return db.Answer(fmt.Errorf("%w: the id of the app's session is taken", healthlab.Conflict))
 		}
-		return u.commit(ctx, u.batch())
+		return u.Commit(ctx, u.Batch())
 	})
 	return noApp(err)
 }
@@ -96,7 +97,7 @@ func queueApp(b *pgx.Batch, sql string, team healthlab.TeamID, id uuid.UUID, a *
 		copy(x.SignIn[:], signIn)
 		copy(x.Refresh[:], refresh)
 		copy(x.Previous[:], previous)
-		x.ExpiresAt, x.RotatedAt = timeOrZero(expires), timeOrZero(rotated)
+		x.ExpiresAt, x.RotatedAt = db.TimeOrZero(expires), db.TimeOrZero(rotated)
 		*a = keepApp(x)
 		return nil
 	})
@@ -112,7 +113,7 @@ func noApp(err error) error {
 
 func (v *links) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
 	var a linking.AppSession
-	if err := v.db.read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
+	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
 		return linking.AppSession{}, noApp(err)
 	}
 	return a, nil
@@ -120,16 +121,16 @@ func (v *links) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (l
 
 func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
 	var next linking.AppSession
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old linking.AppSession
-		b := u.batch()
+		b := u.Batch()
 		queueApp(b, lockApp, team, id, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = keepApp(old)
 		if err := change(&next); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt = old.ID, old.Team, old.User, old.CreatedAt
 		next = keepApp(next)
@@ -137,9 +138,9 @@ func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UU
 		if err != nil {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateApp, append([]any{team.UUID, id}, values...)...)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return linking.AppSession{}, noApp(err)
@@ -149,18 +150,18 @@ func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UU
 
 func (v *links) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
 	var gone pgconn.CommandTag
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(deleteApps, team.UUID, user.UUID, id), &gone) })
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { db.KeepTag(b.Queue(deleteApps, team.UUID, user.UUID, id), &gone) })
 	})
 	return int(gone.RowsAffected()), err
 }
 
 // keepApp returns a copy of a session in the form in which it is kept.
 func keepApp(a linking.AppSession) linking.AppSession {
-	a.CreatedAt, a.ExpiresAt, a.RotatedAt = instant(a.CreatedAt), instant(a.ExpiresAt), instant(a.RotatedAt)
+	a.CreatedAt, a.ExpiresAt, a.RotatedAt = db.Instant(a.CreatedAt), db.Instant(a.ExpiresAt), db.Instant(a.RotatedAt)
 	a.Access = slices.Clone(a.Access)
 	for i := range a.Access {
-		a.Access[i].ExpiresAt = instant(a.Access[i].ExpiresAt)
+		a.Access[i].ExpiresAt = db.Instant(a.Access[i].ExpiresAt)
 	}
 	if len(a.Access) == 0 {
 		a.Access = nil

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -67,13 +68,13 @@ func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
 	if len(c.Details) == 0 {
 		c.Details = nil
 	}
-	c.CreatedAt, c.UpdatedAt, c.RetiredAt, c.ProvenAt = c.CreatedAt.UTC(), c.UpdatedAt.UTC(), timeOrZero(retired), timeOrZero(proven)
+	c.CreatedAt, c.UpdatedAt, c.RetiredAt, c.ProvenAt = c.CreatedAt.UTC(), c.UpdatedAt.UTC(), db.TimeOrZero(retired), db.TimeOrZero(proven)
 	return nil
 }
 
 func (v *links) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	var out []linking.TeamClient
-	err := v.db.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectClients, q.Team.UUID, q.Count).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -101,7 +102,7 @@ func (v *links) Client(ctx context.Context, team healthlab.TeamID, provider, cli
 		return linking.TeamClient{}, err
 	}
 	c := linking.TeamClient{Team: team}
-	err := v.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectClient, team.UUID, provider, clientID).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &c) })
 	})
 	if err != nil {
@@ -124,17 +125,17 @@ func (v *links) PutClient(ctx context.Context, c linking.TeamClient) (linking.Te
 	if err := healthlab.CheckText(c.Provider, c.ClientID, c.Box.KeyID, c.Tail, c.RedirectURL); err != nil {
 		return linking.TeamClient{}, err
 	}
-	if spoilt(details) {
+	if db.Spoilt(details) {
 		return linking.TeamClient{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	out := linking.TeamClient{Team: c.Team}
-	err = v.db.do(ctx, c.Team, writing, func(u *unit) error {
-		b := u.batch()
-		queueTeamLock(b, c.Team)
-		b.Queue(retireClients, c.Team.UUID, c.Provider, instant(c.UpdatedAt), c.ClientID)
+	err = v.db.Do(ctx, c.Team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		db.LockTeam(b, c.Team)
+		b.Queue(retireClients, c.Team.UUID, c.Provider, db.Instant(c.UpdatedAt), c.ClientID)
 		b.Queue(putClient, c.Team.UUID, c.Provider, c.ClientID, c.Box.KeyID, c.Box.Box, c.Tail, details, c.RedirectURL,
-			instant(c.CreatedAt), instant(c.UpdatedAt)).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &out) })
-		return u.commit(ctx, b)
+			db.Instant(c.CreatedAt), db.Instant(c.UpdatedAt)).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &out) })
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return linking.TeamClient{}, err
@@ -146,7 +147,7 @@ func (v *links) RetireClient(ctx context.Context, team healthlab.TeamID, provide
 	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
-	done, err := v.changeClients(ctx, team, retireClients, team.UUID, provider, instant(at), "")
+	done, err := v.changeClients(ctx, team, retireClients, team.UUID, provider, db.Instant(at), "")
 	if err == nil && done == 0 {
 		err = fmt.Errorf("%w: the team has no client at this provider", healthlab.NotFound)
 	}
@@ -157,7 +158,7 @@ func (v *links) ProveClient(ctx context.Context, team healthlab.TeamID, provider
 	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
-	_, err := v.changeClients(ctx, team, proveClient, team.UUID, provider, clientID, redirectURL, instant(at))
+	_, err := v.changeClients(ctx, team, proveClient, team.UUID, provider, clientID, redirectURL, db.Instant(at))
 	return err
 }
 
@@ -168,17 +169,17 @@ func (v *links) ForgetClients(ctx context.Context, team healthlab.TeamID, provid
 	if provider != "" {
 		return v.changeClients(ctx, team, eraseClients, team.UUID, provider)
 	}
-	return v.changeClients(ctx, team, forgetClients, team.UUID, instant(before))
+	return v.changeClients(ctx, team, forgetClients, team.UUID, db.Instant(before))
 }
 
 // changeClients runs one statement with the clients of the team locked.
 func (v *links) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
 	var done pgconn.CommandTag
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
-		b := u.batch()
-		queueTeamLock(b, team)
-		count(b.Queue(sql, args...), &done)
-		return u.commit(ctx, b)
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		db.LockTeam(b, team)
+		db.KeepTag(b.Queue(sql, args...), &done)
+		return u.Commit(ctx, b)
 	})
 	return int(done.RowsAffected()), err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -82,16 +83,16 @@ func (v *links) InsertCode(ctx context.Context, c linking.Code) error {
 	hash := hashCode(c.Text)
 	var added pgconn.CommandTag
 	// A code is unique over all teams, so the work is that of all.
-	err := v.db.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err := v.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			for _, team := range [...]uuid.UUID{c.Team.UUID, uuid.Nil} {
 				b.Queue(insertTries, team)
 				b.Queue(shareTries, team)
 			}
 			b.Queue(pruneCodes, c.Team.UUID)
-			b.Queue(dropExpiredCode, hash, instant(c.CreatedAt))
-			count(b.Queue(insertCode, c.Team.UUID, hash, c.User.UUID, instant(c.CreatedAt), instant(c.ExpiresAt),
-				nullable(instant(c.UsedAt))), &added)
+			b.Queue(dropExpiredCode, hash, db.Instant(c.CreatedAt))
+			db.KeepTag(b.Queue(insertCode, c.Team.UUID, hash, c.User.UUID, db.Instant(c.CreatedAt), db.Instant(c.ExpiresAt),
+				db.Nullable(db.Instant(c.UsedAt))), &added)
 		})
 	})
 	if err == nil && added.RowsAffected() == 0 {
@@ -105,15 +106,15 @@ func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]b
 		return err
 	}
 	hash := hashCode(text)
-	return v.db.do(ctx, team, writing, func(u *unit) error {
+	return v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var was linking.Try
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(insertTries, team.UUID)
 		b.Queue(lockTries, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&was.TeamWrong, &was.TeamFirst) })
 		b.Queue(selectGuesser, team.UUID, client[:]).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&was.Since, &was.Wrong)
 			was.Since = was.Since.UTC()
-			return absent(err)
+			return db.Absent(err)
 		})
 		var code *pgx.QueuedQuery
 		if team.IsZero() {
@@ -126,12 +127,12 @@ func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]b
 			var used *time.Time
 			err := row.Scan(&c.Team.UUID, &c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore, &c.FirstBefore)
 			if err == nil {
-				c.CreatedAt, c.ExpiresAt, c.UsedAt = c.CreatedAt.UTC(), c.ExpiresAt.UTC(), timeOrZero(used)
+				c.CreatedAt, c.ExpiresAt, c.UsedAt = c.CreatedAt.UTC(), c.ExpiresAt.UTC(), db.TimeOrZero(used)
 				was.Code = &c
 			}
-			return absent(err)
+			return db.Absent(err)
 		})
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next := was
@@ -140,11 +141,11 @@ func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]b
 			next.Code = &c
 		}
 		change(&next)
-		b = u.batch()
+		b = u.Batch()
 		if next.TeamWrong != was.TeamWrong || next.TeamFirst != was.TeamFirst {
 			b.Queue(updateTries, team.UUID, next.TeamWrong, next.TeamFirst)
 		}
-		since := instant(next.Since)
+		since := db.Instant(next.Since)
 		switch {
 		case next.Wrong == was.Wrong && since.Equal(was.Since):
 		case next.Wrong == 0:
@@ -154,8 +155,8 @@ func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]b
 			b.Queue(pruneGuessers, team.UUID, 2*linking.GuessWindow)
 		}
 		if was.Code != nil && next.Code != nil && !next.Code.UsedAt.Equal(was.Code.UsedAt) {
-			b.Queue(useCode, was.Code.Team.UUID, hash, nullable(instant(next.Code.UsedAt)))
+			b.Queue(useCode, was.Code.Team.UUID, hash, db.Nullable(db.Instant(next.Code.UsedAt)))
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -50,8 +51,8 @@ func credentialValues(c *linking.Credential) []any {
 		key = &c.Previous.KeyID
 	}
 	return []any{
-		c.User.UUID, c.Provider, c.Team.UUID, c.ID, instant(c.CreatedAt), c.Secret.KeyID, c.Secret.Box, nullable(instant(c.ExpiresAt)),
-		c.Version, key, c.Previous.Box, nullable(instant(c.Lease)), c.Failures, nullable(instant(c.RetryAt)),
+		c.User.UUID, c.Provider, c.Team.UUID, c.ID, db.Instant(c.CreatedAt), c.Secret.KeyID, c.Secret.Box, db.Nullable(db.Instant(c.ExpiresAt)),
+		c.Version, key, c.Previous.Box, db.Nullable(db.Instant(c.Lease)), c.Failures, db.Nullable(db.Instant(c.RetryAt)),
 	}
 }
 
@@ -69,7 +70,7 @@ func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 	if key != nil {
 		c.Previous.KeyID = *key
 	}
-	c.CreatedAt, c.ExpiresAt, c.Lease, c.RetryAt = c.CreatedAt.UTC(), timeOrZero(expires), timeOrZero(leased), timeOrZero(retry)
+	c.CreatedAt, c.ExpiresAt, c.Lease, c.RetryAt = c.CreatedAt.UTC(), db.TimeOrZero(expires), db.TimeOrZero(leased), db.TimeOrZero(retry)
 	return nil
 }
 
@@ -80,14 +81,14 @@ func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		return linking.Credential{}, err
 	}
 	var next linking.Credential
-	err := v.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		was := linking.Credential{Team: team, User: user, Provider: provider}
 		var person healthdata.User
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lockUser, team.UUID, user.UUID)
 		v.users.queueUser(ctx, b, team, user, &person)
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = was
@@ -98,15 +99,15 @@ func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		}
 		events, err := change(&next, &edited)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		next.ID, next.Team, next.User, next.Provider, next.Client, next.CreatedAt = was.ID, team, user, provider, was.Client, was.CreatedAt
 		if err := healthlab.CheckText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		next.Secret.Box, next.Previous.Box = slices.Clone(next.Secret.Box), slices.Clone(next.Previous.Box)
-		next.ExpiresAt, next.Lease, next.RetryAt = instant(next.ExpiresAt), instant(next.Lease), instant(next.RetryAt)
-		b = u.batch()
+		next.ExpiresAt, next.Lease, next.RetryAt = db.Instant(next.ExpiresAt), db.Instant(next.Lease), db.Instant(next.RetryAt)
+		b = u.Batch()
 		if len(events) > 0 {
 			if _, b, err = v.users.changeUser(ctx, u, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
 				*p = edited
@@ -116,7 +117,7 @@ func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 			}
 		}
 		b.Queue(putCredential, credentialValues(&next)...)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)

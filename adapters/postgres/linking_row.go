@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -54,15 +55,15 @@ func rewriteSession(old *linking.Session, next linking.Session) (linking.Session
 // written of it at every change: revision, state, pending and document.
 func keepSession(x linking.Session) (linking.Session, []any, error) {
 	x = cloneSession(x)
-	x.CreatedAt, x.ExpiresAt = instant(x.CreatedAt), instant(x.ExpiresAt)
+	x.CreatedAt, x.ExpiresAt = db.Instant(x.CreatedAt), db.Instant(x.ExpiresAt)
 	for i := range x.Attempts {
-		x.Attempts[i].At = instant(x.Attempts[i].At)
+		x.Attempts[i].At = db.Instant(x.Attempts[i].At)
 	}
 	doc, err := json.Marshal(sessionDoc{x.Options, x.Provider, x.Step, x.Challenge, x.LastError, x.Attempts})
 	if err != nil {
 		return x, nil, fmt.Errorf("encode link session: %w", err)
 	}
-	if spoilt(doc) {
+	if db.Spoilt(doc) {
 		return x, nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	var key *string

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 )
 
 //go:embed migrations/*.sql
@@ -59,7 +60,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	applied := 0
 	if err := s.db.QueryRow(ctx, countMigrations, files).Scan(&applied); err != nil {
-		return fmt.Errorf("ping: %w", classify(ctx, err))
+		return fmt.Errorf("ping: %w", db.Classify(ctx, err))
 	}
 	if applied < len(files) {
 		return fmt.Errorf("ping: %w: the schema lacks %d migrations; call Migrate", healthlab.Precondition, len(files)-applied)
@@ -80,7 +81,7 @@ func migrateFiles(ctx context.Context, database DB, most int, applied func(name 
 		}
 		made, err := migrateFile(ctx, database, name, text)
 		if err != nil {
-			return fmt.Errorf("migrate %s: %w", name, classify(ctx, err))
+			return fmt.Errorf("migrate %s: %w", name, db.Classify(ctx, err))
 		}
 		if made {
 			applied(name, i+1, len(files))
@@ -120,7 +121,7 @@ func migrateFile(ctx context.Context, database DB, name string, text []byte) (ma
 		return false, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(MigrationLock)); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(db.MigrationLock)); err != nil {
 		return false, err
 	}
 	if _, err := tx.Exec(ctx, createMigrationTable); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -19,12 +20,12 @@ func (s *orderStores) Orders() orders.Store { return ordersStore{s} }
 
 // orderStores keeps orders, and what belongs to them. Safe for concurrent use as its database is.
 type orderStores struct {
-	db       *database
+	db       *db.DB
 	messages *messages
 }
 
 // newOrderStores returns the stores of orders.
-func newOrderStores(d *database, m *messages) *orderStores { return &orderStores{db: d, messages: m} }
+func newOrderStores(d *db.DB, m *messages) *orderStores { return &orderStores{db: d, messages: m} }
 
 type ordersStore struct{ s *orderStores }
 
@@ -68,14 +69,14 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 	}
 	var kept orders.Record
 	var wanted []string
-	err := v.s.db.do(ctx, r.TeamID, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, r.TeamID, db.Writing, func(x *db.Tx) error {
 		next := r
 		var alive, taken bool
-		b := x.batch()
+		b := x.Batch()
 		queueAlive(b, &r, &alive)
 		queueDraw(b, &next.NextEventID, drawForNew, r.TeamID.UUID, r.OrderTransaction.ID.UUID)
 		queueTaken(b, r.ID, &taken)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		if !alive {
@@ -86,13 +87,13 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		}
 		events, err := change(&next)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		row, err := v.s.keepOrder(ctx, &next, orderIdentity(&r), 1)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(insertOrder, row...)
 		wanted = holdsOf(&next)
 		queueHolds(b, &next, nil)
@@ -100,7 +101,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, r.TeamID, r.ID, &kept)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return orders.Record{}, v.held(ctx, err, r.TeamID, r.ID, wanted)
@@ -115,15 +116,15 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	}
 	var keptParent, keptChild orders.Record
 	var wanted []string
-	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var p orders.Record
 		var drawn int64
 		var taken bool
-		b := x.batch()
+		b := x.Batch()
 		queueDraw(b, &drawn, drawForOrder, team.UUID, parent.UUID)
 		v.s.queueOrder(ctx, b, lockOrder, team, parent, &p)
 		queueTaken(b, child.ID, &taken)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		if taken {
@@ -136,20 +137,20 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		held := holdsOf(&p)
 		events, err := change(&p, &c)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		parentRow, err := v.s.keepOrder(ctx, &p, wasParent, revision+1)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		if !c.OrderTransaction.ID.IsZero() {
 			wasChild.transaction = c.OrderTransaction.ID // it may be one of its own
 		}
 		childRow, err := v.s.keepOrder(ctx, &c, wasChild, 1)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(updateOrder, parentRow...)
 		b.Queue(insertOrder, childRow...)
 		wanted = append(holdsOf(&p), holdsOf(&c)...)
@@ -160,7 +161,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, parent, &keptParent)
 		v.s.queueOrder(ctx, b, selectOrder, team, child.ID, &keptChild)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return orders.Record{}, orders.Record{}, noOrder(v.held(ctx, err, team, parent, wanted))
@@ -170,7 +171,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 
 func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	var r orders.Record
-	if err := v.s.db.read(ctx, team, func(b *pgx.Batch) { v.s.queueOrder(ctx, b, selectOrder, team, id, &r) }); err != nil {
+	if err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { v.s.queueOrder(ctx, b, selectOrder, team, id, &r) }); err != nil {
 		return orders.Record{}, noOrder(err)
 	}
 	return r, nil
@@ -179,26 +180,26 @@ func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.O
 func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
 	var kept orders.Record
 	var wanted []string
-	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var r orders.Record
 		var drawn int64
-		b := x.batch()
+		b := x.Batch()
 		queueDraw(b, &drawn, drawForOrder, team.UUID, id.UUID)
 		v.s.queueOrder(ctx, b, lockOrder, team, id, &r)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		was, revision, held := orderIdentity(&r), r.Revision, holdsOf(&r)
 		r.NextEventID = drawn
 		events, err := change(&r)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		row, err := v.s.keepOrder(ctx, &r, was, revision+1)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(updateOrder, row...)
 		wanted = holdsOf(&r)
 		queueHolds(b, &r, held)
@@ -206,7 +207,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, id, &kept)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return orders.Record{}, noOrder(v.held(ctx, err, team, id, wanted))
@@ -218,7 +219,7 @@ const selectOrdersOfUser = `select order_id from healthlab.orders where team_id 
 
 func (v ordersStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]orders.OrderID, error) {
 	var ids []orders.OrderID
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectOrdersOfUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) (err error) {
 			ids, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id orders.OrderID, err error) {
 				return id, row.Scan(&id.UUID)
@@ -237,7 +238,7 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 		return orders.Record{}, err
 	}
 	var r orders.Record
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectSample, team.UUID, sampleID).QueryRow(func(row pgx.Row) error { return v.s.scanOrder(ctx, row, &r) })
 	})
 	if err != nil {
@@ -283,10 +284,10 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until ti
 		return []orders.Record{}, ctx.Err()
 	}
 	var out []orders.Record
-	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		out = []orders.Record{}
-		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(sql, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(sql, now.UTC(), n, db.Instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var r orders.Record
 					if err := v.s.scanOrder(ctx, rows, &r); err != nil {
@@ -315,9 +316,9 @@ update healthlab.order_feed set cursor = $4, until = null where team_id = $1 and
 )
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error) {
-	err = v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimFeed, allTeams.UUID, lab, now.UTC(), instant(until)).QueryRow(func(row pgx.Row) error {
+	err = v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimFeed, db.AllTeams.UUID, lab, now.UTC(), db.Instant(until)).QueryRow(func(row pgx.Row) error {
 				err := row.Scan(&cursor)
 				ok = err == nil
 				if errors.Is(err, pgx.ErrNoRows) {
@@ -335,9 +336,9 @@ func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.
 
 func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
 	var moved pgconn.CommandTag
-	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) {
-			count(b.Queue(moveFeed, allTeams.UUID, lab, instant(until), cursor), &moved)
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			db.KeepTag(b.Queue(moveFeed, db.AllTeams.UUID, lab, db.Instant(until), cursor), &moved)
 		})
 	})
 	if err == nil && moved.RowsAffected() == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -58,21 +59,21 @@ func hashOf(scope orders.KeyScope) []byte {
 }
 
 func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
-	hash, end := hashOf(scope), instant(until)
+	hash, end := hashOf(scope), db.Instant(until)
 	var state orders.KeyState
-	err := v.s.db.do(ctx, scope.Team, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, scope.Team, db.Writing, func(x *db.Tx) error {
 		var print []byte
 		var claimed *time.Time
 		var forget time.Time
 		var user *uuid.UUID
 		state = orders.KeyState{}
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), end.Add(abandoned))
 		b.Queue(lockKey, scope.Team.UUID, hash).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget, &user)
 		})
-		if err := x.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
-			return errAgain // it was pruned meanwhile
+		if err := x.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return db.ErrChanged // it was pruned meanwhile
 		} else if err != nil {
 			return err
 		}
@@ -81,9 +82,9 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 			if user != nil {
 				ref.User.UUID = *user
 			}
-			answered, err := v.s.db.keys.Open(ctx, ref, personkey.RowAnswer(string(hash)), state.Answer)
+			answered, err := v.s.db.Keys.Open(ctx, ref, personkey.RowAnswer(string(hash)), state.Answer)
 			if err != nil {
-				return said(err)
+				return db.Answer(err)
 			}
 			state.Answer = answered
 		}
@@ -95,12 +96,12 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 			state.Fingerprint = fingerprint
 		}
 		if state.Answer != nil || claimed != nil && claimed.After(now) {
-			return x.commit(ctx, x.batch())
+			return x.Commit(ctx, x.Batch())
 		}
 		state.Started = true
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(startKey, scope.Team.UUID, hash, state.Order.UUID, []byte(state.Fingerprint), end, end.Add(abandoned))
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return orders.KeyState{}, err
@@ -109,20 +110,20 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 }
 
 func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
-	forget := instant(keep)
+	forget := db.Instant(keep)
 	if answer == nil {
-		forget = instant(until).Add(abandoned)
+		forget = db.Instant(until).Add(abandoned)
 	}
 	if answer != nil {
 		var err error
-		if answer, err = v.s.db.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(string(hashOf(scope))), answer); err != nil {
+		if answer, err = v.s.db.Keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(string(hashOf(scope))), answer); err != nil {
 			return err
 		}
 	}
 	var kept pgconn.CommandTag
-	err := v.s.db.do(ctx, scope.Team, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) {
-			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget, optional(user.UUID)), &kept)
+	err := v.s.db.Do(ctx, scope.Team, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			db.KeepTag(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), db.Instant(until), answer, forget, db.Optional(user.UUID)), &kept)
 		})
 	})
 	if err == nil && kept.RowsAffected() == 0 {
@@ -136,8 +137,8 @@ func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, er
 		return 0, ctx.Err()
 	}
 	var pruned pgconn.CommandTag
-	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneKeys, now.UTC(), n), &pruned) })
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) { db.KeepTag(b.Queue(pruneKeys, now.UTC(), n), &pruned) })
 	})
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -43,30 +44,30 @@ func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error
 	if err != nil {
 		return err
 	}
-	return v.s.db.do(ctx, t.Team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabTest, row...) })
+	return v.s.db.Do(ctx, t.Team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabTest, row...) })
 	})
 }
 
 func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 	var t catalogue.TeamTest
-	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
-		b := u.batch()
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		b.Queue(lockLabTest, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanLabTest(row, team, &t) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if err := change(&t); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		t.ID, t.Team = id, team
 		row, err := keepLabTest(&t)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateLabTest, row...)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return catalogue.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
@@ -91,7 +92,7 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalo
 		sql, args = listLabTestsOfKind, append(args, q.Generation == catalogue.GeneratedAuto)
 	}
 	var out []catalogue.TeamTest
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -115,7 +116,7 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalo
 // keepLabTest puts a test into the form in which it is kept, and returns the arguments
 // of insertLabTest and updateLabTest.
 func keepLabTest(t *catalogue.TeamTest) ([]any, error) {
-	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
+	t.CreatedAt, t.UpdatedAt = db.Instant(t.CreatedAt), db.Instant(t.UpdatedAt)
 	markers := append([]int(nil), t.MarkerIDs...)
 	t.MarkerIDs = markers
 	return []any{

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/personkey"
@@ -99,14 +100,14 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		return orders.Page{}, err
 	}
 	var page orders.Page
-	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
+	err = v.s.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
 		page = orders.Page{Orders: []orders.Order{}}
 		l := orderList{s: v.s, x: x, q: &q, filters: filters}
 		if page.Total, err = l.count(ctx); err != nil {
 			return err
 		}
 		if err := q.CheckSorted(page.Total); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		return l.page(ctx, page.Total <= sortedAtMost, page.Total, func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) })
 	})
@@ -120,9 +121,9 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = v.s.db.do(ctx, team, looking, func(x *unit) error {
+	err = v.s.db.Do(ctx, team, db.Reading, func(x *db.Tx) error {
 		counts = map[orders.LowLevel]int{}
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(countOrdersByStatus, team.UUID).Query(func(rows pgx.Rows) error {
 			var status orders.Status // of any method
 			var n int
@@ -132,7 +133,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 			})
 			return err
 		})
-		return x.send(ctx, b)
+		return x.Send(ctx, b)
 	})
 	if err != nil {
 		return nil, err
@@ -143,17 +144,17 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 // orderList is a list while it is read.
 type orderList struct {
 	s       *orderStores
-	x       *unit
+	x       *db.Tx
 	q       *orders.Query
 	filters []any
 }
 
 // count returns how many orders match.
 func (l *orderList) count(ctx context.Context) (n int, err error) {
-	b := l.x.batch()
+	b := l.x.Batch()
 	b.Queue(planLists)
 	b.Queue(countOrders, l.filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	return n, l.x.send(ctx, b)
+	return n, l.x.Send(ctx, b)
 }
 
 // offset is how many matches are before the page.
@@ -170,18 +171,18 @@ func (l *orderList) page(ctx context.Context, sorted bool, total int, each func(
 	if offset >= int64(total) {
 		return nil
 	}
-	b := l.x.batch()
+	b := l.x.Batch()
 	if l.q.Sort == orders.SortPatientName {
 		ids, err := l.byName(ctx)
 		if err != nil {
 			return err
 		}
-		b = l.x.batch()
+		b = l.x.Batch()
 		b.Queue(selectOrders, l.q.Team.UUID, ids[offset:min(offset+int64(l.q.Size), int64(len(ids)))]).Query(l.s.eachOrder(ctx, each))
-		return l.x.send(ctx, b)
+		return l.x.Send(ctx, b)
 	}
 	b.Queue(orderPages[orderPage{l.q.Sort, l.q.Direction, sorted}], append(slices.Clone(l.filters), offset, l.q.Size)...).Query(l.s.eachOrder(ctx, each))
-	return l.x.send(ctx, b)
+	return l.x.Send(ctx, b)
 }
 
 const (
@@ -201,7 +202,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 		name string
 	}
 	var all []match
-	b := l.x.batch()
+	b := l.x.Batch()
 	b.Queue(selectNamesOfOrders, l.filters...).Query(func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m match, err error) {
 			m.ref.Team = l.q.Team
@@ -209,10 +210,10 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 		})
 		return err
 	})
-	if err := l.x.send(ctx, b); err != nil {
+	if err := l.x.Send(ctx, b); err != nil {
 		return nil, err
 	}
-	keys := l.s.db.keys
+	keys := l.s.db.Keys
 	refs := make([]personkey.Ref, len(all))
 	for i := range all {
 		refs[i] = all[i].ref
@@ -223,7 +224,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	for i := range all {
 		name, err := keys.Open(ctx, all[i].ref, personkey.RowSortName(all[i].id), all[i].box)
 		if err != nil {
-			return nil, said(fmt.Errorf("decode the name of an order: %w", err))
+			return nil, db.Answer(fmt.Errorf("decode the name of an order: %w", err))
 		}
 		all[i].name = string(name)
 	}
@@ -235,7 +236,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 		if l.q.Direction == catalogue.Descending {
 			c = -c
 		}
-		return cmp.Or(c, compareIDs(a.id.UUID, b.id.UUID))
+		return cmp.Or(c, db.CompareIDs(a.id.UUID, b.id.UUID))
 	})
 	ids := make([]uuid.UUID, len(all))
 	for i := range all {
@@ -265,7 +266,7 @@ func (s *orderStores) eachOrder(ctx context.Context, each func(*orders.Record)) 
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		if err := s.db.keys.Load(ctx, refs); err != nil {
+		if err := s.db.Keys.Load(ctx, refs); err != nil {
 			return err
 		}
 		var decoding sync.WaitGroup
@@ -316,7 +317,7 @@ func (s *orderStores) orderArguments(ctx context.Context, q *orders.Query) ([]an
 		q.Team.UUID, names, search[0], search[1], search[2], whole,
 		bound(q.CreatedFrom), bound(q.CreatedBefore), bound(q.UpdatedFrom), bound(q.UpdatedBefore), bound(q.EventFrom), bound(q.EventBefore),
 		statusesOf(q), words(q.Methods), q.Critical, string(q.Interpretation), scheduled, q.Today.At(time.UTC),
-		optional(q.User.UUID), optional(q.Transaction.UUID), ids,
+		db.Optional(q.User.UUID), db.Optional(q.Transaction.UUID), ids,
 	}, nil
 }
 
@@ -325,7 +326,7 @@ func (s *orderStores) tokens(ctx context.Context, team healthlab.TeamID, terms [
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	return s.db.keys.Tokens(ctx, team, terms)
+	return s.db.Keys.Tokens(ctx, team, terms)
 }
 
 // statusesOf are the full statuses that the filters of status and method leave; nil for
@@ -357,7 +358,7 @@ func bound(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	at := instant(t)
+	at := db.Instant(t)
 	if at.Before(t) {
 		at = at.Add(time.Microsecond)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -52,7 +53,7 @@ func BenchmarkOrderLists(all *testing.B) {
 				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)
-						v.s = newOrderStores(newDatabase(pool, options{keys: personKeys()}), nil)
+						v.s = newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)
 						c.load(all, pool, v.s)
 						v.warm(all, pool, c)
 					}
@@ -100,7 +101,7 @@ func BenchmarkOrderListsEncrypted(all *testing.B) {
 				if plain.s == nil { // only if it is wanted, and once
 					for store, keys := range map[*ordersStore]*personkey.Keys{&encrypted: personKeys(), &plain: nil} {
 						pool := roomy(all)
-						store.s = newOrderStores(newDatabase(pool, options{keys: keys}), nil)
+						store.s = newOrderStores(db.New(pool, db.Options{Keys: keys}), nil)
 						c.load(all, pool, store.s)
 						store.warm(all, pool, c)
 					}
@@ -156,7 +157,7 @@ func (v ordersStore) timed(ctx context.Context, q orders.Query) (t timed, err er
 	if err != nil {
 		return t, err
 	}
-	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
+	err = v.s.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
 		l := orderList{s: v.s, x: x, q: &q, filters: filters}
 		none := func(*orders.Record) {}
 		begun := time.Now()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -20,7 +21,7 @@ func TestOrderListsInEveryWay(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newLargeTeam(600)
-	v := ordersStore{newOrderStores(newDatabase(pool, options{keys: personKeys()}), nil)}
+	v := ordersStore{newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)}
 	c.load(t, pool, v.s)
 	all := make([]orders.Order, c.rows)
 	for n := range all {
@@ -56,7 +57,7 @@ func listInEveryWay(t *testing.T, v ordersStore, q *orders.Query, all []orders.O
 	}
 	filters, err := v.s.orderArguments(t.Context(), q)
 	require.NoError(t, err)
-	require.NoError(t, v.s.db.do(t.Context(), q.Team, looking, func(x *unit) error {
+	require.NoError(t, v.s.db.Do(t.Context(), q.Team, db.Reading, func(x *db.Tx) error {
 		l := orderList{s: v.s, x: x, q: q, filters: filters}
 		total, err := l.count(t.Context())
 		require.NoError(t, err)
@@ -76,7 +77,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // plans depend on how full the pages are
 	c := newLargeTeam(20_000)
-	v := ordersStore{newOrderStores(newDatabase(pool, options{keys: personKeys()}), nil)}
+	v := ordersStore{newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)}
 	c.load(t, pool, v.s)
 	for kind, index := range map[string]string{
 		"patient/whole": "order_search_tokens", "patient/last": "order_search_tokens", "recipient/last": "order_search_tokens",
@@ -91,17 +92,17 @@ func TestOrderListsUseIndexes(t *testing.T) {
 		require.NoError(t, err)
 		filters, err := v.s.orderArguments(t.Context(), &q)
 		require.NoError(t, err)
-		require.NoError(t, v.s.db.do(t.Context(), q.Team, looking, func(x *unit) error {
+		require.NoError(t, v.s.db.Do(t.Context(), q.Team, db.Reading, func(x *db.Tx) error {
 			l := orderList{s: v.s, x: x, q: &q, filters: filters}
 			_, err := l.count(t.Context())
 			require.NoError(t, err)
 			var lines []string
-			b := x.batch()
+			b := x.Batch()
 			b.Queue("explain "+countOrders, l.filters...).Query(func(rows pgx.Rows) (err error) {
 				lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				return err
 			})
-			require.NoError(t, x.send(t.Context(), b))
+			require.NoError(t, x.Send(t.Context(), b))
 			plan := strings.Join(lines, "\n")
 			require.Contains(t, plan, index, kind)
 			require.NotContains(t, plan, "Seq Scan", kind)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -45,7 +46,7 @@ func (w *orderRow) scan(row pgx.Row) error {
 
 func (s *orderStores) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
-	if err := s.db.openDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
+	if err := s.db.OpenDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	kept.LabTest.Fill()
@@ -55,10 +56,10 @@ func (s *orderStores) decodeOrder(ctx context.Context, w *orderRow, r *orders.Re
 	}
 	kept.OrderTransaction = orders.NewTransaction(kept.OrderTransaction.ID, list)
 	kept.Revision = w.revision
-	kept.Lab.Due, kept.Lab.Lease = timeOrZero(w.due), timeOrZero(w.lease)
+	kept.Lab.Due, kept.Lab.Lease = db.TimeOrZero(w.due), db.TimeOrZero(w.lease)
 	kept.Lab.Attempts, kept.Lab.Started = w.attempts, w.started
-	kept.Notifications.Due = timeOrZero(w.later)
-	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
+	kept.Notifications.Due = db.TimeOrZero(w.later)
+	kept.VisitWork = orders.VisitWork{Due: db.TimeOrZero(w.visitDue), Lease: db.TimeOrZero(w.visitLease)}
 	kept.UserDeleted = w.hidden
 	*r = kept
 	return nil
@@ -126,17 +127,17 @@ func (s *orderStores) keepOrder(ctx context.Context, r *orders.Record, was order
 	stored.VisitWork = orders.VisitWork{}
 	stored.Notifications.Due = time.Time{}
 	ref := personkey.Ref{Team: r.TeamID, User: r.UserID}
-	doc, err := s.db.sealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
+	doc, err := s.db.SealDocument(ctx, ref, personkey.RowOrder(r.ID), stored)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := s.db.keys.Tokens(ctx, r.TeamID, orders.SearchTerms(o))
+	tokens, err := s.db.Keys.Tokens(ctx, r.TeamID, orders.SearchTerms(o))
 	if err != nil {
 		return nil, err
 	}
 	sortName := []byte(o.PatientDetails.SortName())
 	if len(sortName) > 0 {
-		if sortName, err = s.db.keys.Seal(ctx, ref, personkey.RowSortName(r.ID), sortName); err != nil {
+		if sortName, err = s.db.Keys.Seal(ctx, ref, personkey.RowSortName(r.ID), sortName); err != nil {
 			return nil, err
 		}
 	}
@@ -147,8 +148,8 @@ func (s *orderStores) keepOrder(ctx context.Context, r *orders.Record, was order
 	}
 	return []any{
 		r.TeamID.UUID, r.ID.UUID, was.transaction.UUID, r.UserID.UUID, revision, r.SampleID, string(o.Method()),
-		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
-		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, tokens, sortName, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
-		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Notifications.Due)),
+		string(o.LowLevel()), string(o.LastEvent.Status), db.Instant(o.CreatedAt.Time), db.Instant(o.UpdatedAt.Time),
+		db.Instant(o.LastEvent.CreatedAt.Time), db.TimeOf(o.ActivateBy), read, tokens, sortName, db.Nullable(db.Instant(r.Lab.Due)), db.Nullable(db.Instant(r.Lab.Lease)),
+		r.Lab.Attempts, r.Lab.Started, member, doc, db.Nullable(db.Instant(r.VisitWork.Due)), db.Nullable(db.Instant(r.VisitWork.Lease)), db.Nullable(db.Instant(r.Notifications.Due)),
 	}, nil
 }

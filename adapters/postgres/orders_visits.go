@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
@@ -60,7 +61,7 @@ func (v ordersStore) held(ctx context.Context, err error, team healthlab.TeamID,
 		return err
 	}
 	var name string
-	read := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	read := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectHeld, team.UUID, id.UUID, wanted).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 	})
 	switch {
@@ -107,15 +108,15 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 		sites = append(sites, site)
 	}
 	slices.Sort(sites) // everybody locks in this order
-	return v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
-		b := x.batch()
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+		b := x.Batch()
 		for _, site := range sites {
 			free := slices.Clone(slots[site])
 			for i := range free {
 				own := &free[i]
-				own.Start, own.End = instant(own.Start), instant(own.End)
+				own.Start, own.End = db.Instant(own.Start), db.Instant(own.End)
 				if !own.Expires.IsZero() {
-					own.Expires = instant(own.Expires)
+					own.Expires = db.Instant(own.Expires)
 				}
 			}
 			if free == nil {
@@ -123,23 +124,23 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 			}
 			doc, err := json.Marshal(free)
 			if err != nil {
-				return said(fmt.Errorf("encode slots: %w", err))
+				return db.Answer(fmt.Errorf("encode slots: %w", err))
 			}
-			if spoilt(doc) {
-				return said(fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid))
+			if db.Spoilt(doc) {
+				return db.Answer(fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid))
 			}
-			b.Queue(keepSlots, allTeams.UUID, lab, site, instant(at), doc)
+			b.Queue(keepSlots, db.AllTeams.UUID, lab, site, db.Instant(at), doc)
 		}
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 }
 
 func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
 	var out map[string]appointment.CachedSlots
-	err := v.s.db.do(ctx, allTeams, looking, func(x *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Reading, func(x *db.Tx) error {
 		out = map[string]appointment.CachedSlots{}
-		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(selectSlots, allTeams.UUID, lab, sites).Query(func(rows pgx.Rows) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(selectSlots, db.AllTeams.UUID, lab, sites).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var site string
 					var doc []byte

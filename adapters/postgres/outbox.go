@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -22,7 +23,7 @@ import (
 // messages writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
 // concurrent use as its database is.
 type messages struct {
-	db        *database
+	db        *db.DB
 	envelope  webhook.Envelope
 	retention time.Duration
 	log       *slog.Logger
@@ -31,7 +32,7 @@ type messages struct {
 
 // newMessages returns a store of messages. The envelope says how bodies are made; retention is
 // how long messages are kept; log receives what went wrong in the background.
-func newMessages(d *database, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *messages {
+func newMessages(d *db.DB, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *messages {
 	return &messages{db: d, envelope: envelope, retention: retention, log: log}
 }
 
@@ -40,18 +41,18 @@ func (s *messages) Append(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
-	return s.db.do(ctx, oneTeam(events), writing, func(u *unit) error {
-		b := u.batch()
+	return s.db.Do(ctx, oneTeam(events), db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		names := names{}
 		names.lock(b, events)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		if err := s.emit(ctx, u, b, events, names); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -59,7 +60,7 @@ func (s *messages) Append(ctx context.Context, events []healthlab.Event) error {
 func oneTeam(events []healthlab.Event) healthlab.TeamID {
 	for _, e := range events {
 		if e.Team != events[0].Team {
-			return allTeams
+			return db.AllTeams
 		}
 	}
 	return events[0].Team
@@ -178,15 +179,15 @@ order by x.n`
 // emit adds to a batch what writes events: it draws their Seq under the lock of their
 // key, makes their bodies, and marks them to be routed. It sends a batch of its own
 // where a name is missing, or where the bodies contain the Seq.
-func (s *messages) emit(ctx context.Context, u *unit, b *pgx.Batch, events []healthlab.Event, names names) error {
+func (s *messages) emit(ctx context.Context, u *db.Tx, b *pgx.Batch, events []healthlab.Event, names names) error {
 	if len(events) == 0 {
 		return nil
 	}
 	u.Wrote()
 	if names.missing(events) {
-		first := u.batch()
+		first := u.Batch()
 		names.look(first, events)
-		if err := u.send(ctx, first); err != nil {
+		if err := u.Send(ctx, first); err != nil {
 			return err
 		}
 	}
@@ -197,15 +198,15 @@ func (s *messages) emit(ctx context.Context, u *unit, b *pgx.Batch, events []hea
 	if !s.envelope.Sequence {
 		k.draw(b)
 	} else if k.len() > 0 {
-		first := u.batch()
+		first := u.Batch()
 		k.draw(first)
-		if err := u.send(ctx, first); err != nil {
+		if err := u.Send(ctx, first); err != nil {
 			return err
 		}
 	}
 	rows, err := s.render(ctx, events, k, names)
 	if err != nil {
-		return said(err)
+		return db.Answer(err)
 	}
 	b.Queue(insertEvents, rows.teams, rows.ids, rows.users, rows.types, rows.keys, rows.hashes, rows.later, rows.at, rows.bodies, rows.traces)
 	b.Queue(insertPending, rows.teams, rows.ids, rows.users)
@@ -240,7 +241,7 @@ func countKeys(events []healthlab.Event) *keys {
 		if !ok {
 			j = len(k.list)
 			at[name] = j
-			k.list = append(k.list, keyCount{keyName: name, user: optional(e.User.UUID)})
+			k.list = append(k.list, keyCount{keyName: name, user: db.Optional(e.User.UUID)})
 		} else if user := k.list[j].user; user != nil && *user != e.User.UUID {
 			k.list[j].user = nil
 		}
@@ -310,7 +311,7 @@ func (s *messages) render(ctx context.Context, events []healthlab.Event, k *keys
 		var hash *uuid.UUID
 		e.Seq = 0
 		if e.Key != "" {
-			hash = optional(keyOf(e.Key))
+			hash = db.Optional(keyOf(e.Key))
 			e.Seq = k.drawn[keyName{e.Team.UUID, *hash}] - k.later[i]
 		}
 		var name *string
@@ -321,14 +322,14 @@ func (s *messages) render(ctx context.Context, events []healthlab.Event, k *keys
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
-		if body, err = s.db.keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowEvent(e.ID), body); err != nil {
+		if body, err = s.db.Keys.Seal(ctx, personkey.Ref{Team: e.Team, User: e.User}, personkey.RowEvent(e.ID), body); err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
 		r.teams, r.ids = append(r.teams, e.Team.UUID), append(r.ids, e.ID)
-		r.users = append(r.users, optional(e.User.UUID))
+		r.users = append(r.users, db.Optional(e.User.UUID))
 		r.types, r.keys = append(r.types, e.Type), append(r.keys, e.Key)
 		r.hashes = append(r.hashes, hash)
-		r.at = append(r.at, instant(e.At))
+		r.at = append(r.at, db.Instant(e.At))
 		r.bodies, r.traces = append(r.bodies, body), append(r.traces, cmp.Or(e.Trace, healthlab.TraceOf(ctx)))
 	}
 	return r, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -60,52 +61,52 @@ insert into healthlab.payor (team_id, payor_code, created_at, doc) values ($1, $
 )
 
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := v.s.db.sealDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
+	doc, err := v.s.db.SealDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
 	if err != nil {
 		return err
 	}
-	return v.s.db.do(ctx, team, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(putInfo, team.UUID, user.UUID, doc) })
+	return v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) { b.Queue(putInfo, team.UUID, user.UUID, doc) })
 	})
 }
 
 func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info people.UserInfo, err error) {
-	err = v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err = v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectInfo, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
 			var doc []byte
 			if err := row.Scan(&doc); err != nil {
 				return err
 			}
 			info = people.UserInfo{}
-			return v.s.db.openDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
+			return v.s.db.OpenDocument(ctx, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
 		})
 	})
-	return info, missingRow(err, "demographics")
+	return info, db.MissingRow(err, "demographics")
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := v.s.db.sealDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), c.Record)
+	doc, err := v.s.db.SealDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
-	from := instant(c.ValidFrom)
-	err = v.s.db.do(ctx, c.Team, writing, func(x *unit) error {
+	from := db.Instant(c.ValidFrom)
+	err = v.s.db.Do(ctx, c.Team, db.Writing, func(x *db.Tx) error {
 		var known, taken bool
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(lockInfo, c.Team.UUID, c.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		b.Queue(hasCoverage, c.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		if taken {
 			return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
 		}
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(endCoverage, c.Team.UUID, c.User.UUID, c.Record.IsPrimary, from)
 		b.Queue(insertCoverage, c.Team.UUID, c.User.UUID, c.ID, c.Record.IsPrimary, from, doc)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
-	return missingRow(err, "demographics")
+	return db.MissingRow(err, "demographics")
 }
 
 func refOfCoverage(c *people.Coverage) personkey.Ref {
@@ -115,7 +116,7 @@ func refOfCoverage(c *people.Coverage) personkey.Ref {
 // coverage reads one record.
 func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (people.Coverage, error) {
 	var c people.Coverage
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
 			c = people.Coverage{Team: team}
 			var doc []byte
@@ -127,10 +128,10 @@ func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string
 			if until != nil {
 				c.ValidUntil = until.UTC()
 			}
-			return v.s.db.openDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), doc, &c.Record)
+			return v.s.db.OpenDocument(ctx, refOfCoverage(&c), personkey.RowInsurance(c.ID), doc, &c.Record)
 		})
 	})
-	return c, missingRow(err, "insurance record")
+	return c, db.MissingRow(err, "insurance record")
 }
 
 func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
@@ -138,23 +139,23 @@ func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UU
 }
 
 func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
-	return v.coverage(ctx, team, selectCoverageAt, team.UUID, user.UUID, primary, nullable(at.UTC()))
+	return v.coverage(ctx, team, selectCoverageAt, team.UUID, user.UUID, primary, db.Nullable(at.UTC()))
 }
 
 func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
-	p.CreatedAt = instant(p.CreatedAt)
-	doc, err := document(p)
+	p.CreatedAt = db.Instant(p.CreatedAt)
+	doc, err := db.EncodeDocument(p)
 	if err != nil {
 		return err
 	}
-	return v.s.db.do(ctx, p.Team, writing, func(x *unit) error {
-		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(insertPayor, p.Team.UUID, p.PayorCode, p.CreatedAt, doc) })
+	return v.s.db.Do(ctx, p.Team, db.Writing, func(x *db.Tx) error {
+		return x.Alone(ctx, func(b *pgx.Batch) { b.Queue(insertPayor, p.Team.UUID, p.PayorCode, p.CreatedAt, doc) })
 	})
 }
 
 func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
 	var out []people.KeptPayor
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectPayors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {

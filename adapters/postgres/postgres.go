@@ -46,6 +46,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -93,7 +94,7 @@ type Options struct {
 // for concurrent use, unless it was made of a host's transaction or a single
 // connection.
 type Store struct {
-	db       *database
+	db       *db.DB
 	messages *messages
 	users    *users
 	links    *links
@@ -107,13 +108,13 @@ type Store struct {
 }
 
 // PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
-func (s *Store) PersonKeys() *personkey.Keys { return s.db.keys }
+func (s *Store) PersonKeys() *personkey.Keys { return s.db.Keys }
 
 // OnWritten has written called after each commit that wrote events, so that a
 // webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
 // and must not block. In a host's transaction it is not called, for only the host knows of
 // its commit. OnWritten itself is called once, before the Store is used.
-func (s *Store) OnWritten(written func()) { s.db.written = written }
+func (s *Store) OnWritten(written func()) { s.db.Written = written }
 
 // Run does the background work until ctx ends: [Store.RunFolding] and [Store.RunRetention].
 // Any number of processes may run it on one database.
@@ -139,7 +140,7 @@ func New(database DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
-	s.db = newDatabase(database, options{keys: s.opts.Keys, rowSecurity: s.opts.RowSecurity})
+	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
 	s.messages = newMessages(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
 	s.users = newUsers(s.db, s.messages, followUser, eraseUser)
 	s.links = newLinks(s.db, s.users)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -87,17 +88,17 @@ select team_id, trial_id, doc, due_at from moved order by was, trial_id`
 // resultRow returns the arguments of insertResult and updateResult.
 func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int64) ([]any, error) {
 	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
-	doc, err := v.s.db.sealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
+	doc, err := v.s.db.SealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := v.s.db.keys.Tokens(ctx, r.Team, r.SearchTerms())
+	tokens, err := v.s.db.Keys.Tokens(ctx, r.Team, r.SearchTerms())
 	if err != nil {
 		return nil, err
 	}
 	return []any{
-		r.Team.UUID, r.ID.UUID, optional(r.Belongs().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
-		tokens, instant(r.CreatedAt.Time), doc,
+		r.Team.UUID, r.ID.UUID, db.Optional(r.Belongs().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
+		tokens, db.Instant(r.CreatedAt.Time), doc,
 	}, nil
 }
 
@@ -114,7 +115,7 @@ func (v reviews) scanResult(ctx context.Context, row pgx.Row, team healthlab.Tea
 	if user != nil {
 		ref.User.UUID = *user
 	}
-	if err := v.s.db.openDocument(ctx, ref, personkey.RowResult(id), doc, &kept); err != nil {
+	if err := v.s.db.OpenDocument(ctx, ref, personkey.RowResult(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	kept.Revision = revision
@@ -131,36 +132,36 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if err != nil {
 		return err
 	}
-	return v.s.db.do(ctx, r.Team, writing, func(x *unit) error {
+	return v.s.db.Do(ctx, r.Team, db.Writing, func(x *db.Tx) error {
 		there := true
-		b := x.batch()
+		b := x.Batch()
 		if user := r.Belongs(); !user.IsZero() {
 			b.Queue(shareUserOfResult, r.Team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&there) })
 		}
 		b.Queue(insertResult, row...)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		if !there {
 			return errUserGone
 		}
-		b = x.batch()
+		b = x.Batch()
 		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 }
 
 func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
 	var r orders.RawResult
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { v.queueResult(ctx, b, selectVisibleResult, team, id, &r) })
-	return r, missingRow(err, "result under review")
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { v.queueResult(ctx, b, selectVisibleResult, team, id, &r) })
+	return r, db.MissingRow(err, "result under review")
 }
 
 // resultCursor is the cursor behind a result.
 func resultCursor(r *orders.RawResult) string {
-	text := r.ID.String() + " " + instant(r.CreatedAt.Time).Format(time.RFC3339Nano)
+	text := r.ID.String() + " " + db.Instant(r.CreatedAt.Time).Format(time.RFC3339Nano)
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
@@ -200,9 +201,9 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		search[0], search[1], q.Escalated}
 	var page orders.ResultPage
 	var more bool
-	err = v.s.db.do(ctx, q.Team, looking, func(x *unit) error {
+	err = v.s.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
 		page, more = orders.ResultPage{Results: []orders.RawResult{}}, false
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(countResults, filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
 		b.Queue(selectResults, append(filters, after, at, q.Limit+2)...).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -219,7 +220,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 			}
 			return rows.Err()
 		})
-		return x.send(ctx, b)
+		return x.Send(ctx, b)
 	})
 	if err != nil {
 		return orders.ResultPage{}, err
@@ -241,7 +242,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		return orders.RawResult{}, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
 	}
 	var kept orders.RawResult
-	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		sides, item, err := v.lockSides(ctx, x, team, id, s)
 		if err != nil {
 			return err
@@ -249,27 +250,27 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		revision := item.Revision
 		events, err := change(&item, sides.was, sides.made)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		if item.Team != team || item.ID != id {
-			return said(fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid))
+			return db.Answer(fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid))
 		}
 		row, err := v.resultRow(ctx, item, revision+1)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b := x.batch()
+		b := x.Batch()
 		if err := sides.queue(ctx, v.s, b); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		b.Queue(updateResult, row...)
 		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
 			return err
 		}
 		v.queueResult(ctx, b, selectResult, team, id, &kept)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
-	return kept, missingRow(err, "result under review, or its order")
+	return kept, db.MissingRow(err, "result under review, or its order")
 }
 
 // settled are the orders that a decision about a result changes.
@@ -281,13 +282,13 @@ type settled struct {
 
 // lockSides locks what a decision changes: the user of an order that follows no
 // other, the orders' transaction, and the result last.
-func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
+func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
 	var out settled
 	var item orders.RawResult
 	var drawn int64
 	var taken bool
 	alive := true
-	b := x.batch()
+	b := x.Batch()
 	if s.New != nil && s.Order.IsZero() {
 		queueAlive(b, s.New, &alive)
 	}
@@ -303,7 +304,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 		queueTaken(b, s.New.ID, &taken)
 	}
 	v.queueResult(ctx, b, lockResult, team, id, &item)
-	if err := x.send(ctx, b); err != nil {
+	if err := x.Send(ctx, b); err != nil {
 		return out, item, err
 	}
 	if !alive {
@@ -363,7 +364,7 @@ type trials struct{ s *orderStores }
 // trialDoc encodes a test run under the team's own key: its persons are made up.
 func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
-	return v.s.db.sealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
+	return v.s.db.SealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
 }
 
 func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
@@ -375,7 +376,7 @@ func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) erro
 	if err := row.Scan(&team.UUID, &id.UUID, &doc, &due); err != nil {
 		return err
 	}
-	if err := v.s.db.openDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id), doc, &kept); err != nil {
+	if err := v.s.db.OpenDocument(ctx, personkey.Ref{Team: team}, personkey.RowMatchTestRun(id), doc, &kept); err != nil {
 		return fmt.Errorf("decode test run: %w", err)
 	}
 	if due != nil {
@@ -396,47 +397,47 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 		return matchtest.Record{}, false, err
 	}
 	var kept matchtest.Record
-	err = v.s.db.do(ctx, t.Team, writing, func(x *unit) error {
-		b := x.batch()
-		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
+	err = v.s.db.Do(ctx, t.Team, db.Writing, func(x *db.Tx) error {
+		b := x.Batch()
+		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), db.Nullable(db.Instant(t.Due)), doc)
 		b.Queue(selectMatchTestRunByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &kept) })
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	return kept, err == nil && kept.RunID == t.RunID, err
 }
 
 func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	var t matchtest.Record
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
 	})
-	return t, missingRow(err, "test run")
+	return t, db.MissingRow(err, "test run")
 }
 
 func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
 	var kept matchtest.Record
-	err := v.s.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var t matchtest.Record
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		was := t
 		if err := change(&t); err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
 		doc, err := v.trialDoc(ctx, t)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = x.batch()
-		b.Queue(updateMatchTestRun, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
+		b = x.Batch()
+		b.Queue(updateMatchTestRun, team.UUID, id.UUID, db.Nullable(db.Instant(t.Due)), doc)
 		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &kept) })
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
-	return kept, missingRow(err, "test run")
+	return kept, db.MissingRow(err, "test run")
 }
 
 func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
@@ -444,10 +445,10 @@ func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.T
 		return []matchtest.Record{}, ctx.Err()
 	}
 	var out []matchtest.Record
-	err := v.s.db.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		out = []matchtest.Record{}
-		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimResultMatchTestRuns, now.UTC(), n, db.Instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var t matchtest.Record
 					if err := v.scan(ctx, rows, &t); err != nil {

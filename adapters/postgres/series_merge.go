@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -50,7 +51,7 @@ type line struct {
 // merging is a transaction that writes samples.
 type merging struct {
 	s     *Store
-	u     *unit
+	u     *db.Tx
 	reqs  []*request
 	lines []*line // by user and key: the order in which they are locked
 	of    map[lineKey]*line
@@ -69,9 +70,9 @@ type lineKey struct {
 func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	team := reqs[0].team
 	if slices.ContainsFunc(reqs, func(r *request) bool { return r.team != team }) {
-		team = allTeams
+		team = db.AllTeams
 	}
-	err := s.db.do(ctx, team, writing, func(u *unit) error {
+	err := s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		for _, r := range reqs {
 			r.err = nil
 		}
@@ -87,7 +88,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if len(reqs) == 1 && reqs[0].err != nil {
 			return reqs[0].err
 		}
-		b := u.batch()
+		b := u.Batch()
 		begun, err := m.write(b)
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if err := s.messages.emit(ctx, u, b, events, m.names); err != nil {
 			return err
 		}
-		if err := u.commit(ctx, b); err != nil {
+		if err := u.Commit(ctx, b); err != nil {
 			return err
 		}
 		s.crowd.began(begun)
@@ -107,7 +108,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	})
 	if len(reqs) > 1 {
 		for _, r := range reqs {
-			r.err = finish(ctx, r.err)
+			r.err = db.Finish(ctx, r.err)
 		}
 	}
 	return err
@@ -135,7 +136,7 @@ func (m *merging) gather() {
 
 // compareLines is the order in which the rows of series are locked.
 func compareLines(a userKey, k *healthdata.SeriesKey, b userKey, l *healthdata.SeriesKey) int {
-	return cmp.Or(compareIDs(a.user.UUID, b.user.UUID), compareIDs(a.team.UUID, b.team.UUID), k.Compare(*l))
+	return cmp.Or(db.CompareIDs(a.user.UUID, b.user.UUID), db.CompareIDs(a.team.UUID, b.team.UUID), k.Compare(*l))
 }
 
 // eager reports whether to load with the lock, not after it: one batch, which could not
@@ -216,8 +217,8 @@ on conflict (user_id, resource, provider, source_type, part) do nothing`
 // lock finds out which users are live, and locks the series, which it makes where there
 // are none yet.
 func (m *merging) lock(ctx context.Context) error {
-	b := m.u.batch()
-	m.u.steady(b)
+	b := m.u.Batch()
+	m.u.PlanHints(b)
 	var teams, users []uuid.UUID
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
@@ -231,7 +232,7 @@ func (m *merging) lock(ctx context.Context) error {
 		m.lines[0].loaded = ranges
 		m.queueChunks(b, []*line{m.lines[0]}, [][]series.Range{ranges})
 	}
-	if err := m.u.send(ctx, b); err != nil {
+	if err := m.u.Send(ctx, b); err != nil {
 		return err
 	}
 	var missing []*line
@@ -249,7 +250,7 @@ func (m *merging) lock(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b = m.u.batch()
+	b = m.u.Batch()
 	held := map[uuid.UUID]bool{}
 	b.Queue(lockUsers, users).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
@@ -262,14 +263,14 @@ func (m *merging) lock(ctx context.Context) error {
 	b.Queue(createSeries, keys.args(spans, int64(math.MinInt64), only(users))...)
 	m.queueLock(b, missing)
 	m.queueAwaited(b, missing)
-	if err := m.u.send(ctx, b); err != nil {
+	if err := m.u.Send(ctx, b); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(users, func(id uuid.UUID) bool { return !held[id] }) {
 		if len(m.reqs) == 1 {
 			return noLiveUser() // deleted meanwhile
 		}
-		return errAgain
+		return db.ErrChanged
 	}
 	for _, l := range missing {
 		l.body = nil // of an older snapshot: another transaction may have created the series since
@@ -433,7 +434,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 	if len(need) == 0 {
 		return nil
 	}
-	b := m.u.batch()
+	b := m.u.Batch()
 	var first []*line
 	for _, l := range need {
 		if l.loaded == nil {
@@ -448,7 +449,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 			l.loaded = ranges[i]
 		}
 		m.queueChunks(b, first, ranges)
-		if err := m.u.send(ctx, b); err != nil {
+		if err := m.u.Send(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -466,9 +467,9 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 	if len(more) == 0 {
 		return nil
 	}
-	b = m.u.batch()
+	b = m.u.Batch()
 	m.queueChunks(b, more, ranges)
-	return m.u.send(ctx, b)
+	return m.u.Send(ctx, b)
 }
 
 // want returns the cells that are written to.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -85,7 +86,7 @@ func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
 	}
 	out, err := r.events(outcomes)
 	if err != nil {
-		return nil, said(err)
+		return nil, db.Answer(err)
 	}
 	for i := range out {
 		out[i].Trace = cmp.Or(out[i].Trace, r.trace)
@@ -114,7 +115,7 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 		return err
 	}
 	r := newRequest(ctx, team, user, batches, events)
-	if d.s.db.pool == nil || r.samples() > grouped {
+	if d.s.db.Pool == nil || r.samples() > grouped {
 		return d.s.mergeOne(ctx, r)
 	}
 	if _, err := d.s.isSpread(ctx); err != nil {
@@ -160,12 +161,12 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		// It may not be so; the outcome that is decides.
 		return false, nil //nolint:nilerr // asked again by mergeAll
 	}
-	err = s.db.do(ctx, r.team, writing, func(u *unit) error {
+	err = s.db.Do(ctx, r.team, db.Writing, func(u *db.Tx) error {
 		done = false
 		var number int32
 		var direct bool
 		var name string
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(appendBody, r.args(p)...).Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&number, &direct}, func() error {
 				done = true
@@ -174,12 +175,12 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 			return err
 		})
 		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
-		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+		if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
 		} else if err != nil || !done {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		var rows chunkRows
 		for _, c := range change.Put {
 			rows.add(r.userKey, number, c)
@@ -193,7 +194,7 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		if err := s.messages.emit(ctx, u, b, events, names{r.ref(): name}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return done && err == nil, err
 }

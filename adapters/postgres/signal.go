@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // Signal returns a [webhook.Signal] for one dispatcher; nil unless the database is a pool.
 func (s *messages) Signal() webhook.Signal {
-	if s.db.pool == nil {
+	if s.db.Pool == nil {
 		return nil
 	}
 	return &signal{s: s, name: rand.Text(), quiet: listenQuiet}
@@ -37,21 +38,21 @@ type signal struct {
 
 func (g *signal) Send(ctx context.Context) error {
 	_, err := g.s.db.Exec(ctx, sendSignal, g.name)
-	return classify(ctx, err)
+	return db.Classify(ctx, err)
 }
 
 func (g *signal) Listen(ctx context.Context, heard func()) error {
-	return classify(ctx, g.listen(ctx, heard))
+	return db.Classify(ctx, g.listen(ctx, heard))
 }
 
 func (g *signal) listen(ctx context.Context, heard func()) error {
-	held, err := g.s.db.pool.Acquire(ctx)
+	held, err := g.s.db.Pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	conn := held.Hijack() // the pool makes another one in its place
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.RollbackTime)
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()

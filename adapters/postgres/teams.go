@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -30,7 +31,7 @@ func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *healthdat
 	b.Queue(sql, team.UUID).QueryRow(func(row pgx.Row) error {
 		*to = healthdata.TeamChoices{}
 		var doc []byte
-		if err := absent(row.Scan(&doc)); err != nil || doc == nil {
+		if err := db.Absent(row.Scan(&doc)); err != nil || doc == nil {
 			return err
 		}
 		return decodeChoices(doc, to)
@@ -46,7 +47,7 @@ func decodeChoices(doc []byte, to *healthdata.TeamChoices) error {
 
 func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
 	var out healthdata.TeamChoices
-	err := v.s.db.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
 	return out, err
 }
 
@@ -54,24 +55,24 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 	change func(healthdata.TeamChoices) (healthdata.TeamChoices, error),
 ) (healthdata.TeamChoices, error) {
 	var doc []byte
-	err := v.s.db.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old healthdata.TeamChoices
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(startChoices, team.UUID)
 		queueChoices(b, lockChoices, team, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next, err := change(old)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		if doc, err = json.Marshal(next); err != nil {
 			return fmt.Errorf("encode team settings: %w", err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateChoices, team.UUID, doc)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	var out healthdata.TeamChoices
 	if err == nil { // a copy of its own

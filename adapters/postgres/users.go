@@ -12,12 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // users is a [healthdata.Users]. Safe for concurrent use as its database is.
 type users struct {
-	db       *database
+	db       *db.DB
 	messages *messages
 	follow   func(b *pgx.Batch, old, next *healthdata.User)
 	erase    []string
@@ -26,7 +27,7 @@ type users struct {
 // newUsers returns a store of users. follow adds to a batch what other tables change when a
 // user is deleted or restored. The statements of erase delete what other tables keep of the
 // user $1.
-func newUsers(d *database, m *messages, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
+func newUsers(d *db.DB, m *messages, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
 	return &users{db: d, messages: m, follow: follow, erase: erase}
 }
 
@@ -62,19 +63,19 @@ func (v *users) Insert(ctx context.Context, u healthdata.User, limit int) error 
 	if err != nil {
 		return err
 	}
-	return v.db.do(ctx, u.Team, writing, func(x *unit) error {
-		b := x.batch()
+	return v.db.Do(ctx, u.Team, db.Writing, func(x *db.Tx) error {
+		b := x.Batch()
 		if limit > 0 {
-			queueTeamLock(b, u.Team)
+			db.LockTeam(b, u.Team)
 		}
 		var added, named pgconn.CommandTag
-		count(b.Queue(insertUser, values...), &added)
-		count(b.Queue(insertName, u.Team.UUID, u.ClientUserID, u.ID.UUID), &named)
+		db.KeepTag(b.Queue(insertUser, values...), &added)
+		db.KeepTag(b.Queue(insertName, u.Team.UUID, u.ClientUserID, u.ID.UUID), &named)
 		live := 0
 		if limit > 0 {
 			b.Queue(countNames, u.Team.UUID, limit+1).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
 		}
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		switch {
@@ -85,21 +86,21 @@ func (v *users) Insert(ctx context.Context, u healthdata.User, limit int) error 
 		case live > limit && limit > 0:
 			return fmt.Errorf("%w: a team has at most %d users", healthlab.Exhausted, limit)
 		}
-		b = x.batch()
+		b = x.Batch()
 		insertConnections(b, &u)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 }
 
 // taken returns the error that names who has a client user id.
-func taken(ctx context.Context, u *unit, team healthlab.TeamID, name string) error {
+func taken(ctx context.Context, u *db.Tx, team healthlab.TeamID, name string) error {
 	var by healthdata.ClientUserIDError
-	b := u.batch()
+	b := u.Batch()
 	b.Queue(selectHolder, team.UUID, name).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&by.User.UUID, &by.CreatedOn.Time)
 	})
-	if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
-		return errAgain // it has become free
+	if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+		return db.ErrChanged // it has become free
 	} else if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ const selectUser = `select ` + userColumns + ` from healthlab.users u where u.te
 
 func (v *users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var u healthdata.User
-	err := v.db.read(ctx, team, func(b *pgx.Batch) { v.queueUser(ctx, b, team, id, &u) })
+	err := v.db.Read(ctx, team, func(b *pgx.Batch) { v.queueUser(ctx, b, team, id, &u) })
 	return u, noUser(err)
 }
 
@@ -138,7 +139,7 @@ func (v *users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, error) {
 	var next healthdata.User
-	err := v.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		old, err := v.lockUser(ctx, x, team, id)
 		if err != nil {
 			return err
@@ -147,7 +148,7 @@ func (v *users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.
 		if next, b, err = v.changeUser(ctx, x, &old, change); err != nil {
 			return err
 		}
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return healthdata.User{}, noUser(err)
@@ -156,18 +157,18 @@ func (v *users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.
 }
 
 // lockUser locks the row of a user and reads it.
-func (v *users) lockUser(ctx context.Context, u *unit, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+func (v *users) lockUser(ctx context.Context, u *db.Tx, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var old healthdata.User
-	b := u.batch()
+	b := u.Batch()
 	b.Queue(lockUser, team.UUID, id.UUID)
 	v.queueUser(ctx, b, team, id, &old)
-	err := u.send(ctx, b)
+	err := u.Send(ctx, b)
 	return old, err
 }
 
 // changeUser lets change edit a user whose row is locked, and returns a batch that
 // writes what came of it.
-func (v *users) changeUser(ctx context.Context, u *unit, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
+func (v *users) changeUser(ctx context.Context, u *db.Tx, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, *pgx.Batch, error) {
 	next, err := old.Normal() // a copy, for change to edit
 	if err != nil {
@@ -175,10 +176,10 @@ func (v *users) changeUser(ctx context.Context, u *unit, old *healthdata.User, c
 	}
 	events, err := change(&next)
 	if err != nil {
-		return next, nil, said(err)
+		return next, nil, db.Answer(err)
 	}
 	if next, err = next.Normal(); err != nil {
-		return next, nil, said(err)
+		return next, nil, db.Answer(err)
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = old.ID, old.Team, old.CreatedOn, old.Revision+1
 	if err := rename(ctx, u, old, &next); err != nil {
@@ -186,9 +187,9 @@ func (v *users) changeUser(ctx context.Context, u *unit, old *healthdata.User, c
 	}
 	values, err := v.userValues(ctx, &next)
 	if err != nil {
-		return next, nil, said(err)
+		return next, nil, db.Answer(err)
 	}
-	b := u.batch()
+	b := u.Batch()
 	b.Queue(updateUser, values...)
 	v.follow(b, old, &next)
 	if old.Live() && !next.Live() {
@@ -207,19 +208,19 @@ func (v *users) changeUser(ctx context.Context, u *unit, old *healthdata.User, c
 
 // rename gives the client user id of a user free and takes the next one, where they
 // differ.
-func rename(ctx context.Context, u *unit, old, next *healthdata.User) error {
+func rename(ctx context.Context, u *db.Tx, old, next *healthdata.User) error {
 	if old.Live() == next.Live() && (old.ClientUserID == next.ClientUserID || !next.Live()) {
 		return nil
 	}
-	b := u.batch()
+	b := u.Batch()
 	if old.Live() {
 		b.Queue(deleteName, old.Team.UUID, old.ClientUserID, old.ID.UUID)
 	}
 	var named pgconn.CommandTag
 	if next.Live() {
-		count(b.Queue(insertName, next.Team.UUID, next.ClientUserID, next.ID.UUID), &named)
+		db.KeepTag(b.Queue(insertName, next.Team.UUID, next.ClientUserID, next.ID.UUID), &named)
 	}
-	if err := u.send(ctx, b); err != nil {
+	if err := u.Send(ctx, b); err != nil {
 		return err
 	}
 	if next.Live() && named.RowsAffected() == 0 {
@@ -246,10 +247,10 @@ func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 		at  time.Time
 	}
 	var found []due
-	err := v.db.do(ctx, allTeams, writing, func(x *unit) error {
+	err := v.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		found = nil
-		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimErasures, instant(deletedBefore), n, lease).Query(func(rows pgx.Rows) error {
+		return x.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimErasures, db.Instant(deletedBefore), n, lease).Query(func(rows pgx.Rows) error {
 				var d due
 				_, err := pgx.ForEachRow(rows, []any{&d.ref.Team.UUID, &d.ref.User.UUID, &d.at}, func() error {
 					found = append(found, d)
@@ -266,7 +267,7 @@ func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
 		}
-		return compareIDs(a.ref.User.UUID, b.ref.User.UUID)
+		return db.CompareIDs(a.ref.User.UUID, b.ref.User.UUID)
 	})
 	var out []healthdata.UserRef
 	for _, d := range found {
@@ -278,22 +279,22 @@ func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
 func (v *users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	err := v.db.do(ctx, team, writing, func(x *unit) error {
+	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var live bool
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(lockForErase, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return noUser(err)
 		}
 		if live {
 			return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
 		}
-		b = x.batch()
+		b = x.Batch()
 		for _, sql := range v.erase {
 			b.Queue(sql, id.UUID)
 		}
 		eraseMessagesOf(b, id)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	return noUser(err)
 }

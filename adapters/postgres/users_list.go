@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -83,9 +84,9 @@ func (v *users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Us
 	list := userList{deleted: q.Deleted, name: q.ClientUserID != "", prefix: q.Prefix != ""}
 	sql, args := userLists[list], list.arguments(&q)
 	var page healthdata.UserPage
-	err := v.db.do(ctx, q.Team, looking, func(x *unit) error {
+	err := v.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
 		page = healthdata.UserPage{Users: []healthdata.User{}}
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(sql.count, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
 		b.Queue(sql.page, append(slices.Clip(args), q.Offset, cmp.Or(q.Limit, 100))...).
 			Query(func(rows pgx.Rows) error {
@@ -98,7 +99,7 @@ func (v *users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Us
 				}
 				return rows.Err()
 			})
-		return x.send(ctx, b)
+		return x.Send(ctx, b)
 	})
 	if err != nil {
 		return healthdata.UserPage{}, err
@@ -167,9 +168,9 @@ group by 1 order by 1`
 
 func (v *users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
 	var m healthdata.TeamMetrics
-	err := v.db.do(ctx, team, looking, func(x *unit) error {
+	err := v.db.Do(ctx, team, db.Reading, func(x *db.Tx) error {
 		m = healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}
-		b := x.batch()
+		b := x.Batch()
 		b.Queue(countUsers, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&m.Users) })
 		b.Queue(countConnections, team.UUID).Query(func(rows pgx.Rows) error {
 			var week time.Time
@@ -184,7 +185,7 @@ func (v *users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.
 			})
 			return err
 		})
-		return x.send(ctx, b)
+		return x.Send(ctx, b)
 	})
 	if err != nil {
 		return healthdata.TeamMetrics{}, err

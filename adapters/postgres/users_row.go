@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -108,7 +109,7 @@ func (v *users) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 
 // openDate decrypts the birth date of a user, which is YYYY-MM-DD.
 func (v *users) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
-	text, err := v.db.keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
+	text, err := v.db.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
 	if err != nil {
 		return healthlab.Date{}, err
 	}
@@ -151,7 +152,7 @@ func (v *users) userValues(ctx context.Context, u *healthdata.User) ([]any, erro
 	var birthSource *string
 	if b := u.FallbackBirthDate; b != nil {
 		var err error
-		if birth, err = v.db.keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
+		if birth, err = v.db.Keys.Seal(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, []byte(b.Value.String())); err != nil {
 			return nil, err
 		}
 		birthSource, birthAt = &b.SourceSlug, &b.UpdatedAt.Time
@@ -159,7 +160,7 @@ func (v *users) userValues(ctx context.Context, u *healthdata.User) ([]any, erro
 	z := &u.FallbackTimeZone
 	return []any{
 		u.ID.UUID, u.Team.UUID, u.ClientUserID, u.CreatedOn.Time, z.ID, z.SourceSlug, z.UpdatedAt.Time,
-		birth, birthSource, birthAt, timeOf(u.IngestionStart), timeOf(u.IngestionEnd), nullable(u.DeletedAt), u.Revision, consentsOf(u),
+		birth, birthSource, birthAt, db.TimeOf(u.IngestionStart), db.TimeOf(u.IngestionEnd), db.Nullable(u.DeletedAt), u.Revision, consentsOf(u),
 	}, nil
 }
 
@@ -176,9 +177,9 @@ func insertConnections(b *pgx.Batch, u *healthdata.User) {
 		var what, message, details *string
 		var failed *time.Time
 		if f := c.Failure; f != nil {
-			what, message, details, failed = &f.Type, &f.Message, &f.Details, nullable(f.At)
+			what, message, details, failed = &f.Type, &f.Message, &f.Details, db.Nullable(f.At)
 		}
 		b.Queue(insertConnection, u.ID.UUID, c.Provider, u.Team.UUID, string(c.Status), c.CreatedOn, c.ExternalUserID, c.Scopes, c.Demo,
-			nullable(c.LinkedAt), nullable(c.Due), what, message, details, failed, nullText(c.Client))
+			db.Nullable(c.LinkedAt), db.Nullable(c.Due), what, message, details, failed, db.NullText(c.Client))
 	}
 }

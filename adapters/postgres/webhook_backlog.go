@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -18,7 +19,7 @@ func (s *messages) Backlog(ctx context.Context) (webhook.Backlog, error) {
 	var b webhook.Backlog
 	var seconds *float64
 	if err := s.db.QueryRow(ctx, selectBacklog).Scan(&b.Unrouted, &b.Unfinished, &seconds); err != nil {
-		return webhook.Backlog{}, fmt.Errorf("count backlog: %w", classify(ctx, err))
+		return webhook.Backlog{}, fmt.Errorf("count backlog: %w", db.Classify(ctx, err))
 	}
 	if seconds != nil {
 		b.Oldest = time.Duration(*seconds * float64(time.Second))

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -50,7 +51,7 @@ where e.team_id = $1 and e.created_at >= $2 and e.created_at < $3 and octet_leng
 
 func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	var out []healthlab.TeamID
-	err := v.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		b.Queue(selectBodyTeams).Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			out = out[:0]
@@ -66,7 +67,7 @@ func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 // EmptyBodies searches without the lock of routing, which all deliveries of all teams wait for.
 // Under the lock it looks only at what it found.
 func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error) {
-	ended = instant(ended)
+	ended = db.Instant(ended)
 	over, err := v.over(ctx, team, ended, n)
 	if err != nil || len(over) == 0 {
 		return 0, err
@@ -76,16 +77,16 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 		ids[i] = p.id
 	}
 	var changed pgconn.CommandTag
-	err = v.s.db.do(ctx, team, writing, func(u *unit) error {
-		b := u.batch()
-		u.tune(b, tuneQueue)
+	err = v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		u.Tune(b, tuneQueue)
 		b.Queue(holdRouting, int64(routing)) // no replay begins meanwhile
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
-		b = u.batch()
-		count(b.Queue(emptyBodies, team.UUID, ids, ended, over[0].at, over[len(over)-1].at), &changed)
-		return u.commit(ctx, b)
+		b = u.Batch()
+		db.KeepTag(b.Queue(emptyBodies, team.UUID, ids, ended, over[0].at, over[len(over)-1].at), &changed)
+		return u.Commit(ctx, b)
 	})
 	return int(changed.RowsAffected()), err
 }
@@ -94,9 +95,9 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (over []place, err error) {
 	from := v.s.emptied.of(team)
 	var first *time.Time
-	err = v.s.db.do(ctx, team, looking, func(u *unit) error {
-		b := u.batch()
-		u.tune(b, tuneQueue)
+	err = v.s.db.Do(ctx, team, db.Reading, func(u *db.Tx) error {
+		b := u.Batch()
+		u.Tune(b, tuneQueue)
 		b.Queue(selectOver, team.UUID, from, ended, n).Query(func(rows pgx.Rows) (err error) {
 			over, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
 				return p, row.Scan(&p.id, &p.at)
@@ -104,7 +105,7 @@ func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time
 			return err
 		})
 		b.Queue(selectFirstBody, team.UUID, from, ended).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return nil, err

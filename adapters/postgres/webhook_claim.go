@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -73,10 +74,10 @@ returning d.id, d.lease_token, d.endpoint_id, d.team_id, v.user_id, d.event_id, 
 
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
 	var out []webhook.EndpointID
-	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out = nil
-		b := u.batch()
-		u.tune(b, tuneQueue)
+		b := u.Batch()
+		u.Tune(b, tuneQueue)
 		b.Queue(selectDue).Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			for _, id := range ids {
@@ -84,7 +85,7 @@ func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
 			}
 			return err
 		})
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return out, err
 }
@@ -106,10 +107,10 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 	var out webhook.Claimed
 	var refs []personkey.Ref
 	var trials []uuid.UUID
-	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out, refs, trials = webhook.Claimed{}, nil, nil
-		b := u.batch()
-		u.tune(b, tuneRelaxed)
+		b := u.Batch()
+		u.Tune(b, tuneRelaxed)
 		if len(in.ids) > 0 {
 			in.queue(b, claimDeliveries, &out, &refs)
 			b.Queue(selectTrials, in.ids).Query(func(rows pgx.Rows) (err error) {
@@ -117,8 +118,8 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 				return err
 			})
 		}
-		queueClock(b, &out.At)
-		return u.commit(ctx, b)
+		db.ReadClock(b, &out.At)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return webhook.Claimed{}, err
@@ -142,22 +143,22 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, error) {
 	var out webhook.Claimed
 	var refs []personkey.Ref
-	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out, refs = webhook.Claimed{}, nil
 		var ours []uuid.UUID
-		b := u.batch()
-		u.tune(b, tuneRelaxed)
+		b := u.Batch()
+		u.Tune(b, tuneRelaxed)
 		b.Queue(lockTrials, in.ids).Query(func(rows pgx.Rows) (err error) {
 			ours, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			return err
 		})
-		if err := u.send(ctx, b); err != nil || len(ours) == 0 {
+		if err := u.Send(ctx, b); err != nil || len(ours) == 0 {
 			return err
 		}
 		in.keep(ours)
-		b = u.batch()
+		b = u.Batch()
 		in.queue(b, claimTrials, &out, &refs)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err == nil {
 		err = d.s.openBodies(ctx, &out, refs)
@@ -168,15 +169,15 @@ func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, e
 // openBodies decrypts the bodies of deliveries, whose persons are refs. A delivery about an
 // erased person is left out; there are some in a restored backup.
 func (s *messages) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
-	if s.db.keys == nil {
+	if s.db.Keys == nil {
 		return nil
 	}
-	if err := s.db.keys.Load(ctx, refs); err != nil {
+	if err := s.db.Keys.Load(ctx, refs); err != nil {
 		return err
 	}
 	kept := c.Deliveries[:0]
 	for i, v := range c.Deliveries {
-		body, err := s.db.keys.Open(ctx, refs[i], personkey.RowEvent(v.Event), v.Body)
+		body, err := s.db.Keys.Open(ctx, refs[i], personkey.RowEvent(v.Event), v.Body)
 		if errors.Is(err, personkey.ErrErased) {
 			continue
 		} else if err != nil {
@@ -212,7 +213,7 @@ func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed, refs *[
 		var due time.Time
 		var failed *time.Time
 		var user *uuid.UUID
-		to := plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &user, &v.Event, &v.Type, &v.Key, &v.Seq,
+		to := db.PlainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &user, &v.Event, &v.Type, &v.Key, &v.Seq,
 			&v.At, &v.Trace, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)
 		for rows.Next() {
 			if got.all == nil {
@@ -222,7 +223,7 @@ func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed, refs *[
 			if err := rows.Scan(to...); err != nil {
 				return err
 			}
-			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), timeOrZero(failed)
+			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), db.TimeOrZero(failed)
 			ref := personkey.Ref{Team: v.Team}
 			if user != nil {
 				ref.User.UUID = *user

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -92,7 +93,7 @@ func endpointValues(e *webhook.Endpoint) ([]any, error) {
 	secrets, headers := []keptSecret{}, []keptHeader{}
 	text := []string{e.URL, e.Description}
 	for _, s := range e.Secrets {
-		secrets = append(secrets, keptSecret{s.ID, s.Sealed.KeyID, s.Sealed.Box, instant(s.CreatedAt), nullable(instant(s.ExpiresAt))})
+		secrets = append(secrets, keptSecret{s.ID, s.Sealed.KeyID, s.Sealed.Box, db.Instant(s.CreatedAt), db.Nullable(db.Instant(s.ExpiresAt))})
 		text = append(text, s.Sealed.KeyID)
 	}
 	for _, h := range e.Headers {
@@ -113,9 +114,9 @@ func endpointValues(e *webhook.Endpoint) ([]any, error) {
 	h := &e.Health
 	return []any{
 		e.ID.UUID, e.Team.UUID, e.URL, e.Description, e.RateLimit, e.FilterTypes, string(e.OrderScope), e.Disabled,
-		string(e.DisabledReason), nullable(instant(h.FirstFailedAt)), nullable(instant(h.LastFailedAt)),
-		nullable(instant(h.ArmedAt)), nullable(instant(h.PausedUntil)), h.PauseStep, sealed, named, e.Revision,
-		instant(e.CreatedAt), instant(e.UpdatedAt),
+		string(e.DisabledReason), db.Nullable(db.Instant(h.FirstFailedAt)), db.Nullable(db.Instant(h.LastFailedAt)),
+		db.Nullable(db.Instant(h.ArmedAt)), db.Nullable(db.Instant(h.PausedUntil)), h.PauseStep, sealed, named, e.Revision,
+		db.Instant(e.CreatedAt), db.Instant(e.UpdatedAt),
 	}, nil
 }
 
@@ -135,11 +136,11 @@ func scanEndpoint(row pgx.Row, out *webhook.Endpoint) error {
 		return fmt.Errorf("decode endpoint: %w", err)
 	}
 	e.CreatedAt, e.UpdatedAt = e.CreatedAt.UTC(), e.UpdatedAt.UTC()
-	e.Health.FirstFailedAt, e.Health.LastFailedAt = timeOrZero(first), timeOrZero(last)
-	e.Health.ArmedAt, e.Health.PausedUntil = timeOrZero(armed), timeOrZero(paused)
+	e.Health.FirstFailedAt, e.Health.LastFailedAt = db.TimeOrZero(first), db.TimeOrZero(last)
+	e.Health.ArmedAt, e.Health.PausedUntil = db.TimeOrZero(armed), db.TimeOrZero(paused)
 	for _, s := range secrets {
 		e.Secrets = append(e.Secrets, webhook.SealedSecret{
-			ID: s.ID, Sealed: healthlab.Sealed{KeyID: s.Key, Box: s.Box}, CreatedAt: s.Created, ExpiresAt: timeOrZero(s.Expires),
+			ID: s.ID, Sealed: healthlab.Sealed{KeyID: s.Key, Box: s.Box}, CreatedAt: s.Created, ExpiresAt: db.TimeOrZero(s.Expires),
 		})
 	}
 	for _, h := range headers {
@@ -169,14 +170,14 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 	if err != nil {
 		return err
 	}
-	return p.s.db.do(ctx, e.Team, writing, func(x *unit) error {
+	return p.s.db.Do(ctx, e.Team, db.Writing, func(x *db.Tx) error {
 		var added pgconn.CommandTag
 		var n int
-		b := x.batch()
-		queueTeamLock(b, e.Team)
-		count(b.Queue(insertEndpoint, values...), &added)
+		b := x.Batch()
+		db.LockTeam(b, e.Team)
+		db.KeepTag(b.Queue(insertEndpoint, values...), &added)
 		b.Queue(countEndpoints, e.Team.UUID, most+1).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return err
 		}
 		switch {
@@ -185,13 +186,13 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 		case n > most:
 			return fmt.Errorf("insert endpoint: %w: a team has at most %d", healthlab.Exhausted, most)
 		}
-		return x.commit(ctx, x.batch())
+		return x.Commit(ctx, x.Batch())
 	})
 }
 
 func (p endpoints) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
 	var e webhook.Endpoint
-	if err := p.s.db.read(ctx, team, func(b *pgx.Batch) { queueEndpoint(b, selectEndpoint, team, id, &e) }); err != nil {
+	if err := p.s.db.Read(ctx, team, func(b *pgx.Batch) { queueEndpoint(b, selectEndpoint, team, id, &e) }); err != nil {
 		return webhook.Endpoint{}, noEndpoint(err)
 	}
 	return e, nil
@@ -201,24 +202,24 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 	change func(*webhook.Endpoint) ([]healthlab.Event, error),
 ) (webhook.Endpoint, error) {
 	var kept webhook.Endpoint
-	err := p.s.db.do(ctx, team, writing, func(x *unit) error {
+	err := p.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var was webhook.Endpoint
-		b := x.batch()
+		b := x.Batch()
 		queueEndpoint(b, lockEndpoint, team, id, &was)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return noEndpoint(err)
 		}
 		e := was.Clone()
 		events, err := change(&e)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
 		e.ID, e.Team, e.CreatedAt, e.Revision = was.ID, was.Team, was.CreatedAt, was.Revision+1
 		values, err := endpointValues(&e)
 		if err != nil {
-			return said(err)
+			return db.Answer(err)
 		}
-		b = x.batch()
+		b = x.Batch()
 		b.Queue(updateEndpoint, values...)
 		if e.Disabled && !was.Disabled {
 			queueCancel(b, team, id, webhook.ReasonDisabled)
@@ -230,7 +231,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 			return err
 		}
 		queueEndpoint(b, selectEndpoint, team, id, &kept)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 	if err != nil {
 		return webhook.Endpoint{}, err
@@ -245,17 +246,17 @@ func queueCancel(b *pgx.Batch, team healthlab.TeamID, id webhook.EndpointID, why
 }
 
 func (p endpoints) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
-	return p.s.db.do(ctx, team, writing, func(x *unit) error {
+	return p.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var was webhook.Endpoint
-		b := x.batch()
+		b := x.Batch()
 		queueEndpoint(b, lockEndpoint, team, id, &was)
-		if err := x.send(ctx, b); err != nil {
+		if err := x.Send(ctx, b); err != nil {
 			return noEndpoint(err)
 		}
-		b = x.batch()
+		b = x.Batch()
 		queueCancel(b, team, id, webhook.ReasonDeleted)
 		b.Queue(deleteEndpoint, team.UUID, id.UUID)
-		return x.commit(ctx, b)
+		return x.Commit(ctx, b)
 	})
 }
 
@@ -268,9 +269,9 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 		return webhook.EndpointPage{}, err
 	}
 	var page webhook.EndpointPage
-	err = p.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
+	err = p.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		page = webhook.EndpointPage{}
-		b.Queue(listEndpoints, q.Team.UUID, nullable(after.at), after.id, q.Size+1).Query(func(rows pgx.Rows) error { return scanEndpoints(rows, &page.Endpoints) })
+		b.Queue(listEndpoints, q.Team.UUID, db.Nullable(after.at), after.id, q.Size+1).Query(func(rows pgx.Rows) error { return scanEndpoints(rows, &page.Endpoints) })
 	})
 	if err != nil {
 		return webhook.EndpointPage{}, err
@@ -296,7 +297,7 @@ func scanEndpoints(rows pgx.Rows, out *[]webhook.Endpoint) error {
 
 func (p endpoints) Armed(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
 	var out []webhook.Endpoint
-	err := p.s.db.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := p.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(armedEndpoints, until.UTC()).Query(func(rows pgx.Rows) error { return scanEndpoints(rows, &out) })
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -116,14 +117,14 @@ func (s *messages) RunRetention(ctx context.Context) error {
 }
 
 func (s *messages) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
-	err = s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		b := u.batch()
-		u.tune(b, tuneQueue)
+	err = s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		u.Tune(b, tuneQueue)
 		b.Queue(selectStaleTeams, s.retention, n).Query(func(rows pgx.Rows) (err error) {
 			teams, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			return err
 		})
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return teams, err
 }
@@ -132,26 +133,26 @@ func (s *messages) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, er
 func (s *messages) dropStale(ctx context.Context, team uuid.UUID) error {
 	for again := true; again; {
 		expired := 0
-		err := s.db.do(ctx, healthlab.TeamID{UUID: team}, writing, func(u *unit) error {
+		err := s.db.Do(ctx, healthlab.TeamID{UUID: team}, db.Writing, func(u *db.Tx) error {
 			var ids []uuid.UUID
-			b := u.batch()
-			u.tune(b, tuneQueue)
+			b := u.Batch()
+			u.Tune(b, tuneQueue)
 			b.Queue(holdRouting, int64(routing))
 			b.Queue(selectStale, s.retention, team, retentionBatch).Query(func(rows pgx.Rows) (err error) {
 				ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
 			})
-			if err := u.send(ctx, b); err != nil {
+			if err := u.Send(ctx, b); err != nil {
 				return err
 			}
 			again = len(ids) == retentionBatch
-			b = u.batch()
+			b = u.Batch()
 			b.Queue(dropMessages[0], ids) // locks the lanes
 			b.Queue(countUnfinished, ids).QueryRow(func(row pgx.Row) error { return row.Scan(&expired) })
 			for _, sql := range dropMessages[1:] {
 				b.Queue(sql, ids)
 			}
-			return u.commit(ctx, b)
+			return u.Commit(ctx, b)
 		})
 		if err != nil {
 			return err

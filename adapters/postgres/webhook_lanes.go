@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -138,7 +139,7 @@ join healthlab.webhook_delivery d on d.lane = x.lane and d.key_hash = x.key_hash
 // scanLaneRow reads laneColumns, and what stands behind them.
 func scanLaneRow(rows pgx.Rows, more ...any) (*laneRow, error) {
 	r := &laneRow{}
-	err := rows.Scan(append(plainTargets(
+	err := rows.Scan(append(db.PlainTargets(
 		&r.team, &r.endpoint, &r.lane, &r.id, &r.key, &r.seq, &r.event, &r.created, &r.cause, &r.head, &r.attempts, &r.starts,
 		&r.queued, &r.failed, &r.due, &r.quiet, &r.until, &r.token,
 	), more...)...)
@@ -151,7 +152,7 @@ func laneArgument(names []laneName) []uuid.UUID {
 	for i, name := range names {
 		of[i] = name.lane
 	}
-	slices.SortFunc(of, compareIDs)
+	slices.SortFunc(of, db.CompareIDs)
 	return slices.Compact(of)
 }
 
@@ -159,7 +160,7 @@ func laneArgument(names []laneName) []uuid.UUID {
 // of the keys given, one for each name and nil where nothing is superseded. With skip,
 // a lane that another process holds is left out and returned instead of waited for. The
 // caller holds the lock of routing, so that a lane that has no head stays empty.
-func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
+func loadHeads(ctx context.Context, u *db.Tx, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
 	l, busy := newLanes(len(names)), map[laneName]bool{}
 	of, err := readHeadsOf(ctx, u, laneArgument(names), &l.now)
 	if err != nil || len(of) == 0 {
@@ -171,7 +172,7 @@ func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID
 	}
 	var same struct{ of, keys []uuid.UUID }
 	for i, name := range names {
-		if _, full := slices.BinarySearchFunc(of, name.lane, compareIDs); full && keys[i] != nil {
+		if _, full := slices.BinarySearchFunc(of, name.lane, db.CompareIDs); full && keys[i] != nil {
 			same.of, same.keys = append(same.of, name.lane), append(same.keys, *keys[i])
 		}
 	}
@@ -179,7 +180,7 @@ func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID
 	for again := true; again; {
 		again = false
 		clear(l.all)
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lock, of).Query(func(rows pgx.Rows) error {
 			var id int64
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil })
@@ -205,7 +206,7 @@ func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID
 			return rows.Err()
 		})
 		b.Queue(readSame, same.of, same.keys).Query(l.scan)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -220,15 +221,15 @@ func loadHeads(ctx context.Context, u *unit, names []laneName, keys []*uuid.UUID
 }
 
 // readHeadsOf returns those of lanes that have a head, in their order, and reads the clock.
-func readHeadsOf(ctx context.Context, u *unit, of []uuid.UUID, now *time.Time) (full []uuid.UUID, err error) {
-	b := u.batch()
+func readHeadsOf(ctx context.Context, u *db.Tx, of []uuid.UUID, now *time.Time) (full []uuid.UUID, err error) {
+	b := u.Batch()
 	b.Queue(peekHeads, of).Query(func(rows pgx.Rows) (err error) {
 		full, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		return err
 	})
-	queueClock(b, now)
-	err = u.send(ctx, b)
-	slices.SortFunc(full, compareIDs)
+	db.ReadClock(b, now)
+	err = u.Send(ctx, b)
+	slices.SortFunc(full, db.CompareIDs)
 	return full, err
 }
 
@@ -245,14 +246,14 @@ func (l *lanes) scan(rows pgx.Rows) error {
 }
 
 // loadWhole locks lanes and reads all of them.
-func loadWhole(ctx context.Context, u *unit, names []laneName) (*lanes, error) {
+func loadWhole(ctx context.Context, u *db.Tx, names []laneName) (*lanes, error) {
 	l := newLanes(len(names))
 	of := laneArgument(names)
-	b := u.batch()
+	b := u.Batch()
 	b.Queue(lockWhole, of)
 	b.Queue(readWhole, of).Query(l.scan)
-	queueClock(b, &l.now)
-	return l, u.send(ctx, b)
+	db.ReadClock(b, &l.now)
+	return l, u.Send(ctx, b)
 }
 
 // written is an event as those see it who put it into lanes.
@@ -278,7 +279,7 @@ type scannedEvent struct {
 }
 
 func (s *scannedEvent) targets(more ...any) []any {
-	return append(plainTargets(&s.Team.UUID, &s.ID, &s.Type, &s.user, &s.Key, &s.Seq, &s.At, &s.at, &s.emptied), more...)
+	return append(db.PlainTargets(&s.Team.UUID, &s.ID, &s.Type, &s.user, &s.Key, &s.Seq, &s.At, &s.at, &s.emptied), more...)
 }
 
 // event returns the event of the row that was scanned last.
@@ -300,7 +301,7 @@ type arrival struct {
 func arrivalOf(t *webhook.Endpoint, e *written, mode healthlab.Mode) arrival {
 	a := arrival{event: e, name: laneOf(t, e.Event, mode)}
 	if k := webhook.SupersedeKey(e.Event, mode); k != "" {
-		a.key = optional(keyOf(k))
+		a.key = db.Optional(keyOf(k))
 	}
 	return a
 }

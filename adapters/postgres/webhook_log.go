@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -40,15 +41,15 @@ func (l webhookLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webho
 	if q.Cursor != "" {
 		n, err := strconv.ParseInt(q.Cursor, 10, 64)
 		if err != nil || n < 0 {
-			return webhook.AttemptPage{}, badCursor()
+			return webhook.AttemptPage{}, db.BadCursor()
 		}
 		before = &n
 	}
 	var page webhook.AttemptPage
 	var ids []int64
-	err := l.s.db.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := l.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		page, ids = webhook.AttemptPage{}, nil
-		b.Queue(listAttempts, q.Team.UUID, optional(q.Endpoint.UUID), optional(q.Event), before, q.Size+1).Query(func(rows pgx.Rows) error {
+		b.Queue(listAttempts, q.Team.UUID, db.Optional(q.Endpoint.UUID), db.Optional(q.Event), before, q.Size+1).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var id int64
 				var a webhook.Attempt
@@ -78,7 +79,7 @@ select type, user_id, key, seq, at, body from healthlab.webhook_event where team
 
 func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
 	m := webhook.Message{Event: event, Team: team}
-	err := l.s.db.read(ctx, team, func(b *pgx.Batch) {
+	err := l.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMessage, team.UUID, event).QueryRow(func(row pgx.Row) error {
 			var user *uuid.UUID
 			if err := row.Scan(&m.Type, &user, &m.Key, &m.Seq, &m.At, &m.Body); err != nil {
@@ -93,7 +94,7 @@ func (l webhookLog) Message(ctx context.Context, team healthlab.TeamID, event uu
 				return nil
 			}
 			var err error
-			m.Body, err = l.s.db.keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, personkey.RowEvent(event), m.Body)
+			m.Body, err = l.s.db.Keys.Open(ctx, personkey.Ref{Team: team, User: m.User}, personkey.RowEvent(event), m.Body)
 			return err
 		})
 	})

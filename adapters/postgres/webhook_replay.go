@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -57,19 +58,19 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 		return webhook.Replayed{}, err
 	}
 	var done webhook.Replayed
-	err = d.s.db.do(ctx, r.Team, writing, func(u *unit) error {
+	err = d.s.db.Do(ctx, r.Team, db.Writing, func(u *db.Tx) error {
 		p := &replaying{u: u, Replay: r}
-		b := u.batch()
-		u.tune(b, tuneQueue)
+		b := u.Batch()
+		u.Tune(b, tuneQueue)
 		b.Queue(holdRouting, int64(routing))
 		queueEndpoint(b, shareEndpoint, r.Team, r.Endpoint, &p.to)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return noEndpoint(err)
 		}
 		if p.to.Disabled {
 			return fmt.Errorf("replay: %w: the endpoint is disabled", healthlab.Precondition)
 		}
-		b = u.batch()
+		b = u.Batch()
 		var err error
 		if r.Event != uuid.Nil {
 			done, err = p.retry(ctx, b)
@@ -79,7 +80,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 		if err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return webhook.Replayed{}, err
@@ -90,7 +91,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 // replaying is one transaction that resends messages.
 type replaying struct {
 	webhook.Replay
-	u  *unit
+	u  *db.Tx
 	to webhook.Endpoint
 	*lanes
 }
@@ -110,12 +111,12 @@ func (l *lead) emptied() bool {
 func (p *replaying) retry(ctx context.Context, b *pgx.Batch) (webhook.Replayed, error) {
 	var e *written
 	routed := false
-	look := p.u.batch()
+	look := p.u.Batch()
 	look.Queue(selectSent, p.Team.UUID, p.Event).QueryRow(func(row pgx.Row) (err error) {
 		e, err = scanWritten(row, &routed)
 		return err
 	})
-	err := p.u.send(ctx, look)
+	err := p.u.Send(ctx, look)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return webhook.Replayed{}, fmt.Errorf("replay message: %w", healthlab.NotFound)
@@ -157,17 +158,17 @@ func (p *replaying) recover(ctx context.Context, b *pgx.Batch, after place) (web
 	if most <= 0 {
 		most = recoverPage
 	}
-	since := instant(p.Since)
+	since := db.Instant(p.Since)
 	if p.to.CreatedAt.After(since) {
 		since = p.to.CreatedAt
 	}
 	var until *time.Time
 	if !p.Until.IsZero() {
-		t := instant(p.Until)
+		t := db.Instant(p.Until)
 		until = &t
 	}
 	var page, lost []*written
-	look := p.u.batch()
+	look := p.u.Batch()
 	look.Queue(selectWritten, p.Team.UUID, p.Endpoint.UUID, since, after.at, after.id, p.to.FilterTypes, most+1, until).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var open, ended bool
@@ -181,7 +182,7 @@ func (p *replaying) recover(ctx context.Context, b *pgx.Batch, after place) (web
 		}
 		return rows.Err()
 	})
-	if err := p.u.send(ctx, look); err != nil {
+	if err := p.u.Send(ctx, look); err != nil {
 		return webhook.Replayed{}, err
 	}
 	var done webhook.Replayed
@@ -231,7 +232,7 @@ func (p *replaying) follow(ctx context.Context, events []*written) ([]lead, erro
 		return leads, nil
 	}
 	later := map[string][]*written{}
-	b := p.u.batch()
+	b := p.u.Batch()
 	b.Queue(selectSince, p.Team.UUID, keys, seqs).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var hash uuid.UUID
@@ -245,7 +246,7 @@ func (p *replaying) follow(ctx context.Context, events []*written) ([]lead, erro
 		}
 		return rows.Err()
 	})
-	if err := p.u.send(ctx, b); err != nil {
+	if err := p.u.Send(ctx, b); err != nil {
 		return nil, err
 	}
 	for i, e := range events {
@@ -270,7 +271,7 @@ func (p *replaying) load(ctx context.Context, leads []lead) error {
 			names, ids = append(names, arrivalOf(&p.to, e, l.mode).name), append(ids, e.ID)
 		}
 	}
-	b := p.u.batch()
+	b := p.u.Batch()
 	b.Queue(selectLanes, ids, p.Endpoint.UUID).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n laneName
@@ -281,7 +282,7 @@ func (p *replaying) load(ctx context.Context, leads []lead) error {
 		}
 		return rows.Err()
 	})
-	if err := p.u.send(ctx, b); err != nil {
+	if err := p.u.Send(ctx, b); err != nil {
 		return err
 	}
 	var err error
@@ -346,7 +347,7 @@ func parsePlace(text string) (place, error) {
 	t, err1 := time.Parse(time.RFC3339Nano, at)
 	u, err2 := uuid.Parse(id)
 	if !ok || err != nil || err1 != nil || err2 != nil {
-		return place{}, badCursor()
+		return place{}, db.BadCursor()
 	}
 	return place{t, u}, nil
 }

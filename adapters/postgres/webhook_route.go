@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -20,7 +21,7 @@ func (s *messages) Deliveries() webhook.Deliveries { return deliveries{s} }
 type deliveries struct{ s *messages }
 
 // routing is the advisory lock for adding to lanes and taking messages away.
-const routing = MigrationLock + 1
+const routing = db.MigrationLock + 1
 
 const (
 	tryRouting  = `select pg_try_advisory_xact_lock($1)`
@@ -31,7 +32,7 @@ const (
 	// them loses its transaction, with the lock of routing, which all others wait for.
 	tuneQueue = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), ` + keepPlans + `,
+	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), ` + db.KeepPlans + `,
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 	// A claim or an outcome that is lost with the server is repeated.
@@ -66,7 +67,7 @@ func scanTargets(rows pgx.Rows) ([]webhook.Endpoint, error) {
 	var out []webhook.Endpoint
 	for rows.Next() {
 		var t webhook.Endpoint
-		if err := rows.Scan(plainTargets(&t.ID.UUID, &t.Team.UUID, (*string)(&t.OrderScope), &t.FilterTypes)...); err != nil {
+		if err := rows.Scan(db.PlainTargets(&t.ID.UUID, &t.Team.UUID, (*string)(&t.OrderScope), &t.FilterTypes)...); err != nil {
 			return nil, err
 		}
 		out = append(out, t)
@@ -85,7 +86,7 @@ func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, 
 }
 
 func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, most int, skip bool) (routed webhook.Routed, err error) {
-	err = d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err = d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		r := &round{u: u, modes: modes, skip: skip}
 		routed = webhook.Routed{}
 		mine, err := r.read(ctx, most)
@@ -95,12 +96,12 @@ func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, 
 		if err := r.aim(ctx); err != nil {
 			return err
 		}
-		b := u.batch()
+		b := u.Batch()
 		routed, err = r.place(ctx, b)
 		if err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return webhook.Routed{}, err
@@ -110,7 +111,7 @@ func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, 
 
 // round is one transaction of routing.
 type round struct {
-	u     *unit
+	u     *db.Tx
 	modes map[string]healthlab.Mode
 	skip  bool // what is held is left for later
 
@@ -123,8 +124,8 @@ type round struct {
 // read takes the lock of routing and reads what is pending. It reports whether the lock
 // was free.
 func (r *round) read(ctx context.Context, most int) (mine bool, err error) {
-	b := r.u.batch()
-	r.u.tune(b, tuneQueue, tunePatience)
+	b := r.u.Batch()
+	r.u.Tune(b, tuneQueue, tunePatience)
 	b.Queue(tryRouting, int64(routing)).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
 	b.Queue(selectPending, most).Query(func(rows pgx.Rows) error {
 		var n int64
@@ -138,7 +139,7 @@ func (r *round) read(ctx context.Context, most int) (mine bool, err error) {
 		}
 		return rows.Err()
 	})
-	return mine, r.u.send(ctx, b)
+	return mine, r.u.Send(ctx, b)
 }
 
 // aim reads the endpoints of the teams that have events, and keeps them as they are.
@@ -153,7 +154,7 @@ func (r *round) aim(ctx context.Context) error {
 	}
 	r.targets, r.busy = map[healthlab.TeamID][]webhook.Endpoint{}, map[uuid.UUID]bool{}
 	ours := map[uuid.UUID]bool{}
-	b := r.u.batch()
+	b := r.u.Batch()
 	if r.skip {
 		b.Queue(tryTargets, teams).Query(func(rows pgx.Rows) error {
 			held, err := scanTargets(rows)
@@ -175,7 +176,7 @@ func (r *round) aim(ctx context.Context) error {
 		}
 		return err
 	})
-	return r.u.send(ctx, b)
+	return r.u.Send(ctx, b)
 }
 
 // place puts the events into their lanes, adds to a batch what writes that, and returns

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
@@ -15,7 +16,7 @@ func TestASuspendedRouterLosesItsLock(t *testing.T) {
 	suspended, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer suspended.Release()
-	for _, sql := range []string{string(writing), tuneQueue} {
+	for _, sql := range []string{string(db.Writing), tuneQueue} {
 		_, err = suspended.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
@@ -31,5 +32,5 @@ func TestASuspendedRouterLosesItsLock(t *testing.T) {
 	require.NoError(t, err)
 
 	_, err = suspended.Exec(t.Context(), `commit`)
-	require.True(t, lost(err), err) // and so its transaction is tried again
+	require.True(t, db.Lost(err), err) // and so its transaction is tried again
 }

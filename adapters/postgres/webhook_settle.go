@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -58,7 +59,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		}
 	}
 	var settled webhook.Settled
-	err := d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
+	err := d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		s := &settling{
 			lanes: *newLanes(len(outcomes)), outcomes: outcomes,
 			held: make(map[webhook.Lease]*laneRow, len(outcomes)), newer: map[int64]bool{}, leased: map[int64]bool{},
@@ -69,13 +70,13 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		if err := s.read(ctx, u); err != nil {
 			return err
 		}
-		b := u.batch()
+		b := u.Batch()
 		var events []healthlab.Event
 		settled, events = s.apply(b)
 		if err := d.s.emit(ctx, u, b, events, names{}); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return webhook.Settled{}, err
@@ -99,7 +100,7 @@ func (l *leases) add(of webhook.Lease) {
 }
 
 // hold deletes the heads that end, and locks those that are to be retried.
-func (s *settling) hold(ctx context.Context, u *unit) error {
+func (s *settling) hold(ctx context.Context, u *db.Tx) error {
 	var staying leases
 	ending := newLeases(len(s.outcomes))
 	first := make(map[webhook.Lease]*webhook.Delivery, len(s.outcomes))
@@ -115,12 +116,12 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 		}
 		first[o.Delivery.Lease] = &o.Delivery
 	}
-	b := u.batch()
-	u.tune(b, tuneRelaxed)
+	b := u.Batch()
+	u.Tune(b, tuneRelaxed)
 	if len(ending.ids) > 0 {
 		b.Queue(endLeased, ending.teams, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
 			var was laneRow
-			to := plainTargets(&was.team, &was.id, &was.token, &was.lane, &was.quiet)
+			to := db.PlainTargets(&was.team, &was.id, &was.token, &was.lane, &was.quiet)
 			ended := make([]laneRow, len(ending.ids))
 			for rows.Next() {
 				if err := rows.Scan(to...); err != nil {
@@ -148,8 +149,8 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 			return rows.Err()
 		})
 	}
-	queueClock(b, &s.now)
-	return u.send(ctx, b)
+	db.ReadClock(b, &s.now)
+	return u.Send(ctx, b)
 }
 
 func (s *settling) take(r *laneRow) {
@@ -158,7 +159,7 @@ func (s *settling) take(r *laneRow) {
 }
 
 // read reads what stands behind the heads, and who holds those that are not ours.
-func (s *settling) read(ctx context.Context, u *unit) error {
+func (s *settling) read(ctx context.Context, u *db.Tx) error {
 	of := make([]uuid.UUID, 0, len(s.held))
 	var staying leases
 	for _, r := range s.held {
@@ -173,7 +174,7 @@ func (s *settling) read(ctx context.Context, u *unit) error {
 			others.add(l)
 		}
 	}
-	b := u.batch()
+	b := u.Batch()
 	b.Queue(readNext, of).Query(s.scan)
 	if len(staying.ids) > 0 {
 		b.Queue(selectOutdated, staying.teams, staying.ids).Query(collect(s.newer))
@@ -181,7 +182,7 @@ func (s *settling) read(ctx context.Context, u *unit) error {
 	if len(others.ids) > 0 {
 		b.Queue(peekLeased, others.teams, others.ids, others.tokens).Query(collect(s.leased))
 	}
-	return u.send(ctx, b)
+	return u.Send(ctx, b)
 }
 
 // collect gathers ids.
@@ -237,7 +238,7 @@ func (s *settling) settle(r *laneRow, o *webhook.Outcome) {
 	}
 	r.token, r.until, r.starts, r.changed = nil, nil, 0, !r.deleted
 	if o.Quiet > 0 {
-		r.quiet = nullable(s.now.Add(o.Quiet))
+		r.quiet = db.Nullable(s.now.Add(o.Quiet))
 	}
 	if o.State == webhook.Retrying && s.newer[r.id] {
 		ended := *o
@@ -250,7 +251,7 @@ func (s *settling) settle(r *laneRow, o *webhook.Outcome) {
 		return
 	}
 	if r.failed == nil && o.Sent {
-		r.failed = nullable(s.now)
+		r.failed = db.Nullable(s.now)
 	}
 	r.due = s.now.Add(o.Delay)
 }
@@ -268,10 +269,10 @@ func (d deliveries) Release(ctx context.Context, back []webhook.Released) error 
 		of.add(r.Lease)
 		delays[i] = r.Delay.Microseconds()
 	}
-	return d.s.db.do(ctx, allTeams, writing, func(u *unit) error {
-		b := u.batch()
-		u.tune(b, tuneRelaxed)
+	return d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		u.Tune(b, tuneRelaxed)
 		b.Queue(releaseDeliveries, of.teams, of.ids, of.tokens, delays)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"bytes"
@@ -10,39 +10,39 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// document encodes what is kept as a document.
-func document(v any) ([]byte, error) {
+// EncodeDocument encodes what is kept as a document.
+func EncodeDocument(v any) ([]byte, error) {
 	doc, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	if spoilt(doc) {
+	if Spoilt(doc) {
 		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	return doc, nil
 }
 
-// sealDocument encodes what is kept about a person, and encrypts it. bound names the row.
-func (d *database) sealDocument(ctx context.Context, ref personkey.Ref, bound string, v any) ([]byte, error) {
-	doc, err := document(v)
+// SealDocument encodes what is kept about a person, and encrypts it. bound names the row.
+func (d *DB) SealDocument(ctx context.Context, ref personkey.Ref, bound string, v any) ([]byte, error) {
+	doc, err := EncodeDocument(v)
 	if err != nil {
 		return nil, err
 	}
-	return d.keys.Seal(ctx, ref, bound, doc)
+	return d.Keys.Seal(ctx, ref, bound, doc)
 }
 
-// openDocument decrypts and decodes what sealDocument made.
-func (d *database) openDocument(ctx context.Context, ref personkey.Ref, bound string, box []byte, v any) error {
-	doc, err := d.keys.Open(ctx, ref, bound, box)
+// OpenDocument decrypts and decodes what SealDocument made.
+func (d *DB) OpenDocument(ctx context.Context, ref personkey.Ref, bound string, box []byte, v any) error {
+	doc, err := d.Keys.Open(ctx, ref, bound, box)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(doc, v)
 }
 
-// spoilt reports whether any text of a document that was encoded as JSON has the
+// Spoilt reports whether any text of a document that was encoded as JSON has the
 // character NUL, or was not UTF-8: the encoder writes either of them as an escape.
-func spoilt(doc []byte) bool {
+func Spoilt(doc []byte) bool {
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '\\' {
 			continue

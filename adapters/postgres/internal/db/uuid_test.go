@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"testing"
@@ -43,7 +43,7 @@ func TestIDsAsTargets(t *testing.T) {
 	var some, none *uuid.UUID
 	word := ""
 	none = &a
-	err := pool.QueryRow(t.Context(), "select $1::uuid, $2::uuid, null::uuid, 'a'", a, b).Scan(plainTargets(&id, &some, &none, &word)...)
+	err := pool.QueryRow(t.Context(), "select $1::uuid, $2::uuid, null::uuid, 'a'", a, b).Scan(PlainTargets(&id, &some, &none, &word)...)
 	require.NoError(t, err)
 	require.Equal(t, a, id)
 	require.Equal(t, &b, some)

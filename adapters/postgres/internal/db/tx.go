@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -19,42 +19,43 @@ const (
 	maxTries = 4
 	// firstPause is about how long to wait before the second try; the pauses double.
 	firstPause = 10 * time.Millisecond
-	// rollbackTime is how long a rollback may take before its connection is given up.
-	rollbackTime = 2 * time.Second
+	// RollbackTime is how long a rollback may take before its connection is given up.
+	RollbackTime = 2 * time.Second
 )
 
-// access is what a transaction does.
-type access string
+// Access is what a transaction does.
+type Access string
 
 const (
-	writing access = "begin isolation level read committed"
-	// looking sees one state of the database for as long as it lasts.
-	looking access = "begin isolation level repeatable read read only"
+	// Writing sees what is committed when each statement begins.
+	Writing Access = "begin isolation level read committed"
+	// Reading sees one state of the database for as long as it lasts.
+	Reading Access = "begin isolation level repeatable read read only"
 )
 
 // setTeam names the team to the policies of row-level security.
 const setTeam = `select set_config('healthlab.team', $1, true)`
 
-// allTeams is the team of work that is not one team's.
-var allTeams healthlab.TeamID
+// AllTeams is the team of work that is not one team's.
+var AllTeams healthlab.TeamID
 
 // setSteady keeps the plans of statements about series as they are. The server thinks of
 // another one for every number of rows, which takes it longer than the rows do, and
 // reads all of a table that was small when it looked last.
-const setSteady = `select ` + keepPlans + `,
+const setSteady = `select ` + KeepPlans + `,
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
-// keepPlans plans statements without their arguments. Citus needs them: to know whose machine a
+// KeepPlans plans statements without their arguments. Citus needs them: to know whose machine a
 // statement is for, and to write to a table that is local to the coordinator.
-const keepPlans = `set_config('plan_cache_mode', case when to_regclass('pg_catalog.pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, true)`
+const KeepPlans = `set_config('plan_cache_mode', case when to_regclass('pg_catalog.pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, true)`
 
-// unit is a transaction. Its statements go in batches, one round trip each; on a pool
+// Tx is a transaction. Its statements go in batches, one round trip each; on a pool
 // the first batch begins it and the last one commits it, without trips of their own.
 // In a host's transaction it is a savepoint.
-type unit struct {
-	db     *database
+type Tx struct {
+	db     *DB
 	team   healthlab.TeamID
-	access access
+	access Access
 
 	conn *pgxpool.Conn // on a pool
 	tx   pgx.Tx        // elsewhere
@@ -64,26 +65,27 @@ type unit struct {
 	last        bool // the batch that commits is on its way
 }
 
-// do runs a transaction, and repeats it if it lost against another one or a connection broke
-// before anything could be committed. run ends it with commit; otherwise it is undone.
-func (d *database) do(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) error {
+// Do runs a transaction about a team, and repeats it if it lost against another one or a
+// connection broke before anything could be committed. run ends it with [Tx.Commit] or
+// [Tx.Alone]; otherwise it is undone. In a host's transaction it runs once.
+func (d *DB) Do(ctx context.Context, team healthlab.TeamID, a Access, run func(*Tx) error) error {
 	for try := 1; ; try++ {
 		again, err := d.once(ctx, team, a, run)
-		if err == nil || !again || d.host || try == maxTries || ctx.Err() != nil {
-			return finish(ctx, err)
+		if err == nil || !again || d.Host || try == maxTries || ctx.Err() != nil {
+			return Finish(ctx, err)
 		}
-		if err := pause(ctx, d.firstPause<<(try-1)); err != nil {
+		if err := pause(ctx, d.FirstPause<<(try-1)); err != nil {
 			return err
 		}
 	}
 }
 
-// finish classifies the error of the last try of a transaction.
-func finish(ctx context.Context, err error) error {
-	if errors.Is(err, errAgain) {
+// Finish classifies the error of the last try of a transaction.
+func Finish(ctx context.Context, err error) error {
+	if errors.Is(err, ErrChanged) {
 		return fmt.Errorf("%w: gave up under contention", healthlab.Unavailable)
 	}
-	return classify(ctx, err)
+	return Classify(ctx, err)
 }
 
 // pause waits for about that long, at random, so that two transactions that met do not wait equally long.
@@ -99,23 +101,23 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-func (d *database) once(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) (again bool, err error) {
+func (d *DB) once(ctx context.Context, team healthlab.TeamID, a Access, run func(*Tx) error) (again bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	u := &unit{db: d, team: team, access: a}
-	if d.pool != nil {
-		u.conn, err = d.pool.Acquire(ctx)
+	u := &Tx{db: d, team: team, access: a}
+	if d.Pool != nil {
+		u.conn, err = d.Pool.Acquire(ctx)
 	} else {
 		u.tx, err = d.Begin(ctx)
 	}
 	if err != nil {
-		return lost(err), err
+		return Lost(err), err
 	}
 	defer u.close(ctx)
 	if err = run(u); err == nil {
-		if u.wrote && d.written != nil && !d.host {
-			d.written()
+		if u.wrote && d.Written != nil && !d.Host {
+			d.Written()
 		}
 		return false, nil
 	}
@@ -123,18 +125,18 @@ func (d *database) once(ctx context.Context, team healthlab.TeamID, a access, ru
 	if errors.As(err, &said) {
 		return false, err
 	}
-	return contended(err) || lost(err) && !u.last || pgconn.SafeToRetry(err), err
+	return contended(err) || Lost(err) && !u.last || pgconn.SafeToRetry(err), err
 }
 
 // close undoes what was not committed and gives the connection back.
-func (u *unit) close(ctx context.Context) {
+func (u *Tx) close(ctx context.Context) {
 	if u.conn != nil {
 		defer u.conn.Release() // closes the connection if it could not be rolled back
 	}
 	if u.done || u.tx == nil && (!u.begun || u.conn.Conn().IsClosed()) {
 		return // without the timer, which costs a small write as much as its arguments do
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RollbackTime)
 	defer cancel()
 	if u.tx != nil {
 		_ = u.tx.Rollback(ctx)
@@ -143,8 +145,8 @@ func (u *unit) close(ctx context.Context) {
 	}
 }
 
-// batch returns an empty batch, or one that begins the transaction.
-func (u *unit) batch() *pgx.Batch {
+// Batch returns an empty batch, or one that begins the transaction.
+func (u *Tx) Batch() *pgx.Batch {
 	b := &pgx.Batch{}
 	if u.begun {
 		return b
@@ -158,28 +160,29 @@ func (u *unit) batch() *pgx.Batch {
 }
 
 // scope says which team the transaction is about, where policies ask for it.
-func (u *unit) scope(b *pgx.Batch) {
-	if !u.db.rowSecurity {
+func (u *Tx) scope(b *pgx.Batch) {
+	if !u.db.RowSecurity {
 		return
 	}
 	name := "all"
-	if u.team != allTeams {
+	if u.team != AllTeams {
 		name = u.team.String()
 	}
 	b.Queue(setTeam, name)
 }
 
-// steady adds setSteady to a batch that begins a transaction, where it is ours.
-func (u *unit) steady(b *pgx.Batch) {
+// PlanHints adds the settings for statements about series to a batch that begins a transaction
+// on a pool.
+func (u *Tx) PlanHints(b *pgx.Batch) {
 	if u.conn != nil {
 		b.Queue(setSteady)
 	}
 }
 
-// tune adds statements that change settings of the transaction to a batch. A host's own
+// Tune adds statements that change settings of the transaction to a batch. A host's own
 // transaction keeps its settings.
-func (u *unit) tune(b *pgx.Batch, sql ...string) {
-	if u.db.host {
+func (u *Tx) Tune(b *pgx.Batch, sql ...string) {
+	if u.db.Host {
 		return
 	}
 	for _, s := range sql {
@@ -188,16 +191,16 @@ func (u *unit) tune(b *pgx.Batch, sql ...string) {
 }
 
 // Wrote says that the transaction writes events.
-func (u *unit) Wrote() { u.wrote = true }
+func (u *Tx) Wrote() { u.wrote = true }
 
 // Once says that the transaction is not repeated when its connection breaks.
-func (u *unit) Once() { u.last = true }
+func (u *Tx) Once() { u.last = true }
 
 // Begun reports whether a batch of the transaction was made.
-func (u *unit) Begun() bool { return u.begun }
+func (u *Tx) Begun() bool { return u.begun }
 
-// send runs a batch.
-func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
+// Send runs a batch.
+func (u *Tx) Send(ctx context.Context, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -210,11 +213,11 @@ func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
 	return u.tx.SendBatch(ctx, b).Close()
 }
 
-// commit runs a batch and commits.
-func (u *unit) commit(ctx context.Context, b *pgx.Batch) error {
+// Commit runs a batch and commits.
+func (u *Tx) Commit(ctx context.Context, b *pgx.Batch) error {
 	u.last = true
 	if u.conn == nil {
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		u.done = true
@@ -226,32 +229,32 @@ func (u *unit) commit(ctx context.Context, b *pgx.Batch) error {
 		}
 		return nil
 	})
-	if err := u.send(ctx, b); err != nil {
+	if err := u.Send(ctx, b); err != nil {
 		return err
 	}
 	u.done = true
 	return nil
 }
 
-// alone runs a single batch as a transaction of its own, in one round trip where there
+// Alone runs a single batch as a transaction of its own, in one round trip where there
 // is a pool.
-func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
+func (u *Tx) Alone(ctx context.Context, queue func(*pgx.Batch)) error {
 	if u.conn == nil {
-		b := u.batch()
+		b := u.Batch()
 		queue(b)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	}
 	b := &pgx.Batch{}
 	u.scope(b)
 	queue(b)
 	u.last = true
-	return u.send(ctx, b)
+	return u.Send(ctx, b)
 }
 
-// read runs a single batch that changes nothing.
-func (d *database) read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
-	return d.do(ctx, team, looking, func(u *unit) error {
-		err := u.alone(ctx, queue)
+// Read runs a single batch that changes nothing.
+func (d *DB) Read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
+	return d.Do(ctx, team, Reading, func(u *Tx) error {
+		err := u.Alone(ctx, queue)
 		u.last = false // repeating it does no harm
 		return err
 	})

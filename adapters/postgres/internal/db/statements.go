@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"time"
@@ -17,16 +17,16 @@ const (
 	lockTeam   = `select from healthlab.team where team_id = $1 for update`
 )
 
-// queueTeamLock adds to a batch what locks all that is counted of a team, such as its users and
+// LockTeam adds to a batch what locks all that is counted of a team, such as its users and
 // its keys, against other changes.
-func queueTeamLock(b *pgx.Batch, team healthlab.TeamID) {
+func LockTeam(b *pgx.Batch, team healthlab.TeamID) {
 	b.Queue(insertTeam, team.UUID)
 	b.Queue(lockTeam, team.UUID)
 }
 
 const readClock = `select healthlab.clock()`
 
-// queueClock adds to a batch what reads the clock of the server.
-func queueClock(b *pgx.Batch, now *time.Time) {
+// ReadClock adds to a batch what sets now to the clock of the server.
+func ReadClock(b *pgx.Batch, now *time.Time) {
 	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(now) })
 }

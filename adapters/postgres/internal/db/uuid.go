@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"github.com/google/uuid"
@@ -65,9 +65,9 @@ func oneDimension(null bool, n int) []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
 
-// plainTargets changes the targets of a scan so that ids come in the form in which the
+// PlainTargets changes the targets of a scan so that ids come in the form in which the
 // server sends them: the driver would hand a uuid.UUID their text to parse.
-func plainTargets(targets ...any) []any {
+func PlainTargets(targets ...any) []any {
 	for i, to := range targets {
 		switch v := to.(type) {
 		case *uuid.UUID:

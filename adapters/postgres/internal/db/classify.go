@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type fault struct {
 func (f *fault) Error() string {
 	var pg *pgconn.PgError
 	if !errors.As(f.cause, &pg) {
-		if lost(f.cause) {
+		if Lost(f.cause) {
 			return f.kind.Error() + ": no connection to PostgreSQL"
 		}
 		return f.kind.Error() + ": unexpected answer of PostgreSQL"
@@ -41,8 +41,8 @@ func (f *fault) Unwrap() []error { return []error{f.kind, f.cause} }
 // answer is an error that a caller's closure returned. It passes unchanged.
 type answer struct{ error }
 
-// said returns an error that a caller's closure returned as one that passes unchanged.
-func said(err error) error { return answer{err} }
+// Answer returns an error that a caller's closure returned as one that passes unchanged.
+func Answer(err error) error { return answer{err} }
 
 // constraints says what the violation of a constraint means.
 var constraints = map[string]healthlab.Kind{
@@ -83,9 +83,9 @@ var states = map[string]healthlab.Kind{
 	"58":    healthlab.Unavailable, // the disk under the server
 }
 
-// classify returns an error of the database as our callers know it: with its kind, or
+// Classify returns an error of the database as our callers know it: with its kind, or
 // as the error of the context that ended.
-func classify(ctx context.Context, err error) error {
+func Classify(ctx context.Context, err error) error {
 	var said answer
 	var known *fault
 	switch {
@@ -121,14 +121,14 @@ func kindOf(err error) healthlab.Kind {
 		}
 		return healthlab.Unknown
 	}
-	if lost(err) {
+	if Lost(err) {
 		return healthlab.Unavailable
 	}
 	return healthlab.Unknown
 }
 
-// lost reports whether an error is about the connection and not about the statement.
-func lost(err error) bool {
+// Lost reports whether an error is about the connection and not about the statement.
+func Lost(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25P03" // idle for too long
@@ -143,8 +143,8 @@ func lost(err error) bool {
 // contended reports whether the same transaction may succeed when it is repeated.
 func contended(err error) bool {
 	var pg *pgconn.PgError
-	return errors.Is(err, errAgain) || errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+	return errors.Is(err, ErrChanged) || errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// errAgain says that the world changed while a transaction looked at it.
-var errAgain = errors.New("changed meanwhile")
+// ErrChanged says that the world changed while a transaction looked at it.
+var ErrChanged = errors.New("changed meanwhile")
