@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -272,7 +273,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, table)
 		}
 		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, aggregate.HistoryKept-1)
-		if err := v.s.messages.emit(ctx, u, b, o.Events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, o.Events, outbox.Names{}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -99,7 +100,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
 		}
 		b = u.Batch()
-		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)
@@ -144,7 +145,7 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 		} else {
 			b.Queue(updateJob, row...)
 		}
-		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -21,11 +22,11 @@ func (s *orderStores) Orders() orders.Store { return ordersStore{s} }
 // orderStores keeps orders, and what belongs to them. Safe for concurrent use as its database is.
 type orderStores struct {
 	db       *db.DB
-	messages *messages
+	messages *outbox.Store
 }
 
 // newOrderStores returns the stores of orders.
-func newOrderStores(d *db.DB, m *messages) *orderStores { return &orderStores{db: d, messages: m} }
+func newOrderStores(d *db.DB, m *outbox.Store) *orderStores { return &orderStores{db: d, messages: m} }
 
 type ordersStore struct{ s *orderStores }
 
@@ -97,7 +98,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		b.Queue(insertOrder, row...)
 		wanted = holdsOf(&next)
 		queueHolds(b, &next, nil)
-		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, x, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, r.TeamID, r.ID, &kept)
@@ -156,7 +157,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		wanted = append(holdsOf(&p), holdsOf(&c)...)
 		queueHolds(b, &p, held)
 		queueHolds(b, &c, nil)
-		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, x, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, parent, &keptParent)
@@ -203,7 +204,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		b.Queue(updateOrder, row...)
 		wanted = holdsOf(&r)
 		queueHolds(b, &r, held)
-		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, x, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		v.s.queueOrder(ctx, b, selectOrder, team, id, &kept)

@@ -47,6 +47,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -95,7 +96,7 @@ type Options struct {
 // connection.
 type Store struct {
 	db       *db.DB
-	messages *messages
+	messages *outbox.Store
 	users    *users
 	links    *links
 	orders   *orderStores
@@ -141,7 +142,7 @@ func New(database DB, opts *Options) *Store {
 		s.opts.Log = slog.Default()
 	}
 	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
-	s.messages = newMessages(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
+	s.messages = outbox.New(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
 	s.users = newUsers(s.db, s.messages, followUser, eraseUser)
 	s.links = newLinks(s.db, s.users)
 	s.orders = newOrderStores(s.db, s.messages)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -273,7 +274,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 			b.Queue(putTask, row...)
 		}
 		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, db.Nullable(db.Instant(planned.Due)))
-		if err := v.s.messages.emit(ctx, u, b, planned.Events, names{{Team: ref.Team, User: ref.User}: person.ClientUserID}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, planned.Events, outbox.Names{{Team: ref.Team, User: ref.User}: person.ClientUserID}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)
@@ -325,7 +326,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		}
 		b = u.Batch()
 		b.Queue(updateTask, row...)
-		if err := v.s.messages.emit(ctx, u, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -164,7 +165,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 			return err
 		}
 		news.queue(b)
-		if err := d.s.messages.emit(ctx, u, b, out, names{{Team: team, User: user}: name}); err != nil {
+		if err := d.s.messages.Emit(ctx, u, b, out, outbox.Names{{Team: team, User: user}: name}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -146,7 +147,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 			return errUserGone
 		}
 		b = x.Batch()
-		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, x, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		return x.Commit(ctx, b)
@@ -264,7 +265,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 			return db.Answer(err)
 		}
 		b.Queue(updateResult, row...)
-		if err := v.s.messages.emit(ctx, x, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, x, b, events, outbox.Names{}); err != nil {
 			return err
 		}
 		v.queueResult(ctx, b, selectResult, team, id, &kept)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
@@ -238,13 +239,13 @@ func (s *Store) run(ctx context.Context, u *db.Tx, a *appending) (written []int,
 		})
 		return err
 	})
-	names := names{}
+	names := outbox.Names{}
 	var teams, users []uuid.UUID
 	var resources []string
 	for _, r := range a.reqs {
 		teams, users, resources = append(teams, r.team.UUID), append(users, r.user.UUID), append(resources, r.parts[0].Key.Resource)
 	}
-	names.lookLive(b, teams, users) // after the lock: who takes a user away waits for it
+	names.LookLive(b, teams, users) // after the lock: who takes a user away waits for it
 	queueAwaited(b, teams, resources, func(i int) { awaited[i] = true })
 	if err := u.Send(ctx, b); err != nil {
 		return nil, 0, err
@@ -259,7 +260,7 @@ func (s *Store) run(ctx context.Context, u *db.Tx, a *appending) (written []int,
 	b = u.Batch()
 	segments.queueSegments(b, seqs)
 	a.queueAsking(b, asking, awaited)
-	if err := s.messages.emit(ctx, u, b, events, names); err != nil {
+	if err := s.messages.Emit(ctx, u, b, events, names); err != nil {
 		return nil, 0, err
 	}
 	return written, len(seqs), u.Commit(ctx, b)

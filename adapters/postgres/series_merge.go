@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -55,7 +56,7 @@ type merging struct {
 	reqs  []*request
 	lines []*line // by user and key: the order in which they are locked
 	of    map[lineKey]*line
-	names names // of the live users
+	names outbox.Names // of the live users
 	news  touched
 }
 
@@ -76,7 +77,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		for _, r := range reqs {
 			r.err = nil
 		}
-		m := &merging{s: s, u: u, reqs: reqs, names: names{}}
+		m := &merging{s: s, u: u, reqs: reqs, names: outbox.Names{}}
 		m.gather()
 		if err := m.lock(ctx); err != nil {
 			return err
@@ -97,7 +98,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 			return nil // nothing has changed; what was locked is let go
 		}
 		m.news.queue(b)
-		if err := s.messages.emit(ctx, u, b, events, m.names); err != nil {
+		if err := s.messages.Emit(ctx, u, b, events, m.names); err != nil {
 			return err
 		}
 		if err := u.Commit(ctx, b); err != nil {
@@ -224,7 +225,7 @@ func (m *merging) lock(ctx context.Context) error {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
 	m.queueLock(b, m.lines)
-	m.names.lookLive(b, teams, users) // after the lock: a call that removes the user waits for it
+	m.names.LookLive(b, teams, users) // after the lock: a call that removes the user waits for it
 	m.queueAwaited(b, m.lines)
 	if m.eager() {
 		m.queueSegments(b, m.lines)

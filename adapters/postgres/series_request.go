@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -191,7 +192,7 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 			news.add(r.userKey, p.Key.Resource, p.start, p.stop)
 			news.queue(b)
 		}
-		if err := s.messages.emit(ctx, u, b, events, names{r.ref(): name}); err != nil {
+		if err := s.messages.Emit(ctx, u, b, events, outbox.Names{r.ref(): name}); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

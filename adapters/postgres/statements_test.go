@@ -9,7 +9,7 @@ import (
 )
 
 // statements are the statements of the package by the names of their constants, but those of
-// userLists, eraseUser, eraseMessages, dropMessages, orderPages.
+// userLists, eraseUser, orderPages.
 var statements = map[string]string{
 	"insertAccessHead": insertAccessHead, "lockAccessHead": lockAccessHead, "updateAccessHead": updateAccessHead,
 	"insertAccessLines": insertAccessLines, "selectAccessLines": selectAccessLines, "selectAccessLinesOf": selectAccessLinesOf,
@@ -73,8 +73,6 @@ var statements = map[string]string{
 	"deleteOrgTeam": deleteOrgTeam, "deleteTeamKeys": deleteTeamKeys, "deleteChoices": deleteChoices, "deleteClients": deleteClients,
 	"countTeamKeys": countTeamKeys, "insertTeamKey": insertTeamKey, "expireTeamKey": expireTeamKey, "touchTeamKey": touchTeamKey,
 	"selectTeamKeys": selectTeamKeys, "selectTeamKey": selectTeamKey, "selectTeamKeyBySum": selectTeamKeyBySum, "deleteTeamKey": deleteTeamKey,
-	"selectNames": selectNames, "lockNames": lockNames, "selectLiveNames": selectLiveNames, "drawSeq": drawSeq, "insertEvents": insertEvents,
-	"insertPending":  insertPending,
 	"lockExportUser": lockExportUser, "countExports": countExports, "insertExport": insertExport, "selectExport": selectExport,
 	"lockExport": lockExport, "updateExport": updateExport, "selectExportsOfUser": selectExportsOfUser, "claimExports": claimExports,
 	"deleteExport": deleteExport, "deleteExportsOfUser": deleteExportsOfUser, "emptyExportsOfUser": emptyExportsOfUser,
@@ -102,7 +100,6 @@ var statements = map[string]string{
 	"lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks, "lockUsers": lockUsers, "createSeries": createSeries,
 	"appendBody": appendBody, "selectLiveName": selectLiveName,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunk": putChunk, "putSegments": putSegments, "updateSeries": updateSeries,
-	"sendSignal":    sendSignal,
 	"selectChoices": selectChoices, "startChoices": startChoices, "lockChoices": lockChoices, "updateChoices": updateChoices,
 	"insertName": insertName, "deleteName": deleteName, "countNames": countNames, "selectHolder": selectHolder, "selectUser": selectUser,
 	"lockUser": lockUser, "claimErasures": claimErasures, "lockForErase": lockForErase,
@@ -110,25 +107,6 @@ var statements = map[string]string{
 	"insertUser": insertUser, "updateUser": updateUser, "deleteConnections": deleteConnections, "insertConnection": insertConnection,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
-	"insertAttempts": insertAttempts, "insertLost": insertLost,
-	"selectBacklog":   selectBacklog,
-	"selectBodyTeams": selectBodyTeams, "selectOver": selectOver, "emptyBodies": emptyBodies, "selectFirstBody": selectFirstBody,
-	"selectDue": selectDue, "selectTrials": selectTrials, "lockTrials": lockTrials, "claimDeliveries": claimDeliveries,
-	"claimTrials":    claimTrials,
-	"selectEndpoint": selectEndpoint, "lockEndpoint": lockEndpoint, "insertEndpoint": insertEndpoint, "updateEndpoint": updateEndpoint,
-	"deleteEndpoint": deleteEndpoint, "countEndpoints": countEndpoints, "listEndpoints": listEndpoints, "armedEndpoints": armedEndpoints,
-	"lockDeliveries": lockDeliveries, "cancelDeliveries": cancelDeliveries, "resumeHeads": resumeHeads,
-	"selectStaleTeams": selectStaleTeams, "selectStale": selectStale, "countUnfinished": countUnfinished,
-	"peekHeads": peekHeads, "lockHeads": lockHeads, "tryHeads": tryHeads, "readHeads": readHeads, "readSame": readSame, "lockWhole": lockWhole,
-	"readWhole": readWhole, "dropDeliveries": dropDeliveries, "insertDeliveries": insertDeliveries, "updateDeliveries": updateDeliveries,
-	"listAttempts": listAttempts, "selectMessage": selectMessage,
-	"shareEndpoint": shareEndpoint, "selectSent": selectSent, "selectSince": selectSince, "selectWritten": selectWritten,
-	"selectLanes": selectLanes,
-	"tryRouting":  tryRouting, "holdRouting": holdRouting, "tuneQueue": tuneQueue, "tuneRelaxed": tuneRelaxed, "tunePatience": tunePatience,
-	"selectPending": selectPending, "selectTargets": selectTargets, "tryTargets": tryTargets, "peekTargets": peekTargets,
-	"dropPending": dropPending,
-	"lockLeased":  lockLeased, "peekLeased": peekLeased, "endLeased": endLeased, "readNext": readNext, "selectOutdated": selectOutdated,
-	"releaseDeliveries": releaseDeliveries,
 }
 
 // Every statement fits the schema that the migrations make.
@@ -140,12 +118,6 @@ func TestStatements(t *testing.T) {
 	}
 	for i, sql := range eraseUser {
 		all[fmt.Sprintf("eraseUser %d", i)] = sql
-	}
-	for i, sql := range eraseMessages {
-		all[fmt.Sprintf("eraseMessages %d", i)] = sql
-	}
-	for i, sql := range dropMessages {
-		all[fmt.Sprintf("dropMessages %d", i)] = sql
 	}
 	for by, sql := range orderPages {
 		all[fmt.Sprintf("page by %+v", by)] = sql

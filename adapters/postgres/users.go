@@ -13,13 +13,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // users is a [healthdata.Users]. Safe for concurrent use as its database is.
 type users struct {
 	db       *db.DB
-	messages *messages
+	messages *outbox.Store
 	follow   func(b *pgx.Batch, old, next *healthdata.User)
 	erase    []string
 }
@@ -27,7 +28,7 @@ type users struct {
 // newUsers returns a store of users. follow adds to a batch what other tables change when a
 // user is deleted or restored. The statements of erase delete what other tables keep of the
 // user $1.
-func newUsers(d *db.DB, m *messages, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
+func newUsers(d *db.DB, m *outbox.Store, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
 	return &users{db: d, messages: m, follow: follow, erase: erase}
 }
 
@@ -193,14 +194,14 @@ func (v *users) changeUser(ctx context.Context, u *db.Tx, old *healthdata.User, 
 	b.Queue(updateUser, values...)
 	v.follow(b, old, &next)
 	if old.Live() && !next.Live() {
-		dropMessagesOf(b, old.ID)
+		outbox.DropMessagesOf(b, old.ID)
 	}
 	if !reflect.DeepEqual(old.Connections, next.Connections) {
 		b.Queue(deleteConnections, old.ID.UUID)
 		insertConnections(b, &next)
 	}
 	// The envelopes name the user as it is now.
-	if err := v.messages.emit(ctx, u, b, events, names{{Team: old.Team, User: old.ID}: nameOf(&next)}); err != nil {
+	if err := v.messages.Emit(ctx, u, b, events, outbox.Names{{Team: old.Team, User: old.ID}: outbox.NameOf(&next)}); err != nil {
 		return next, nil, err
 	}
 	return next, b, nil
@@ -293,7 +294,7 @@ func (v *users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		for _, sql := range v.erase {
 			b.Queue(sql, id.UUID)
 		}
-		eraseMessagesOf(b, id)
+		outbox.EraseMessagesOf(b, id)
 		return x.Commit(ctx, b)
 	})
 	return noUser(err)

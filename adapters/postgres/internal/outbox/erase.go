@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -54,16 +54,16 @@ var eraseMessages = append(slices.Clone(dropMessagesOfUser),
 	`delete from healthlab.users where user_id = $1`,
 )
 
-// dropMessagesOf adds to a batch what removes the events about a user.
-func dropMessagesOf(b *pgx.Batch, user healthlab.UserID) {
+// DropMessagesOf adds to a batch what removes the events about a user.
+func DropMessagesOf(b *pgx.Batch, user healthlab.UserID) {
 	queueUnderRouting(b, dropMessagesOfUser, user)
 }
 
-// eraseMessagesOf adds to a batch what removes the events about a user, and the user.
-func eraseMessagesOf(b *pgx.Batch, user healthlab.UserID) { queueUnderRouting(b, eraseMessages, user) }
+// EraseMessagesOf adds to a batch what removes the events about a user, and the user.
+func EraseMessagesOf(b *pgx.Batch, user healthlab.UserID) { queueUnderRouting(b, eraseMessages, user) }
 
 func queueUnderRouting(b *pgx.Batch, statements []string, user healthlab.UserID) {
-	b.Queue(holdRouting, int64(routing))
+	b.Queue(holdRouting, int64(Routing))
 	for _, sql := range statements {
 		b.Queue(sql, user.UUID)
 	}
@@ -104,11 +104,11 @@ var dropMessages = append(takeAway(`select unnest($1::uuid[]) as id`, `select fr
 // RunRetention takes away the messages that are older than the store keeps them, with what
 // came of them, until ctx ends. The log is told how many unfinished deliveries ended with
 // them, by team.
-func (s *messages) RunRetention(ctx context.Context) error {
+func (s *Store) RunRetention(ctx context.Context) error {
 	loop := work.Loop[uuid.UUID]{
 		Name:    "retention",
 		Claim:   s.staleTeams,
-		Do:      s.dropStale,
+		Do:      s.DropStale,
 		Workers: 1,
 		Idle:    retentionIdle,
 		Log:     s.log,
@@ -116,7 +116,7 @@ func (s *messages) RunRetention(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-func (s *messages) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
+func (s *Store) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
 	err = s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		b := u.Batch()
 		u.Tune(b, tuneQueue)
@@ -129,15 +129,15 @@ func (s *messages) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, er
 	return teams, err
 }
 
-// dropStale takes a team's old messages away, some at a time.
-func (s *messages) dropStale(ctx context.Context, team uuid.UUID) error {
+// DropStale takes a team's old messages away, some at a time.
+func (s *Store) DropStale(ctx context.Context, team uuid.UUID) error {
 	for again := true; again; {
 		expired := 0
 		err := s.db.Do(ctx, healthlab.TeamID{UUID: team}, db.Writing, func(u *db.Tx) error {
 			var ids []uuid.UUID
 			b := u.Batch()
 			u.Tune(b, tuneQueue)
-			b.Queue(holdRouting, int64(routing))
+			b.Queue(holdRouting, int64(Routing))
 			b.Queue(selectStale, s.retention, team, retentionBatch).Query(func(rows pgx.Rows) (err error) {
 				ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err

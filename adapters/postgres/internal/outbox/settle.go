@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		b := u.Batch()
 		var events []healthlab.Event
 		settled, events = s.apply(b)
-		if err := d.s.emit(ctx, u, b, events, names{}); err != nil {
+		if err := d.s.Emit(ctx, u, b, events, Names{}); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
 		return u.Commit(ctx, b)

@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 )
 
 // WebhookLog returns the store as a [webhook.Log].
-func (s *messages) WebhookLog() webhook.Log { return webhookLog{s} }
+func (s *Store) WebhookLog() webhook.Log { return webhookLog{s} }
 
-type webhookLog struct{ s *messages }
+type webhookLog struct{ s *Store }
 
 // logPage is how many lines a page has, of the log or of endpoints, unless told
 // otherwise.

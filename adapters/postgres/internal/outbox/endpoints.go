@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 // Endpoints returns the store as a [webhook.Endpoints].
-func (s *messages) Endpoints() webhook.Endpoints { return endpoints{s} }
+func (s *Store) Endpoints() webhook.Endpoints { return endpoints{s} }
 
-type endpoints struct{ s *messages }
+type endpoints struct{ s *Store }
 
 const (
 	endpointColumns = `
@@ -227,7 +227,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 		if e.Health.PauseStep == 0 && was.Health.PauseStep > 0 {
 			b.Queue(resumeHeads, team.UUID, id.UUID)
 		}
-		if err := p.s.emit(ctx, x, b, events, names{}); err != nil {
+		if err := p.s.Emit(ctx, x, b, events, Names{}); err != nil {
 			return err
 		}
 		queueEndpoint(b, selectEndpoint, team, id, &kept)

@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -168,7 +168,7 @@ func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, e
 
 // openBodies decrypts the bodies of deliveries, whose persons are refs. A delivery about an
 // erased person is left out; there are some in a restored backup.
-func (s *messages) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
+func (s *Store) openBodies(ctx context.Context, c *webhook.Claimed, refs []personkey.Ref) error {
 	if s.db.Keys == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -15,7 +15,7 @@ from (select count(*) as n, min(created_at) as oldest from healthlab.webhook_pen
      (select count(*) as n, min(queued_at) as oldest from healthlab.webhook_delivery) d`
 
 // Backlog counts what the store still has to deliver, over all teams.
-func (s *messages) Backlog(ctx context.Context) (webhook.Backlog, error) {
+func (s *Store) Backlog(ctx context.Context) (webhook.Backlog, error) {
 	var b webhook.Backlog
 	var seconds *float64
 	if err := s.db.QueryRow(ctx, selectBacklog).Scan(&b.Unrouted, &b.Unfinished, &seconds); err != nil {

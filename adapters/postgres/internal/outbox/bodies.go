@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 )
 
 // EventBodies returns the store as a [webhook.Bodies].
-func (s *messages) EventBodies() webhook.Bodies { return eventBodies{s} }
+func (s *Store) EventBodies() webhook.Bodies { return eventBodies{s} }
 
-type eventBodies struct{ s *messages }
+type eventBodies struct{ s *Store }
 
 const (
 	// From team to team; their messages are not read.
@@ -80,7 +80,7 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 	err = v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		b := u.Batch()
 		u.Tune(b, tuneQueue)
-		b.Queue(holdRouting, int64(routing)) // no replay begins meanwhile
+		b.Queue(holdRouting, int64(Routing)) // no replay begins meanwhile
 		if err := u.Send(ctx, b); err != nil {
 			return err
 		}

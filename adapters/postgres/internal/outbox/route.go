@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 )
 
 // Deliveries returns the store as a [webhook.Deliveries].
-func (s *messages) Deliveries() webhook.Deliveries { return deliveries{s} }
+func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
 
-type deliveries struct{ s *messages }
+type deliveries struct{ s *Store }
 
-// routing is the advisory lock for adding to lanes and taking messages away.
-const routing = db.MigrationLock + 1
+// Routing is the advisory lock for adding to lanes and taking messages away.
+const Routing = db.MigrationLock + 1
 
 const (
 	tryRouting  = `select pg_try_advisory_xact_lock($1)`
@@ -126,7 +126,7 @@ type round struct {
 func (r *round) read(ctx context.Context, most int) (mine bool, err error) {
 	b := r.u.Batch()
 	r.u.Tune(b, tuneQueue, tunePatience)
-	b.Queue(tryRouting, int64(routing)).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
+	b.Queue(tryRouting, int64(Routing)).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
 	b.Queue(selectPending, most).Query(func(rows pgx.Rows) error {
 		var n int64
 		var row scannedEvent

@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestASuspendedRouterLosesItsLock(t *testing.T) {
 		_, err = suspended.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
-	_, err = suspended.Exec(t.Context(), holdRouting, int64(routing))
+	_, err = suspended.Exec(t.Context(), holdRouting, int64(Routing))
 	require.NoError(t, err)
 
 	other, err := pool.Begin(t.Context())
@@ -28,7 +28,7 @@ func TestASuspendedRouterLosesItsLock(t *testing.T) {
 	defer other.Rollback(t.Context())
 	_, err = other.Exec(t.Context(), `set local lock_timeout = '60s'`)
 	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), holdRouting, int64(routing))
+	_, err = other.Exec(t.Context(), holdRouting, int64(Routing))
 	require.NoError(t, err)
 
 	_, err = suspended.Exec(t.Context(), `commit`)

@@ -1,4 +1,8 @@
-package postgres
+// Package outbox keeps messages on PostgreSQL: the interfaces of package webhook. Stores of
+// other domains write events with [Store.Emit], in the transaction that writes what the events
+// tell. [Store.Deliveries] routes messages to endpoints, and claims, settles and replays their
+// deliveries; [Store.RunRetention] takes old messages away.
+package outbox
 
 import (
 	"bytes"
@@ -20,9 +24,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// messages writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
+// Store writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
 // concurrent use as its database is.
-type messages struct {
+type Store struct {
 	db        *db.DB
 	envelope  webhook.Envelope
 	retention time.Duration
@@ -30,33 +34,33 @@ type messages struct {
 	emptied   emptiedUntil
 }
 
-// newMessages returns a store of messages. The envelope says how bodies are made; retention is
+// New returns a store of messages. The envelope says how bodies are made; retention is
 // how long messages are kept; log receives what went wrong in the background.
-func newMessages(d *db.DB, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *messages {
-	return &messages{db: d, envelope: envelope, retention: retention, log: log}
+func New(d *db.DB, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *Store {
+	return &Store{db: d, envelope: envelope, retention: retention, log: log}
 }
 
 // Append is [webhook.Outbox].
-func (s *messages) Append(ctx context.Context, events []healthlab.Event) error {
+func (s *Store) Append(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
 	return s.db.Do(ctx, oneTeam(events), db.Writing, func(u *db.Tx) error {
 		b := u.Batch()
-		names := names{}
+		names := Names{}
 		names.lock(b, events)
 		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		b = u.Batch()
-		if err := s.emit(ctx, u, b, events, names); err != nil {
+		if err := s.Emit(ctx, u, b, events, names); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)
 	})
 }
 
-// oneTeam returns the team of events, allTeams if there are several.
+// oneTeam returns the team of events, db.AllTeams if there are several.
 func oneTeam(events []healthlab.Event) healthlab.TeamID {
 	for _, e := range events {
 		if e.Team != events[0].Team {
@@ -66,8 +70,8 @@ func oneTeam(events []healthlab.Event) healthlab.TeamID {
 	return events[0].Team
 }
 
-// names holds the teams' own names of users, as the transaction sees them.
-type names map[healthdata.UserRef]string
+// Names holds the teams' own names of users, as the transaction sees them.
+type Names map[healthdata.UserRef]string
 
 // ofDeleted stands for the name of a deleted user, about whom no event is written.
 const ofDeleted = "\x00"
@@ -82,8 +86,8 @@ const lockNames = selectNames + ` order by u.team_id, u.user_id for share of u`
 
 const selectLiveNames = selectNames + ` where u.deleted_at is null`
 
-// nameOf returns what names has for a user.
-func nameOf(u *healthdata.User) string {
+// NameOf returns what names has for a user.
+func NameOf(u *healthdata.User) string {
 	if !u.Live() {
 		return ofDeleted
 	}
@@ -91,13 +95,13 @@ func nameOf(u *healthdata.User) string {
 }
 
 // look asks for the names of the users of events.
-func (n names) look(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, selectNames, events) }
+func (n Names) look(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, selectNames, events) }
 
 // lock is look that keeps the users from being deleted until the transaction ends. It is for
 // transactions that hold no other lock.
-func (n names) lock(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, lockNames, events) }
+func (n Names) lock(b *pgx.Batch, events []healthlab.Event) { n.askOf(b, lockNames, events) }
 
-func (n names) askOf(b *pgx.Batch, sql string, events []healthlab.Event) {
+func (n Names) askOf(b *pgx.Batch, sql string, events []healthlab.Event) {
 	var teams, users []uuid.UUID
 	for _, e := range events {
 		if _, ok := n[healthdata.UserRef{Team: e.Team, User: e.User}]; !ok && !e.User.IsZero() {
@@ -110,12 +114,12 @@ func (n names) askOf(b *pgx.Batch, sql string, events []healthlab.Event) {
 	n.ask(b, sql, teams, users)
 }
 
-// lookLive asks for the names of users, those that are deleted left out.
-func (n names) lookLive(b *pgx.Batch, teams, users []uuid.UUID) {
+// LookLive asks for the names of users, those that are deleted left out.
+func (n Names) LookLive(b *pgx.Batch, teams, users []uuid.UUID) {
 	n.ask(b, selectLiveNames, teams, users)
 }
 
-func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
+func (n Names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 	b.Queue(sql, teams, users).Query(func(rows pgx.Rows) error {
 		var k healthdata.UserRef
 		var name *string
@@ -131,7 +135,7 @@ func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 }
 
 // live returns the events that are not about a deleted user.
-func (n names) live(events []healthlab.Event) []healthlab.Event {
+func (n Names) live(events []healthlab.Event) []healthlab.Event {
 	about := func(e healthlab.Event) bool { return n[healthdata.UserRef{Team: e.Team, User: e.User}] == ofDeleted }
 	if !slices.ContainsFunc(events, about) {
 		return events
@@ -140,7 +144,7 @@ func (n names) live(events []healthlab.Event) []healthlab.Event {
 }
 
 // missing reports whether the names of some users of events are not known.
-func (n names) missing(events []healthlab.Event) bool {
+func (n Names) missing(events []healthlab.Event) bool {
 	return slices.ContainsFunc(events, func(e healthlab.Event) bool {
 		_, ok := n[healthdata.UserRef{Team: e.Team, User: e.User}]
 		return !ok && !e.User.IsZero()
@@ -176,10 +180,10 @@ from unnest($1::uuid[], $2::uuid[], $3::uuid[]) with ordinality as x (team_id, i
 order by x.n`
 )
 
-// emit adds to a batch what writes events: it draws their Seq under the lock of their
+// Emit adds to a batch what writes events: it draws their Seq under the lock of their
 // key, makes their bodies, and marks them to be routed. It sends a batch of its own
 // where a name is missing, or where the bodies contain the Seq.
-func (s *messages) emit(ctx context.Context, u *db.Tx, b *pgx.Batch, events []healthlab.Event, names names) error {
+func (s *Store) Emit(ctx context.Context, u *db.Tx, b *pgx.Batch, events []healthlab.Event, names Names) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -294,7 +298,7 @@ type eventRows struct {
 }
 
 // render makes the rows of events.
-func (s *messages) render(ctx context.Context, events []healthlab.Event, k *keys, names names) (*eventRows, error) {
+func (s *Store) render(ctx context.Context, events []healthlab.Event, k *keys, names Names) (*eventRows, error) {
 	r := &eventRows{later: k.later}
 	seen := make(map[uuid.UUID]bool, len(events))
 	for i, e := range events {

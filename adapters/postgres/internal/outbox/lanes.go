@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"cmp"

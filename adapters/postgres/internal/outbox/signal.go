@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -23,29 +23,29 @@ const (
 )
 
 // Signal returns a [webhook.Signal] for one dispatcher; nil unless the database is a pool.
-func (s *messages) Signal() webhook.Signal {
+func (s *Store) Signal() webhook.Signal {
 	if s.db.Pool == nil {
 		return nil
 	}
-	return &signal{s: s, name: rand.Text(), quiet: listenQuiet}
+	return &Signal{s: s, name: rand.Text(), Quiet: listenQuiet}
 }
 
-type signal struct {
-	s     *messages
+type Signal struct {
+	s     *Store
 	name  string // of who sends
-	quiet time.Duration
+	Quiet time.Duration
 }
 
-func (g *signal) Send(ctx context.Context) error {
+func (g *Signal) Send(ctx context.Context) error {
 	_, err := g.s.db.Exec(ctx, sendSignal, g.name)
 	return db.Classify(ctx, err)
 }
 
-func (g *signal) Listen(ctx context.Context, heard func()) error {
+func (g *Signal) Listen(ctx context.Context, heard func()) error {
 	return db.Classify(ctx, g.listen(ctx, heard))
 }
 
-func (g *signal) listen(ctx context.Context, heard func()) error {
+func (g *Signal) listen(ctx context.Context, heard func()) error {
 	held, err := g.s.db.Pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (g *signal) listen(ctx context.Context, heard func()) error {
 	}
 	heard()
 	for {
-		quiet, cancel := context.WithTimeout(ctx, g.quiet)
+		quiet, cancel := context.WithTimeout(ctx, g.Quiet)
 		n, err := conn.WaitForNotification(quiet)
 		cancel()
 		switch {

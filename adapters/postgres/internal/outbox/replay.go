@@ -1,4 +1,4 @@
-package postgres
+package outbox
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Repla
 		p := &replaying{u: u, Replay: r}
 		b := u.Batch()
 		u.Tune(b, tuneQueue)
-		b.Queue(holdRouting, int64(routing))
+		b.Queue(holdRouting, int64(Routing))
 		queueEndpoint(b, shareEndpoint, r.Team, r.Endpoint, &p.to)
 		if err := u.Send(ctx, b); err != nil {
 			return noEndpoint(err)
