@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -26,7 +27,7 @@ for no key update`
 	lockItem = `
 select user_id, box is not null, outcome from healthlab.bulk_item where team_id = $1 and op_id = $2 and n = $3 for no key update`
 
-	selectUserOfItem = `select ` + userColumns + ` from healthlab.users u join healthlab.bulk_item i on i.user_id = u.user_id and i.team_id = u.team_id
+	selectUserOfItem = `select ` + userstore.Columns + ` from healthlab.users u join healthlab.bulk_item i on i.user_id = u.user_id and i.team_id = u.team_id
 where i.team_id = $1 and i.op_id = $2 and i.n = $3`
 
 	itemAccountTaken = `
@@ -80,7 +81,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		b.Queue(lockUserOfItem, place...)
 		queueItem(b, c.Team, c.Op, c.N, &it)
 		b.Queue(selectUserOfItem, place...).QueryRow(func(row pgx.Row) (err error) {
-			user, err = v.s.users.scanUser(ctx, row)
+			user, err = v.s.users.Scan(ctx, row)
 			if there = err == nil; errors.Is(err, pgx.ErrNoRows) {
 				return nil
 			}
@@ -98,7 +99,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		if !there {
 			return db.Answer(noItem(pgx.ErrNoRows))
 		}
-		_, b, err := v.s.users.changeUser(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
+		_, b, err := v.s.users.Change(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
 			events, err := c.Change(person)
 			if err == nil && taken {
 				err = &linking.AccountTakenError{}

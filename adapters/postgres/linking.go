@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -19,11 +20,11 @@ import (
 // [linking.AppSessions]. Safe for concurrent use as its database is.
 type links struct {
 	db    *db.DB
-	users *users
+	users *userstore.Store
 }
 
 // newLinks returns a store of links.
-func newLinks(d *db.DB, u *users) *links { return &links{db: d, users: u} }
+func newLinks(d *db.DB, u *userstore.Store) *links { return &links{db: d, users: u} }
 
 const (
 	insertSession = `
@@ -133,7 +134,7 @@ select from healthlab.users where team_id = $1
 	and user_id = (select user_id from healthlab.link_session where team_id = $1 and session_id = $2)
 for no key update`
 
-	selectUserOfSession = `select ` + userColumns + ` from healthlab.users u join healthlab.link_session x on x.user_id = u.user_id and x.team_id = u.team_id
+	selectUserOfSession = `select ` + userstore.Columns + ` from healthlab.users u join healthlab.link_session x on x.user_id = u.user_id and x.team_id = u.team_id
 where x.team_id = $1 and x.session_id = $2`
 
 	hasAccount = `
@@ -164,7 +165,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
 		queueSession(b, lockSession, c.Team, c.Session, &was)
 		b.Queue(selectUserOfSession, c.Team.UUID, c.Session.UUID).QueryRow(func(row pgx.Row) (err error) {
-			user, err = v.users.scanUser(ctx, row)
+			user, err = v.users.Scan(ctx, row)
 			return err
 		})
 		if c.Sole != nil {
@@ -176,7 +177,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 		}
 		next = cloneSession(was)
 		var row []any
-		_, b, err := v.users.changeUser(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
+		_, b, err := v.users.Change(ctx, u, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
 			events, err := c.Change(&next, person)
 			if err == nil && taken {
 				err = &linking.AccountTakenError{}
@@ -225,11 +226,11 @@ func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user heal
 	var c linking.Credential
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		c = linking.Credential{}
-		old, err := v.users.lockUser(ctx, u, team, user)
+		old, err := v.users.Lock(ctx, u, team, user)
 		if err != nil {
 			return err
 		}
-		_, b, err := v.users.changeUser(ctx, u, &old, change)
+		_, b, err := v.users.Change(ctx, u, &old, change)
 		if err != nil {
 			return err
 		}
@@ -248,7 +249,7 @@ func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user heal
 		return u.Commit(ctx, b)
 	})
 	if err != nil {
-		return linking.Credential{}, noUser(err)
+		return linking.Credential{}, userstore.NoUser(err)
 	}
 	return c, nil
 }

@@ -85,8 +85,7 @@ func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		was := linking.Credential{Team: team, User: user, Provider: provider}
 		var person healthdata.User
 		b := u.Batch()
-		b.Queue(lockUser, team.UUID, user.UUID)
-		v.users.queueUser(ctx, b, team, user, &person)
+		v.users.QueueLock(ctx, b, team, user, &person)
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
 		if err := u.Send(ctx, b); err != nil {
 			return err
@@ -109,7 +108,7 @@ func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		next.ExpiresAt, next.Lease, next.RetryAt = db.Instant(next.ExpiresAt), db.Instant(next.Lease), db.Instant(next.RetryAt)
 		b = u.Batch()
 		if len(events) > 0 {
-			if _, b, err = v.users.changeUser(ctx, u, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
+			if _, b, err = v.users.Change(ctx, u, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
 				*p = edited
 				return events, nil
 			}); err != nil {

@@ -48,6 +48,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -97,7 +98,7 @@ type Options struct {
 type Store struct {
 	db       *db.DB
 	messages *outbox.Store
-	users    *users
+	users    *userstore.Store
 	links    *links
 	orders   *orderStores
 
@@ -143,7 +144,7 @@ func New(database DB, opts *Options) *Store {
 	}
 	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
 	s.messages = outbox.New(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
-	s.users = newUsers(s.db, s.messages, followUser, eraseUser)
+	s.users = userstore.New(s.db, s.messages, followUser, eraseUser)
 	s.links = newLinks(s.db, s.users)
 	s.orders = newOrderStores(s.db, s.messages)
 	return s

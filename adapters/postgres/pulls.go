@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -237,7 +238,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 		return err
 	}
 	err := v.s.db.Do(ctx, ref.Team, db.Writing, func(u *db.Tx) error {
-		person, err := v.s.users.lockUser(ctx, u, ref.Team, ref.User)
+		person, err := v.s.users.Lock(ctx, u, ref.Team, ref.User)
 		if err != nil {
 			return err
 		}
@@ -536,7 +537,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 		}
 		return u.Commit(ctx, b)
 	})
-	return noUser(err)
+	return userstore.NoUser(err)
 }
 
 func keepBudget(b pull.Budget) pull.Budget {
@@ -569,7 +570,7 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 	}
 	slices.SortFunc(rows, func(a, b []any) int { return db.CompareIDs(a[1].(uuid.UUID), b[1].(uuid.UUID)) })
 	err := v.s.db.Do(ctx, ref.Team, db.Writing, func(u *db.Tx) error {
-		person, err := v.s.users.lockUser(ctx, u, ref.Team, ref.User)
+		person, err := v.s.users.Lock(ctx, u, ref.Team, ref.User)
 		if err == nil && !person.Live() {
 			err = pgx.ErrNoRows
 		}
@@ -583,7 +584,7 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		b.Queue(dropRefused, ref.User.UUID, pull.RefusedOfUser)
 		return u.Commit(ctx, b)
 	})
-	return noUser(err)
+	return userstore.NoUser(err)
 }
 
 func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // statements are the statements of the package by the names of their constants, but those of
-// userLists, eraseUser, orderPages.
+// eraseUser, orderPages.
 var statements = map[string]string{
 	"insertAccessHead": insertAccessHead, "lockAccessHead": lockAccessHead, "updateAccessHead": updateAccessHead,
 	"insertAccessLines": insertAccessLines, "selectAccessLines": selectAccessLines, "selectAccessLinesOf": selectAccessLinesOf,
@@ -101,10 +101,6 @@ var statements = map[string]string{
 	"appendBody": appendBody, "selectLiveName": selectLiveName,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunk": putChunk, "putSegments": putSegments, "updateSeries": updateSeries,
 	"selectChoices": selectChoices, "startChoices": startChoices, "lockChoices": lockChoices, "updateChoices": updateChoices,
-	"insertName": insertName, "deleteName": deleteName, "countNames": countNames, "selectHolder": selectHolder, "selectUser": selectUser,
-	"lockUser": lockUser, "claimErasures": claimErasures, "lockForErase": lockForErase,
-	"countUsers": countUsers, "countConnections": countConnections,
-	"insertUser": insertUser, "updateUser": updateUser, "deleteConnections": deleteConnections, "insertConnection": insertConnection,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
 }
@@ -113,9 +109,6 @@ var statements = map[string]string{
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	all := maps.Clone(statements)
-	for l, sql := range userLists {
-		all[fmt.Sprintf("count of %+v", l)], all[fmt.Sprintf("page of %+v", l)] = sql.count, sql.page
-	}
 	for i, sql := range eraseUser {
 		all[fmt.Sprintf("eraseUser %d", i)] = sql
 	}

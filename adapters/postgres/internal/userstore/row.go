@@ -1,4 +1,4 @@
-package postgres
+package userstore
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// userColumns are what scanUser reads, of a row u of users.
-const userColumns = `
+// Columns are what [Store.Scan] reads, of a row u of users.
+const Columns = `
 u.user_id, u.team_id, u.client_user_id, u.created_on, u.zone_id, u.zone_source, u.zone_updated_at,
 u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision, u.consents,
 (select json_agg(json_build_object('p', c.provider, 's', c.status, 'c', (extract(epoch from c.created_on) * 1000000)::bigint,
@@ -64,7 +64,8 @@ func micros(us *int64) time.Time {
 	return time.UnixMicro(*us).UTC()
 }
 
-func (v *users) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, error) {
+// Scan reads Columns.
+func (v *Store) Scan(ctx context.Context, row pgx.Row) (healthdata.User, error) {
 	var u healthdata.User
 	var start, end, birthAt, deleted *time.Time
 	var birth []byte
@@ -108,7 +109,7 @@ func (v *users) scanUser(ctx context.Context, row pgx.Row) (healthdata.User, err
 }
 
 // openDate decrypts the birth date of a user, which is YYYY-MM-DD.
-func (v *users) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
+func (v *Store) openDate(ctx context.Context, u *healthdata.User, box []byte) (healthlab.Date, error) {
 	text, err := v.db.Keys.Open(ctx, personkey.Ref{Team: u.Team, User: u.ID}, personkey.RowBirthDate, box)
 	if err != nil {
 		return healthlab.Date{}, err
@@ -146,7 +147,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 )
 
 // userValues are the arguments of insertUser and updateUser.
-func (v *users) userValues(ctx context.Context, u *healthdata.User) ([]any, error) {
+func (v *Store) userValues(ctx context.Context, u *healthdata.User) ([]any, error) {
 	var birth []byte
 	var birthAt *time.Time
 	var birthSource *string

@@ -1,4 +1,7 @@
-package postgres
+// Package userstore keeps users and their connections on PostgreSQL: the interface
+// healthdata.Users. Stores of other domains read and change a user in their own transactions
+// with [Store.Lock] and [Store.Change].
+package userstore
 
 import (
 	"context"
@@ -17,19 +20,19 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// users is a [healthdata.Users]. Safe for concurrent use as its database is.
-type users struct {
+// Store is a [healthdata.Users]. Safe for concurrent use as its database is.
+type Store struct {
 	db       *db.DB
 	messages *outbox.Store
 	follow   func(b *pgx.Batch, old, next *healthdata.User)
 	erase    []string
 }
 
-// newUsers returns a store of users. follow adds to a batch what other tables change when a
+// New returns a store of users. follow adds to a batch what other tables change when a
 // user is deleted or restored. The statements of erase delete what other tables keep of the
 // user $1.
-func newUsers(d *db.DB, m *outbox.Store, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *users {
-	return &users{db: d, messages: m, follow: follow, erase: erase}
+func New(d *db.DB, m *outbox.Store, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *Store {
+	return &Store{db: d, messages: m, follow: follow, erase: erase}
 }
 
 const (
@@ -47,7 +50,7 @@ select u.user_id, u.created_on from healthlab.user_name n join healthlab.users u
 where n.team_id = $1 and n.client_user_id = $2`
 )
 
-func (v *users) Insert(ctx context.Context, u healthdata.User, limit int) error {
+func (v *Store) Insert(ctx context.Context, u healthdata.User, limit int) error {
 	u, err := u.Normal()
 	switch {
 	case ctx.Err() != nil:
@@ -109,23 +112,23 @@ func taken(ctx context.Context, u *db.Tx, team healthlab.TeamID, name string) er
 	return &by
 }
 
-const selectUser = `select ` + userColumns + ` from healthlab.users u where u.team_id = $1 and u.user_id = $2`
+const selectUser = `select ` + Columns + ` from healthlab.users u where u.team_id = $1 and u.user_id = $2`
 
-func (v *users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+func (v *Store) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var u healthdata.User
-	err := v.db.Read(ctx, team, func(b *pgx.Batch) { v.queueUser(ctx, b, team, id, &u) })
-	return u, noUser(err)
+	err := v.db.Read(ctx, team, func(b *pgx.Batch) { v.queue(ctx, b, team, id, &u) })
+	return u, NoUser(err)
 }
 
-func (v *users) queueUser(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
+func (v *Store) queue(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
 	b.Queue(selectUser, team.UUID, id.UUID).QueryRow(func(row pgx.Row) (err error) {
-		*u, err = v.scanUser(ctx, row)
+		*u, err = v.Scan(ctx, row)
 		return err
 	})
 }
 
-// noUser says of a row that is not there what it means.
-func noUser(err error) error {
+// NoUser returns NotFound if err says that there is no row, else err.
+func NoUser(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: the team has no such user", healthlab.NotFound)
 	}
@@ -136,40 +139,45 @@ func noUser(err error) error {
 // transactions before have committed. It waits for those that write about the user.
 const lockUser = `select from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-func (v *users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+func (v *Store) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, error) {
 	var next healthdata.User
 	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
-		old, err := v.lockUser(ctx, x, team, id)
+		old, err := v.Lock(ctx, x, team, id)
 		if err != nil {
 			return err
 		}
 		var b *pgx.Batch
-		if next, b, err = v.changeUser(ctx, x, &old, change); err != nil {
+		if next, b, err = v.Change(ctx, x, &old, change); err != nil {
 			return err
 		}
 		return x.Commit(ctx, b)
 	})
 	if err != nil {
-		return healthdata.User{}, noUser(err)
+		return healthdata.User{}, NoUser(err)
 	}
 	return next, nil
 }
 
-// lockUser locks the row of a user and reads it.
-func (v *users) lockUser(ctx context.Context, u *db.Tx, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+// QueueLock adds to a batch what locks the row of a user and reads it.
+func (v *Store) QueueLock(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, id healthlab.UserID, u *healthdata.User) {
+	b.Queue(lockUser, team.UUID, id.UUID)
+	v.queue(ctx, b, team, id, u)
+}
+
+// Lock locks the row of a user and reads it. pgx.ErrNoRows if the team has no such user.
+func (v *Store) Lock(ctx context.Context, u *db.Tx, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var old healthdata.User
 	b := u.Batch()
-	b.Queue(lockUser, team.UUID, id.UUID)
-	v.queueUser(ctx, b, team, id, &old)
+	v.QueueLock(ctx, b, team, id, &old)
 	err := u.Send(ctx, b)
 	return old, err
 }
 
-// changeUser lets change edit a user whose row is locked, and returns a batch that
+// Change lets change edit a user whose row is locked, and returns a batch that
 // writes what came of it.
-func (v *users) changeUser(ctx context.Context, u *db.Tx, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
+func (v *Store) Change(ctx context.Context, u *db.Tx, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, *pgx.Batch, error) {
 	next, err := old.Normal() // a copy, for change to edit
 	if err != nil {
@@ -238,7 +246,7 @@ where user_id = any (array(
 	order by u.deleted_at, u.user_id limit $2 for update skip locked))
 returning team_id, user_id, deleted_at`
 
-func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
+func (v *Store) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
 ) ([]healthdata.UserRef, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -279,13 +287,13 @@ func (v *users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-func (v *users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+func (v *Store) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var live bool
 		b := x.Batch()
 		b.Queue(lockForErase, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
 		if err := x.Send(ctx, b); err != nil {
-			return noUser(err)
+			return NoUser(err)
 		}
 		if live {
 			return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
@@ -297,5 +305,5 @@ func (v *users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		outbox.EraseMessagesOf(b, id)
 		return x.Commit(ctx, b)
 	})
-	return noUser(err)
+	return NoUser(err)
 }

@@ -1,4 +1,4 @@
-package postgres
+package userstore
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func (l userList) statements() userStatements {
 		n += 4
 	}
 	paging := fmt.Sprintf(` offset $%d limit $%d`, n+1, n+2)
-	return userStatements{count: `select count(*)` + from, page: `select ` + userColumns + from + order + paging}
+	return userStatements{count: `select count(*)` + from, page: `select ` + Columns + from + order + paging}
 }
 
 // arguments are those of the size of a list; a page has its offset and limit besides.
@@ -71,7 +71,7 @@ func (l userList) arguments(q *healthdata.UserQuery) []any {
 	return args
 }
 
-func (v *users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+func (v *Store) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
 	if err := ctx.Err(); err != nil {
 		return healthdata.UserPage{}, err
 	}
@@ -91,7 +91,7 @@ func (v *users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Us
 		b.Queue(sql.page, append(slices.Clip(args), q.Offset, cmp.Or(q.Limit, 100))...).
 			Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					u, err := v.scanUser(ctx, rows)
+					u, err := v.Scan(ctx, rows)
 					if err != nil {
 						return err
 					}
@@ -166,7 +166,7 @@ where c.team_id = $1 and c.status <> 'deregistered' and u.deleted_at is null
 group by 1 order by 1`
 )
 
-func (v *users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
+func (v *Store) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
 	var m healthdata.TeamMetrics
 	err := v.db.Do(ctx, team, db.Reading, func(x *db.Tx) error {
 		m = healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}
