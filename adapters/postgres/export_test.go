@@ -67,6 +67,3 @@ func Impatient(g webhook.Signal) webhook.Signal {
 	g.(*outbox.Signal).Quiet = 20 * time.Millisecond
 	return g
 }
-
-// KeysInMemory returns keys of persons for tests.
-var KeysInMemory = personKeys

@@ -197,7 +197,7 @@ func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]l
 	return out, nil
 }
 
-// What erases the jobs of a user. Those that have files stay without anything of the
+// What erases the jobs of a user, and before that waits for their changes. Those that have files stay without anything of the
 // person, due at once, until their files are deleted.
 const (
 	deleteJobsOfUser = `
@@ -207,6 +207,10 @@ where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and (j.files i
 	emptyJobsOfUser = `
 update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, corrected = false, doc = ''
 from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
+
+	// lockJobsOfUser waits for changes of parsing jobs that are under way.
+	lockJobsOfUser = `
+select from healthlab.parsing_job where team_id = $1 and user_id = $2 order by job_id for no key update`
 )
 
 func (s *Store) queueJob(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id labreport.JobID, j *labreport.Job) {

@@ -47,6 +47,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/linkstore"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/orderstore"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/internal/work"
@@ -99,8 +101,8 @@ type Store struct {
 	db       *db.DB
 	messages *outbox.Store
 	users    *userstore.Store
-	links    *links
-	orders   *orderStores
+	links    *linkstore.Store
+	orders   *orderstore.Store
 
 	opts   Options
 	writes gathering
@@ -145,7 +147,7 @@ func New(database DB, opts *Options) *Store {
 	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
 	s.messages = outbox.New(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
 	s.users = userstore.New(s.db, s.messages, followUser, eraseUser)
-	s.links = newLinks(s.db, s.users)
-	s.orders = newOrderStores(s.db, s.messages)
+	s.links = linkstore.New(s.db, s.users)
+	s.orders = orderstore.New(s.db, s.messages)
 	return s
 }

@@ -1,4 +1,4 @@
-package postgres
+package linkstore
 
 import (
 	"context"
@@ -72,7 +72,7 @@ func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
 	return nil
 }
 
-func (v *links) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
+func (v *Store) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	var out []linking.TeamClient
 	err := v.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectClients, q.Team.UUID, q.Count).Query(func(rows pgx.Rows) error {
@@ -97,7 +97,7 @@ func noClient(err error) error {
 	return err
 }
 
-func (v *links) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
+func (v *Store) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
 	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
 	}
@@ -111,7 +111,7 @@ func (v *links) Client(ctx context.Context, team healthlab.TeamID, provider, cli
 	return c, nil
 }
 
-func (v *links) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
+func (v *Store) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
 	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
 		return linking.TeamClient{}, fmt.Errorf("%w: a client has a team, a provider, an id and a box", healthlab.Invalid)
 	}
@@ -143,7 +143,7 @@ func (v *links) PutClient(ctx context.Context, c linking.TeamClient) (linking.Te
 	return out, nil
 }
 
-func (v *links) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
+func (v *Store) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
 	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (v *links) RetireClient(ctx context.Context, team healthlab.TeamID, provide
 	return err
 }
 
-func (v *links) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
+func (v *Store) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
 	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (v *links) ProveClient(ctx context.Context, team healthlab.TeamID, provider
 	return err
 }
 
-func (v *links) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
+func (v *Store) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err
 	}
@@ -173,7 +173,7 @@ func (v *links) ForgetClients(ctx context.Context, team healthlab.TeamID, provid
 }
 
 // changeClients runs one statement with the clients of the team locked.
-func (v *links) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
+func (v *Store) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
 	var done pgconn.CommandTag
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		b := u.Batch()

@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 )
 
 // Reviews returns the store as an [orders.ReviewStore].
-func (s *orderStores) Reviews() orders.ReviewStore { return reviews{s} }
+func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
 
-type reviews struct{ s *orderStores }
+type reviews struct{ s *Store }
 
 const (
 	insertResult = `
@@ -330,7 +330,7 @@ func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID,
 }
 
 // queue writes the orders.
-func (s settled) queue(ctx context.Context, store *orderStores, b *pgx.Batch) error {
+func (s settled) queue(ctx context.Context, store *Store, b *pgx.Batch) error {
 	if s.was != nil {
 		row, err := store.keepOrder(ctx, s.was, s.wasBefore, s.was.Revision+1)
 		if err != nil {
@@ -358,9 +358,9 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 }
 
 // MatchTestRuns returns the store as an [matchtest.Store].
-func (s *orderStores) MatchTestRuns() matchtest.Store { return trials{s} }
+func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
-type trials struct{ s *orderStores }
+type trials struct{ s *Store }
 
 // trialDoc encodes a test run under the team's own key: its persons are made up.
 func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {

@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 )
 
 // LabJournal returns the store as a [labjournal.Store].
-func (s *orderStores) LabJournal() labjournal.Store { return labJournals{s} }
+func (s *Store) LabJournal() labjournal.Store { return labJournals{s} }
 
-type labJournals struct{ s *orderStores }
+type labJournals struct{ s *Store }
 
 const (
 	insertLabRecord = `

@@ -1,4 +1,7 @@
-package postgres
+// Package linkstore keeps on PostgreSQL what connects users with providers: link sessions and
+// codes, credentials, the clients of teams and the apps that are signed in ([Store]), and bulk
+// operations on connections ([Store.Bulk]).
+package linkstore
 
 import (
 	"context"
@@ -16,15 +19,15 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// links is a [linking.Store], a [linking.Grants], a [linking.TeamClients] and a
+// Store is a [linking.Store], a [linking.Grants], a [linking.TeamClients] and a
 // [linking.AppSessions]. Safe for concurrent use as its database is.
-type links struct {
+type Store struct {
 	db    *db.DB
 	users *userstore.Store
 }
 
-// newLinks returns a store of links.
-func newLinks(d *db.DB, u *userstore.Store) *links { return &links{db: d, users: u} }
+// New returns a store of links.
+func New(d *db.DB, u *userstore.Store) *Store { return &Store{db: d, users: u} }
 
 const (
 	insertSession = `
@@ -52,7 +55,7 @@ delete from healthlab.link_session x using (
 where x.team_id = $1 and x.session_id = old.session_id`
 )
 
-func (v *links) InsertSession(ctx context.Context, x linking.Session) error {
+func (v *Store) InsertSession(ctx context.Context, x linking.Session) error {
 	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
 		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
 	}
@@ -75,7 +78,7 @@ func (v *links) InsertSession(ctx context.Context, x linking.Session) error {
 	return err
 }
 
-func (v *links) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
+func (v *Store) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
 	var x linking.Session
 	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
 		return linking.Session{}, noSession(err)
@@ -98,7 +101,7 @@ func noSession(err error) error {
 	return err
 }
 
-func (v *links) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+func (v *Store) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 	var next linking.Session
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old linking.Session
@@ -145,7 +148,7 @@ select exists (
 		and c.user_id <> (select user_id from healthlab.link_session where team_id = $1 and session_id = $2))`
 )
 
-func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
+func (v *Store) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
 	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID, c.Credential.Previous.KeyID}
 	if c.Sole != nil {
 		text = append(text, *c.Sole)
@@ -200,7 +203,7 @@ func (v *links) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 	return next, nil
 }
 
-func (v *links) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
+func (v *Store) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
 	}
@@ -217,7 +220,7 @@ func (v *links) Credential(ctx context.Context, team healthlab.TeamID, user heal
 	return c, nil
 }
 
-func (v *links) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+func (v *Store) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {

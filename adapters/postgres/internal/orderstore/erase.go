@@ -1,4 +1,11 @@
-package postgres
+package orderstore
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
 
 // What erases the orders of a user, in the team that the user is of.
 const (
@@ -30,10 +37,6 @@ select team_id, order_id, transaction_id, user_id, method, last_status, created_
 	event_at, activate_by, interpretation, tokens, sort_name
 from hidden where not $3`
 
-	// lockJobsOfUser waits for changes of parsing jobs that are under way.
-	lockJobsOfUser = `
-select from healthlab.parsing_job where team_id = $1 and user_id = $2 order by job_id for no key update`
-
 	// A transaction that others have orders in stays theirs.
 	deleteTransactionsOfUser = `
 delete from healthlab.order_transaction t using healthlab.orders o, healthlab.users u
@@ -61,3 +64,20 @@ where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and s.team_id 
 delete from healthlab.orders o using healthlab.users u
 where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id`
 )
+
+// EraseUser are the statements that delete the orders of the user $1, and what belongs to them.
+// The first of them locks.
+var EraseUser = []string{
+	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteSearchOfUser, deleteOrdersOfUser,
+	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
+	deleteLabRecordsOfUser, deleteLabDeliveriesOfUser, deleteLabMessagesOfUser,
+}
+
+// HideOrders adds to a batch what takes the orders of a user out of lists, or puts them back.
+func HideOrders(b *pgx.Batch, u *healthdata.User, hidden bool) {
+	b.Queue(hideOrdersOfUser, u.Team.UUID, u.ID.UUID, hidden)
+}
+
+// DropAnswers adds to a batch what deletes the kept answers of requests that show orders of a
+// user.
+func DropAnswers(b *pgx.Batch, user healthlab.UserID) { b.Queue(dropAnswersOfUser, user.UUID) }

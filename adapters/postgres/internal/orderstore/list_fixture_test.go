@@ -1,6 +1,7 @@
-package postgres
+package orderstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -17,10 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // A largeTeam is a team with many orders of two years, which are the same in every run.
@@ -148,9 +151,18 @@ func (c *largeTeam) order(n int) orders.Record {
 	return o
 }
 
+// personKeys returns keys of persons in memory.
+func personKeys() *personkey.Keys {
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	return personkey.New(memory.NewPersonKeys(), sealer, &personkey.Options{Cached: 100_000})
+}
+
 // load fills an empty database with the orders of a clinic, as fast as it goes: the
 // indexes are made afterwards.
-func (c *largeTeam) load(b testing.TB, pool *pgxpool.Pool, s *orderStores) {
+func (c *largeTeam) load(b testing.TB, pool *pgxpool.Pool, s *Store) {
 	b.Helper()
 	ctx := context.Background()
 	rows, err := pool.Query(ctx, `select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index

@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -19,6 +19,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
+
+// Migrate makes the schema. It is of a package that imports this one.
+var Migrate func(ctx context.Context, database db.Handle) error
 
 // roomy returns connections to an empty database of a server whose memory has room for
 // the indexes of a large team.
@@ -53,7 +56,7 @@ func BenchmarkOrderLists(all *testing.B) {
 				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)
-						v.s = newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)
+						v.s = New(db.New(pool, db.Options{Keys: personKeys()}), nil)
 						c.load(all, pool, v.s)
 						v.warm(all, pool, c)
 					}
@@ -101,7 +104,7 @@ func BenchmarkOrderListsEncrypted(all *testing.B) {
 				if plain.s == nil { // only if it is wanted, and once
 					for store, keys := range map[*ordersStore]*personkey.Keys{&encrypted: personKeys(), &plain: nil} {
 						pool := roomy(all)
-						store.s = newOrderStores(db.New(pool, db.Options{Keys: keys}), nil)
+						store.s = New(db.New(pool, db.Options{Keys: keys}), nil)
 						c.load(all, pool, store.s)
 						store.warm(all, pool, c)
 					}

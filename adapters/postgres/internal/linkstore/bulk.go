@@ -1,4 +1,4 @@
-package postgres
+package linkstore
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 )
 
 // Bulk returns the connections and their credentials as a [bulk.Store].
-func (v *links) Bulk() bulk.Store { return bulkStore{v} }
+func (v *Store) Bulk() bulk.Store { return bulkStore{v} }
 
-type bulkStore struct{ s *links }
+type bulkStore struct{ s *Store }
 
 const selectHeldConnections = `
 select k.user_id, c.external_user_id, c.scopes, ` + credentialColumns + clientColumn + `

@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -98,9 +98,9 @@ on conflict (team_id, lab, site) do update set at = excluded.at, slots = exclude
 )
 
 // SlotCache returns the store as an [appointment.SlotCache].
-func (s *orderStores) SlotCache() appointment.SlotCache { return slotCache{s} }
+func (s *Store) SlotCache() appointment.SlotCache { return slotCache{s} }
 
-type slotCache struct{ s *orderStores }
+type slotCache struct{ s *Store }
 
 func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	sites := make([]string, 0, len(slots))

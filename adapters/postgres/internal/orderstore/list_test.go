@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestOrderListsInEveryWay(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newLargeTeam(600)
-	v := ordersStore{newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)}
+	v := ordersStore{New(db.New(pool, db.Options{Keys: personKeys()}), nil)}
 	c.load(t, pool, v.s)
 	all := make([]orders.Order, c.rows)
 	for n := range all {
@@ -77,7 +77,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // plans depend on how full the pages are
 	c := newLargeTeam(20_000)
-	v := ordersStore{newOrderStores(db.New(pool, db.Options{Keys: personKeys()}), nil)}
+	v := ordersStore{New(db.New(pool, db.Options{Keys: personKeys()}), nil)}
 	c.load(t, pool, v.s)
 	for kind, index := range map[string]string{
 		"patient/whole": "order_search_tokens", "patient/last": "order_search_tokens", "recipient/last": "order_search_tokens",

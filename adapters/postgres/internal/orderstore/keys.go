@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 )
 
 // OrderKeys returns the store as an [orders.Keys].
-func (s *orderStores) OrderKeys() orders.Keys { return orderKeys{s} }
+func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
 
-type orderKeys struct{ s *orderStores }
+type orderKeys struct{ s *Store }
 
 // abandoned is how long a key is kept after its last claim has ended without an answer.
 const abandoned = 24 * time.Hour

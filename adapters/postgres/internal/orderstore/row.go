@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -21,7 +21,7 @@ o.team_id, o.order_id, o.user_id, o.doc, o.revision, o.lab_due, o.lab_lease, o.l
 (select json_agg(m.member) from healthlab.orders m
 	where m.team_id = o.team_id and m.transaction_id = o.transaction_id and (not m.hidden or m.order_id = o.order_id))`
 
-func (s *orderStores) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) error {
+func (s *Store) scanOrder(ctx context.Context, row pgx.Row, r *orders.Record) error {
 	var w orderRow
 	if err := w.scan(row); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (w *orderRow) scan(row pgx.Row) error {
 	return row.Scan(&w.ref.Team.UUID, &w.id.UUID, &w.ref.User.UUID, &w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
 }
 
-func (s *orderStores) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
+func (s *Store) decodeOrder(ctx context.Context, w *orderRow, r *orders.Record) error {
 	var kept orders.Record
 	if err := s.db.OpenDocument(ctx, w.ref, personkey.RowOrder(w.id), w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
@@ -108,7 +108,7 @@ func checkStatus(s orders.Status) error {
 }
 
 // keepOrder returns the arguments of insertOrder and updateOrder for a changed order.
-func (s *orderStores) keepOrder(ctx context.Context, r *orders.Record, was orderKept, revision int64) ([]any, error) {
+func (s *Store) keepOrder(ctx context.Context, r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	if orderIdentity(r) != was {
 		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
 	}

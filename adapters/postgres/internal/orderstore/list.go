@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"cmp"
@@ -143,7 +143,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 
 // orderList is a list while it is read.
 type orderList struct {
-	s       *orderStores
+	s       *Store
 	x       *db.Tx
 	q       *orders.Query
 	filters []any
@@ -247,7 +247,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 
 // eachOrder hands on the orders that are read, in their order. Their documents take most
 // of the time of a page: they are decoded on all cores, after the keys of their persons are there.
-func (s *orderStores) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
+func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		type read struct {
 			row   orderRow
@@ -285,7 +285,7 @@ func (s *orderStores) eachOrder(ctx context.Context, each func(*orders.Record)) 
 }
 
 // orderArguments are those of orderFilters.
-func (s *orderStores) orderArguments(ctx context.Context, q *orders.Query) ([]any, error) {
+func (s *Store) orderArguments(ctx context.Context, q *orders.Query) ([]any, error) {
 	var scheduled *bool
 	for _, a := range q.Activations {
 		is := a == orders.ActivationScheduled
@@ -322,7 +322,7 @@ func (s *orderStores) orderArguments(ctx context.Context, q *orders.Query) ([]an
 }
 
 // tokens returns the tokens of terms; nil for none, which the statements take for no filter.
-func (s *orderStores) tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
+func (s *Store) tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}

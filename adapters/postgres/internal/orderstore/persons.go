@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 )
 
 // Persons returns the store as an [people.Store].
-func (s *orderStores) Persons() people.Store { return persons{s} }
+func (s *Store) Persons() people.Store { return persons{s} }
 
-type persons struct{ s *orderStores }
+type persons struct{ s *Store }
 
 const (
 	putInfo = `

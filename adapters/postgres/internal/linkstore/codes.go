@@ -1,4 +1,4 @@
-package postgres
+package linkstore
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func hashCode(text string) []byte {
 	return sum[:]
 }
 
-func (v *links) InsertCode(ctx context.Context, c linking.Code) error {
+func (v *Store) InsertCode(ctx context.Context, c linking.Code) error {
 	if err := healthlab.CheckText(c.Text); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (v *links) InsertCode(ctx context.Context, c linking.Code) error {
 	return err
 }
 
-func (v *links) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+func (v *Store) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package postgres
+package linkstore
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 	return nil
 }
 
-func (v *links) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+func (v *Store) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {

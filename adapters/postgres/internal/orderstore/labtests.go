@@ -1,4 +1,4 @@
-package postgres
+package orderstore
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 )
 
 // LabTests returns the store as an [catalogue.LabTestStore].
-func (s *orderStores) LabTests() catalogue.LabTestStore { return labTests{s} }
+func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
 
-type labTests struct{ s *orderStores }
+type labTests struct{ s *Store }
 
 const (
 	insertLabTest = `

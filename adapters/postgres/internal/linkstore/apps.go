@@ -1,4 +1,4 @@
-package postgres
+package linkstore
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func appValues(a *linking.AppSession) ([]any, error) {
 	return []any{db.Nullable(a.ExpiresAt), db.Nullable(a.RotatedAt), a.Rotations, a.SignIn[:], a.Refresh[:], a.Previous[:], access}, nil
 }
 
-func (v *links) InsertApp(ctx context.Context, a linking.AppSession) error {
+func (v *Store) InsertApp(ctx context.Context, a linking.AppSession) error {
 	if a.ID == uuid.Nil || a.Team.IsZero() || a.User.IsZero() {
 		return fmt.Errorf("%w: the session of an app needs an id, a team and a user", healthlab.Invalid)
 	}
@@ -111,7 +111,7 @@ func noApp(err error) error {
 	return err
 }
 
-func (v *links) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
+func (v *Store) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
 	var a linking.AppSession
 	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
 		return linking.AppSession{}, noApp(err)
@@ -119,7 +119,7 @@ func (v *links) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (l
 	return a, nil
 }
 
-func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
+func (v *Store) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
 	var next linking.AppSession
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old linking.AppSession
@@ -148,7 +148,7 @@ func (v *links) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UU
 	return next, nil
 }
 
-func (v *links) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
+func (v *Store) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
 	var gone pgconn.CommandTag
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		return u.Alone(ctx, func(b *pgx.Batch) { db.KeepTag(b.Queue(deleteApps, team.UUID, user.UUID, id), &gone) })

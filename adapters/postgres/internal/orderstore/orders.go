@@ -1,4 +1,6 @@
-package postgres
+// Package orderstore keeps orders and what belongs to them on PostgreSQL: the interfaces of
+// package orders and of the packages below it. Each is behind a method of [Store].
+package orderstore
 
 import (
 	"context"
@@ -17,18 +19,18 @@ import (
 )
 
 // Orders returns the store as an [orders.Store].
-func (s *orderStores) Orders() orders.Store { return ordersStore{s} }
+func (s *Store) Orders() orders.Store { return ordersStore{s} }
 
-// orderStores keeps orders, and what belongs to them. Safe for concurrent use as its database is.
-type orderStores struct {
+// Store keeps orders, and what belongs to them. Safe for concurrent use as its database is.
+type Store struct {
 	db       *db.DB
 	messages *outbox.Store
 }
 
-// newOrderStores returns the stores of orders.
-func newOrderStores(d *db.DB, m *outbox.Store) *orderStores { return &orderStores{db: d, messages: m} }
+// New returns the stores of orders.
+func New(d *db.DB, m *outbox.Store) *Store { return &Store{db: d, messages: m} }
 
-type ordersStore struct{ s *orderStores }
+type ordersStore struct{ s *Store }
 
 const (
 	selectOrder = `select ` + orderColumns + ` from healthlab.orders o where o.team_id = $1 and o.order_id = $2`
@@ -374,6 +376,6 @@ func queueTaken(b *pgx.Batch, id orders.OrderID, taken *bool) {
 	b.Queue(hasOrder, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
 }
 
-func (s *orderStores) queueOrder(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
+func (s *Store) queueOrder(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
 	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return s.scanOrder(ctx, row, r) })
 }
