@@ -51,7 +51,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/orderstore"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
-	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -109,45 +108,4 @@ type Store struct {
 	crowd  crowd
 	asked  atomic.Bool // whether users are spread
 	spread atomic.Bool
-}
-
-// PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
-func (s *Store) PersonKeys() *personkey.Keys { return s.db.Keys }
-
-// OnWritten has written called after each commit that wrote events, so that a
-// webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
-// and must not block. In a host's transaction it is not called, for only the host knows of
-// its commit. OnWritten itself is called once, before the Store is used.
-func (s *Store) OnWritten(written func()) { s.db.Written = written }
-
-// Run does the background work until ctx ends: [Store.RunFolding] and [Store.RunRetention].
-// Any number of processes may run it on one database.
-func (s *Store) Run(ctx context.Context) error {
-	return work.Together(ctx, []work.Part{{Name: "folding", Run: s.RunFolding}, {Name: "retention", Run: s.RunRetention}})
-}
-
-// New returns a Store. The schema must be there; see [Migrate].
-func New(database DB, opts *Options) *Store {
-	s := &Store{crowd: crowd{wake: make(chan struct{}, 1)}}
-	if opts != nil {
-		s.opts = *opts
-	}
-	if s.opts.Writers <= 0 {
-		s.opts.Writers = 2
-	}
-	if s.opts.FoldAfter <= 0 {
-		s.opts.FoldAfter = 10 * time.Minute
-	}
-	if s.opts.Retention <= 0 {
-		s.opts.Retention = 30 * 24 * time.Hour
-	}
-	if s.opts.Log == nil {
-		s.opts.Log = slog.Default()
-	}
-	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
-	s.messages = outbox.New(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
-	s.users = userstore.New(s.db, s.messages, followUser, eraseUser)
-	s.links = linkstore.New(s.db, s.users)
-	s.orders = orderstore.New(s.db, s.messages)
-	return s
 }

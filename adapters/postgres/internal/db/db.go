@@ -37,6 +37,9 @@ type Options struct {
 	RowSecurity bool
 }
 
+// firstPause is FirstPause, but in tests.
+const firstPause = 10 * time.Millisecond
+
 // DB runs transactions. Safe for concurrent use on a pool; on a connection or in a
 // host's transaction it is used by one goroutine at a time.
 type DB struct {
@@ -47,7 +50,8 @@ type DB struct {
 	// Written is called after each commit that wrote events, but not in a host's transaction.
 	// Nil calls nothing. It is set before the first transaction.
 	Written func()
-	// FirstPause is about how long to wait before the second try of a transaction.
+	// FirstPause is about how long to wait before the second try of a transaction; the
+	// pauses double.
 	FirstPause time.Duration
 }
 

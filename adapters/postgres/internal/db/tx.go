@@ -17,8 +17,6 @@ import (
 const (
 	// maxTries is how often a transaction is run, the first time included.
 	maxTries = 4
-	// firstPause is about how long to wait before the second try; the pauses double.
-	firstPause = 10 * time.Millisecond
 	// RollbackTime is how long a rollback may take before its connection is given up.
 	RollbackTime = 2 * time.Second
 )

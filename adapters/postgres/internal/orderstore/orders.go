@@ -1,5 +1,3 @@
-// Package orderstore keeps orders and what belongs to them on PostgreSQL: the interfaces of
-// package orders and of the packages below it. Each is behind a method of [Store].
 package orderstore
 
 import (
@@ -20,15 +18,6 @@ import (
 
 // Orders returns the store as an [orders.Store].
 func (s *Store) Orders() orders.Store { return ordersStore{s} }
-
-// Store keeps orders, and what belongs to them. Safe for concurrent use as its database is.
-type Store struct {
-	db       *db.DB
-	messages *outbox.Store
-}
-
-// New returns the stores of orders.
-func New(d *db.DB, m *outbox.Store) *Store { return &Store{db: d, messages: m} }
 
 type ordersStore struct{ s *Store }
 

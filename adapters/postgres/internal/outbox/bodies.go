@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -115,30 +114,4 @@ func (v eventBodies) over(ctx context.Context, team healthlab.TeamID, ended time
 	}
 	v.s.emptied.put(team, first.UTC())
 	return over, nil
-}
-
-// emptiedUntil says by team until when this process has found no bodies. Events get no older
-// time than that of their writing, which is the database's: only a write whose transaction lasts
-// longer than bodies are kept escapes, until the process restarts.
-type emptiedUntil struct {
-	mu sync.Mutex // guards by
-	by map[healthlab.TeamID]time.Time
-}
-
-func (e *emptiedUntil) of(team healthlab.TeamID) time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if at, ok := e.by[team]; ok {
-		return at
-	}
-	return time.Unix(0, 0).UTC()
-}
-
-func (e *emptiedUntil) put(team healthlab.TeamID, at time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.by == nil {
-		e.by = map[healthlab.TeamID]time.Time{}
-	}
-	e.by[team] = at
 }

@@ -1,7 +1,3 @@
-// Package outbox keeps messages on PostgreSQL: the interfaces of package webhook. Stores of
-// other domains write events with [Store.Emit], in the transaction that writes what the events
-// tell. [Store.Deliveries] routes messages to endpoints, and claims, settles and replays their
-// deliveries; [Store.RunRetention] takes old messages away.
 package outbox
 
 import (
@@ -10,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -21,24 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
-
-// Store writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
-// concurrent use as its database is.
-type Store struct {
-	db        *db.DB
-	envelope  webhook.Envelope
-	retention time.Duration
-	log       *slog.Logger
-	emptied   emptiedUntil
-}
-
-// New returns a store of messages. The envelope says how bodies are made; retention is
-// how long messages are kept; log receives what went wrong in the background.
-func New(d *db.DB, envelope webhook.Envelope, retention time.Duration, log *slog.Logger) *Store {
-	return &Store{db: d, envelope: envelope, retention: retention, log: log}
-}
 
 // Append is [webhook.Outbox].
 func (s *Store) Append(ctx context.Context, events []healthlab.Event) error {
