@@ -66,7 +66,7 @@ func New(database DB, opts *Options) *Store {
 }
 
 // Users returns the store as a [healthdata.Users].
-func (s *Store) Users() healthdata.Users { return s.users }
+func (s *Store) Users() healthdata.Users { return s.users.Users() }
 
 // Linking returns the store as a [linking.Store]. It shares its users with
 // [Store.Users].
@@ -82,7 +82,7 @@ func (s *Store) TeamClients() linking.TeamClients { return s.links }
 func (s *Store) Apps() linking.AppSessions { return s.links }
 
 // Bulk returns the connections and their credentials as a [bulk.Store].
-func (s *Store) Bulk() bulk.Store { return s.links.Bulk() }
+func (s *Store) Bulk() bulk.Store { return linkstore.Bulk(s.links) }
 
 // Orders returns the store as an [orders.Store].
 func (s *Store) Orders() orders.Store { return s.orders.Orders() }
@@ -109,7 +109,7 @@ func (s *Store) Persons() people.Store { return s.orders.Persons() }
 func (s *Store) LabJournal() labjournal.Store { return s.orders.LabJournal() }
 
 // Outbox returns the store as a [webhook.Outbox].
-func (s *Store) Outbox() webhook.Outbox { return s.messages }
+func (s *Store) Outbox() webhook.Outbox { return s.messages.Outbox() }
 
 // Deliveries returns the store as a [webhook.Deliveries]. On a pool its transactions do
 // not wait for the disk where nothing is lost by that: a claim or an outcome that a

@@ -12,7 +12,7 @@ import (
 )
 
 // Bulk returns the connections and their credentials as a [bulk.Store].
-func (v *Store) Bulk() bulk.Store { return bulkStore{v} }
+func Bulk(s *Store) bulk.Store { return bulkStore{s} }
 
 type bulkStore struct{ s *Store }
 

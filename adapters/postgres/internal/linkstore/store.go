@@ -1,6 +1,6 @@
 // Package linkstore keeps on PostgreSQL what connects users with providers: link sessions and
 // codes, credentials, the clients of teams and the apps that are signed in ([Store]), and bulk
-// operations on connections ([Store.Bulk]).
+// operations on connections ([Bulk]).
 package linkstore
 
 import (

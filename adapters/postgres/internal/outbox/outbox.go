@@ -16,14 +16,19 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Append is [webhook.Outbox].
-func (s *Store) Append(ctx context.Context, events []healthlab.Event) error {
+// Outbox returns the store as a [webhook.Outbox].
+func (s *Store) Outbox() webhook.Outbox { return outbox{s} }
+
+type outbox struct{ s *Store }
+
+func (o outbox) Append(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
-	return s.db.Do(ctx, oneTeam(events), db.Writing, func(u *db.Tx) error {
+	return o.s.db.Do(ctx, oneTeam(events), db.Writing, func(u *db.Tx) error {
 		b := u.Batch()
 		names := Names{}
 		names.lock(b, events)
@@ -31,7 +36,7 @@ func (s *Store) Append(ctx context.Context, events []healthlab.Event) error {
 			return err
 		}
 		b = u.Batch()
-		if err := s.Emit(ctx, u, b, events, names); err != nil {
+		if err := o.s.Emit(ctx, u, b, events, names); err != nil {
 			return err
 		}
 		return u.Commit(ctx, b)

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Store writes messages, and keeps what becomes of them. It is a [webhook.Outbox]. Safe for
+// Store writes messages, and keeps what becomes of them. Safe for
 // concurrent use as its database is.
 type Store struct {
 	db        *db.DB

@@ -71,7 +71,7 @@ func (l userList) arguments(q *healthdata.UserQuery) []any {
 	return args
 }
 
-func (v *Store) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+func (v users) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
 	if err := ctx.Err(); err != nil {
 		return healthdata.UserPage{}, err
 	}
@@ -84,14 +84,14 @@ func (v *Store) List(ctx context.Context, q healthdata.UserQuery) (healthdata.Us
 	list := userList{deleted: q.Deleted, name: q.ClientUserID != "", prefix: q.Prefix != ""}
 	sql, args := userLists[list], list.arguments(&q)
 	var page healthdata.UserPage
-	err := v.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
+	err := v.s.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
 		page = healthdata.UserPage{Users: []healthdata.User{}}
 		b := x.Batch()
 		b.Queue(sql.count, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
 		b.Queue(sql.page, append(slices.Clip(args), q.Offset, cmp.Or(q.Limit, 100))...).
 			Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					u, err := v.Scan(ctx, rows)
+					u, err := v.s.Scan(ctx, rows)
 					if err != nil {
 						return err
 					}
@@ -166,9 +166,9 @@ where c.team_id = $1 and c.status <> 'deregistered' and u.deleted_at is null
 group by 1 order by 1`
 )
 
-func (v *Store) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
+func (v users) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
 	var m healthdata.TeamMetrics
-	err := v.db.Do(ctx, team, db.Reading, func(x *db.Tx) error {
+	err := v.s.db.Do(ctx, team, db.Reading, func(x *db.Tx) error {
 		m = healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}
 		b := x.Batch()
 		b.Queue(countUsers, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&m.Users) })

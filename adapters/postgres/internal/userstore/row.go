@@ -25,7 +25,7 @@ u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion
 	'f', c.failure_type, 'm', c.failure_message, 'x', c.failure_details, 'a', (extract(epoch from c.failed_at) * 1000000)::bigint) order by c.created_on, c.provider)
 	from healthlab.connection c where c.user_id = u.user_id)`
 
-// connectionRow is a row of connection as userColumns has it.
+// connectionRow is a row of connection as Columns has it.
 type connectionRow struct {
 	Provider string   `json:"p"`
 	Status   string   `json:"s"`

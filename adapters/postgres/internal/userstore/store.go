@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Store is a [healthdata.Users]. Safe for concurrent use as its database is.
+// Store keeps users. Safe for concurrent use as its database is.
 type Store struct {
 	db       *db.DB
 	messages *outbox.Store
@@ -25,3 +25,8 @@ type Store struct {
 func New(d *db.DB, m *outbox.Store, follow func(b *pgx.Batch, old, next *healthdata.User), erase []string) *Store {
 	return &Store{db: d, messages: m, follow: follow, erase: erase}
 }
+
+// Users returns the store as a [healthdata.Users].
+func (v *Store) Users() healthdata.Users { return users{v} }
+
+type users struct{ s *Store }

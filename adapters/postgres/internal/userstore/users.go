@@ -32,7 +32,7 @@ select u.user_id, u.created_on from healthlab.user_name n join healthlab.users u
 where n.team_id = $1 and n.client_user_id = $2`
 )
 
-func (v *Store) Insert(ctx context.Context, u healthdata.User, limit int) error {
+func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 	u, err := u.Normal()
 	switch {
 	case ctx.Err() != nil:
@@ -45,11 +45,11 @@ func (v *Store) Insert(ctx context.Context, u healthdata.User, limit int) error 
 		return fmt.Errorf("%w: a new user is live", healthlab.Invalid)
 	}
 	u.Revision = 1
-	values, err := v.userValues(ctx, &u)
+	values, err := v.s.userValues(ctx, &u)
 	if err != nil {
 		return err
 	}
-	return v.db.Do(ctx, u.Team, db.Writing, func(x *db.Tx) error {
+	return v.s.db.Do(ctx, u.Team, db.Writing, func(x *db.Tx) error {
 		b := x.Batch()
 		if limit > 0 {
 			db.LockTeam(b, u.Team)
@@ -96,9 +96,9 @@ func taken(ctx context.Context, u *db.Tx, team healthlab.TeamID, name string) er
 
 const selectUser = `select ` + Columns + ` from healthlab.users u where u.team_id = $1 and u.user_id = $2`
 
-func (v *Store) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+func (v users) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
 	var u healthdata.User
-	err := v.db.Read(ctx, team, func(b *pgx.Batch) { v.queue(ctx, b, team, id, &u) })
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { v.s.queue(ctx, b, team, id, &u) })
 	return u, NoUser(err)
 }
 
@@ -121,17 +121,17 @@ func NoUser(err error) error {
 // transactions before have committed. It waits for those that write about the user.
 const lockUser = `select from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-func (v *Store) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, error) {
 	var next healthdata.User
-	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
-		old, err := v.Lock(ctx, x, team, id)
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
+		old, err := v.s.Lock(ctx, x, team, id)
 		if err != nil {
 			return err
 		}
 		var b *pgx.Batch
-		if next, b, err = v.Change(ctx, x, &old, change); err != nil {
+		if next, b, err = v.s.Change(ctx, x, &old, change); err != nil {
 			return err
 		}
 		return x.Commit(ctx, b)
@@ -228,7 +228,7 @@ where user_id = any (array(
 	order by u.deleted_at, u.user_id limit $2 for update skip locked))
 returning team_id, user_id, deleted_at`
 
-func (v *Store) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
+func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration,
 ) ([]healthdata.UserRef, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -238,7 +238,7 @@ func (v *Store) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 		at  time.Time
 	}
 	var found []due
-	err := v.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		found = nil
 		return x.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimErasures, db.Instant(deletedBefore), n, lease).Query(func(rows pgx.Rows) error {
@@ -269,8 +269,8 @@ func (v *Store) ClaimErasures(ctx context.Context, deletedBefore time.Time, n in
 
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-func (v *Store) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	err := v.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
+func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var live bool
 		b := x.Batch()
 		b.Queue(lockForErase, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
@@ -281,7 +281,7 @@ func (v *Store) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.U
 			return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
 		}
 		b = x.Batch()
-		for _, sql := range v.erase {
+		for _, sql := range v.s.erase {
 			b.Queue(sql, id.UUID)
 		}
 		outbox.EraseMessagesOf(b, id)
