@@ -30,6 +30,7 @@ func (s *Store) Signal() webhook.Signal {
 	return &Signal{s: s, name: rand.Text(), Quiet: listenQuiet}
 }
 
+// Signal is the [webhook.Signal] of one dispatcher.
 type Signal struct {
 	s     *Store
 	name  string // of who sends
