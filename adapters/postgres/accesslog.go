@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 )
 
 // AccessLog returns the chains of accesses as an [accesslog.Store].
@@ -78,13 +79,13 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 		return ctx.Err()
 	}
 	slices.SortFunc(teams, func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
-	of := allTeams
+	of := db.AllTeams
 	if len(teams) == 1 {
 		of = teams[0]
 	}
-	return v.s.do(ctx, of, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, of, db.Writing, func(u *db.Tx) error {
 		heads := make([]accesslog.Head, len(teams))
-		b := u.batch()
+		b := u.Batch()
 		for i, team := range teams {
 			b.Queue(insertAccessHead, team.UUID, heads[i].Hash[:])
 			b.Queue(lockAccessHead, team.UUID).QueryRow(func(row pgx.Row) error {
@@ -95,16 +96,16 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 				return err
 			})
 		}
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		for i, team := range teams {
 			lines, head := accesslog.Chain(heads[i], byTeam[team])
 			queueAccessLines(b, team, lines)
 			b.Queue(updateAccessHead, team.UUID, head.Seq, head.Hash[:])
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -130,7 +131,7 @@ func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Li
 		sql, args = selectAccessLinesOf, append(args, q.Person.UUID)
 	}
 	var out []accesslog.Line
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -156,7 +157,7 @@ func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Li
 
 func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, error) {
 	var out []accesslog.Head
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		b.Queue(selectUnanchored, max(n, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -178,10 +179,10 @@ func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
 	if err := healthlab.CheckText(a.KeyID); err != nil {
 		return err
 	}
-	err := v.s.do(ctx, a.Team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err := v.s.db.Do(ctx, a.Team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(selectAccessHead, a.Team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(new(int64)) })
-			b.Queue(insertAccessAnchor, a.Team.UUID, a.Seq, a.Hash[:], instant(a.At), a.KeyID, a.Signature)
+			b.Queue(insertAccessAnchor, a.Team.UUID, a.Seq, a.Hash[:], db.Instant(a.At), a.KeyID, a.Signature)
 		})
 	})
 	return noOrgTeam(err)
@@ -189,7 +190,7 @@ func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
 
 func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error) {
 	var out []accesslog.Anchor
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectAccessAnchors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -209,10 +210,10 @@ func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]access
 }
 
 func (v accessLog) Prune(ctx context.Context, before time.Time) error {
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(pruneAccessLines, instant(before))
-			b.Queue(pruneAccessAnchors, instant(before))
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(pruneAccessLines, db.Instant(before))
+			b.Queue(pruneAccessAnchors, db.Instant(before))
 		})
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -69,7 +70,7 @@ func queryRow(q *continuous.Query) ([]any, error) {
 	if bytes.Contains(doc, []byte(`\u0000`)) {
 		return nil, fmt.Errorf("%w: text does not contain NUL", healthlab.Invalid)
 	}
-	return []any{q.Team.UUID, q.ID.UUID, q.Slug, string(q.Status), q.Resources, q.Gap(), instant(q.CreatedAt), q.Revision, string(doc)}, nil
+	return []any{q.Team.UUID, q.ID.UUID, q.Slug, string(q.Status), q.Resources, q.Gap(), db.Instant(q.CreatedAt), q.Revision, string(doc)}, nil
 }
 
 func scanQuery(row pgx.Row, q *continuous.Query) error {
@@ -99,15 +100,15 @@ func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, q.Team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertQuery, row...) })
+	return v.s.db.Do(ctx, q.Team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(insertQuery, row...) })
 	})
 }
 
 // one reads one query.
 func (v continuousStore) one(ctx context.Context, team healthlab.TeamID, sql string, name any) (continuous.Query, error) {
 	var q continuous.Query
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, team.UUID, name).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
 	})
 	if err != nil {
@@ -132,24 +133,24 @@ func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug s
 
 func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id continuous.QueryID, change func(*continuous.Query) error) (continuous.Query, error) {
 	var kept continuous.Query
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var q continuous.Query
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lockQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &q) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		was := q
 		was.Resources = slices.Clone(q.Resources)
 		if err := change(&q); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		q.ID, q.Team, q.Slug, q.CreatedAt, q.Revision = was.ID, was.Team, was.Slug, was.CreatedAt, was.Revision+1
 		row, err := queryRow(&q)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateQuery, row...)
 		if q.Status == continuous.Active && (was.Status != q.Status || !slices.Equal(was.Resources, q.Resources)) {
 			var users []uuid.UUID
@@ -157,14 +158,14 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id c
 				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
 			})
-			if err := u.send(ctx, b); err != nil {
+			if err := u.Send(ctx, b); err != nil {
 				return err
 			}
-			b = u.batch()
+			b = u.Batch()
 			recallAll.queue(b, users, q.Resources)
 		}
 		b.Queue(selectQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &kept) })
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return continuous.Query{}, noQuery(err)
@@ -182,7 +183,7 @@ func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (cont
 		return continuous.Page{}, err
 	}
 	page := continuous.Page{Queries: []continuous.Query{}}
-	err = v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err = v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		page.Queries = page.Queries[:0]
 		b.Queue(listQueries, q.Team.UUID, after, id, size+1).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -227,14 +228,14 @@ func parseQueryPlace(cursor string) (*time.Time, *uuid.UUID, error) {
 	made, err1 := time.Parse(time.RFC3339Nano, string(at))
 	u, err2 := uuid.ParseBytes(id)
 	if err := errors.Join(err, err1, err2); err != nil {
-		return nil, nil, badCursor() // the words of err may quote the cursor
+		return nil, nil, db.BadCursor() // the words of err may quote the cursor
 	}
 	return &made, &u, nil
 }
 
 func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id continuous.QueryID) ([]byte, error) {
 	var data []byte
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectContinuousResult, team.UUID, user.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&data) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -243,7 +244,7 @@ func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return nil, err
 	}
-	return v.s.opts.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
+	return v.s.db.Keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), data)
 }
 
 func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery) (continuous.HistoryPage, error) {
@@ -260,9 +261,9 @@ func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery)
 	}
 	var page continuous.HistoryPage
 	var numbers []int64 // 0 for the one that waits
-	err = v.s.do(ctx, q.Team, looking, func(u *unit) error {
+	err = v.s.db.Do(ctx, q.Team, db.Reading, func(u *db.Tx) error {
 		page, numbers = continuous.HistoryPage{Entries: []continuous.HistoryEntry{}}, nil
-		b := u.batch()
+		b := u.Batch()
 		if q.Cursor == "" {
 			b.Queue(selectWaiting, q.Team.UUID, q.User.UUID, q.Query.UUID).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
@@ -291,7 +292,7 @@ func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery)
 			}
 			return rows.Err()
 		})
-		return u.send(ctx, b)
+		return u.Send(ctx, b)
 	})
 	if err != nil {
 		return continuous.HistoryPage{}, err

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -150,12 +152,12 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 		return 0, ctx.Err()
 	}
 	done := 0
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		for done = 0; ; {
 			var team, query, after uuid.UUID
 			var resources []string
 			found := false
-			b := u.batch()
+			b := u.Batch()
 			b.Queue(lockBackfill).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					found = true
@@ -165,22 +167,22 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 				}
 				return rows.Err()
 			})
-			if err := u.send(ctx, b); err != nil {
+			if err := u.Send(ctx, b); err != nil {
 				return err
 			}
 			if !found {
-				return u.commit(ctx, u.batch())
+				return u.Commit(ctx, u.Batch())
 			}
-			b = u.batch()
+			b = u.Batch()
 			var users []uuid.UUID
 			b.Queue(selectForBackfill, team, after, n).Query(func(rows pgx.Rows) (err error) {
 				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
 			})
-			if err := u.send(ctx, b); err != nil {
+			if err := u.Send(ctx, b); err != nil {
 				return err
 			}
-			b = u.batch()
+			b = u.Batch()
 			var tag pgconn.CommandTag
 			if len(users) > 0 {
 				// These tasks are about what open writes do not schedule, since they did not see
@@ -189,18 +191,18 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 				recallAll.queue(b, users, resources)
 				b.Queue(lockForBackfill, users)
 				recallAdded.queue(b, users, resources)
-				count(b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To), &tag)
+				db.KeepTag(b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To), &tag)
 			}
 			if len(users) == n {
 				b.Queue(moveBackfill, team, query, users[n-1])
 			} else {
 				b.Queue(moveBackfill, team, query, nil) // these were the last
 			}
-			if err := u.send(ctx, b); err != nil {
+			if err := u.Send(ctx, b); err != nil {
 				return err
 			}
 			if done = int(tag.RowsAffected()); done > 0 {
-				return u.commit(ctx, u.batch())
+				return u.Commit(ctx, u.Batch())
 			}
 		}
 	})
@@ -215,9 +217,9 @@ func (v continuousWork) Claim(ctx context.Context, n int, lease time.Duration) (
 		return nil, ctx.Err()
 	}
 	var out []continuous.Task
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out = nil
-		return u.alone(ctx, func(b *pgx.Batch) {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimContinuousTasks, n, lease).Query(func(rows pgx.Rows) error {
 				var t continuous.Task
 				_, err := pgx.ForEachRow(rows, []any{
@@ -251,31 +253,31 @@ func (v continuousWork) Finish(ctx context.Context, t continuous.Task, o continu
 	table := o.Table
 	if table != nil {
 		var err error
-		if table, err = v.s.opts.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
+		if table, err = v.s.db.Keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
 			return err
 		}
 	}
-	return v.s.do(ctx, t.Team, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, t.Team, db.Writing, func(u *db.Tx) error {
 		held := 0
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(finishTask, t.Team.UUID, t.User.UUID, t.Query.UUID, t.Run, string(o.Status), details).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&held)
 		})
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if held == 0 {
 			return fmt.Errorf("%w: another process has the task", healthlab.Precondition)
 		}
-		b = u.batch()
+		b = u.Batch()
 		if table != nil {
 			b.Queue(putResult, t.Team.UUID, t.User.UUID, t.Query.UUID, table)
 		}
 		b.Queue(trimHistory, t.Team.UUID, t.User.UUID, t.Query.UUID, continuous.HistoryKept-1)
-		if err := u.emit(ctx, b, o.Events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, o.Events, outbox.Names{}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -286,7 +288,7 @@ func parseNumber(cursor string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || n < 0 {
-		return 0, badCursor()
+		return 0, db.BadCursor()
 	}
 	return n, nil
 }

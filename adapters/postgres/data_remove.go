@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -28,12 +29,12 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		return 0, err
 	}
 	n := 0
-	err := d.s.do(ctx, team, writing, func(u *unit) error {
+	err := d.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		n = 0
 		parts := 0
-		m := &merging{u: u}
+		m := &merging{s: d.s, u: u}
 		k := userKey{team, user}
-		b := u.batch()
+		b := u.Batch()
 		lock := shareLiveUser // a merge may hold a series and wait for its user
 		if len(r.IDs)+len(r.PartIDs) > 0 {
 			lock = lockLiveUser
@@ -56,7 +57,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		}
 		slices.SortFunc(m.lines, func(a, b *line) int { return a.key.Compare(b.key) })
 		m.queueLock(b, m.lines)
-		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+		if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
 		} else if err != nil {
 			return err
@@ -70,7 +71,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			of := wanted[l.key]
 			c, removed, err := series.Remove(l.body, l.log(), of.Times, of.Of, l.span)
 			if err != nil {
-				return answer{err}
+				return db.Answer(err)
 			}
 			if removed == 0 {
 				continue
@@ -82,10 +83,10 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		if n+parts == 0 {
 			return nil
 		}
-		b = u.batch()
+		b = u.Batch()
 		w.queue(b, d.s)
 		m.news.queue(b)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return 0, err

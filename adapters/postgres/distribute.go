@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 )
 
 // spreadTables are the tables that Distribute spreads by user: what people measure, and what is
@@ -20,7 +21,7 @@ const committedTable = "webhook_pending"
 const selectCitus = `select to_regclass('pg_catalog.pg_dist_partition') is not null`
 
 // Distribute spreads what people measure over the machines of a Citus cluster, by user, in as
-// many pieces as shards says; the rest stays on the coordinator, which db is connected to. The
+// many pieces as shards says; the rest stays on the coordinator, which database is connected to. The
 // schema must be there; see [Migrate]. Tables may hold rows, which are moved; writers wait
 // meanwhile. What is spread already is left alone, so that the call can be repeated.
 //
@@ -28,23 +29,23 @@ const selectCitus = `select to_regclass('pg_catalog.pg_dist_partition') is not n
 //
 // [healthlab.Invalid] if shards is below 1, [healthlab.Precondition] if the database has no
 // extension citus.
-func Distribute(ctx context.Context, db DB, shards int) error {
+func Distribute(ctx context.Context, database DB, shards int) error {
 	if shards < 1 {
 		return fmt.Errorf("%w: shards: a number of 1 or more", healthlab.Invalid)
 	}
-	if err := distribute(ctx, db, shards); err != nil {
-		return fmt.Errorf("distribute: %w", classify(ctx, err))
+	if err := distribute(ctx, database, shards); err != nil {
+		return fmt.Errorf("distribute: %w", db.Classify(ctx, err))
 	}
 	return nil
 }
 
-func distribute(ctx context.Context, db DB, shards int) error {
-	tx, err := db.Begin(ctx)
+func distribute(ctx context.Context, database DB, shards int) error {
+	tx, err := database.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(db.MigrationLock)); err != nil {
 		return err
 	}
 	citus := false
@@ -92,7 +93,7 @@ func (s *Store) isSpread(ctx context.Context) (bool, error) {
 	}
 	citus := false
 	if err := s.db.QueryRow(ctx, selectCitus).Scan(&citus); err != nil {
-		return false, classify(ctx, err)
+		return false, db.Classify(ctx, err)
 	}
 	s.spread.Store(citus)
 	s.asked.Store(true)

@@ -7,12 +7,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Routing is the advisory lock under which events are routed.
-const Routing = int64(routing)
+const Routing = int64(outbox.Routing)
 
 // Waiting returns how many writes of samples wait to be gathered.
 func Waiting(s *Store) int {
@@ -47,23 +48,22 @@ func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
 
 // DropStale takes away all messages of a team that were routed, as retention does when they are old.
 func DropStale(ctx context.Context, s *Store, team healthlab.TeamID) error {
-	return New(s.db, &Options{Retention: time.Nanosecond}).dropStale(ctx, team.UUID)
+	return New(s.db.Handle, &Options{Retention: time.Nanosecond}).messages.DropStale(ctx, team.UUID)
 }
 
 // Retain takes away the messages of a team that are older than the store keeps them.
-func Retain(ctx context.Context, s *Store, team uuid.UUID) error { return s.dropStale(ctx, team) }
+func Retain(ctx context.Context, s *Store, team uuid.UUID) error {
+	return s.messages.DropStale(ctx, team)
+}
 
 // Hurried makes a store try again without a pause.
 func Hurried(s *Store) *Store {
-	s.firstPause = 0
+	s.db.FirstPause = 0
 	return s
 }
 
 // Impatient makes a signal ask every moment whether its connection is still there.
 func Impatient(g webhook.Signal) webhook.Signal {
-	g.(*signal).quiet = 20 * time.Millisecond
+	g.(*outbox.Signal).Quiet = 20 * time.Millisecond
 	return g
 }
-
-// KeysInMemory returns keys of persons for tests.
-var KeysInMemory = personKeys

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -10,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
@@ -26,7 +29,16 @@ func personOf(team healthlab.TeamID) healthdata.User {
 }
 
 // sealed returns options of a store that encrypts.
-func sealed() *postgres.Options { return &postgres.Options{Keys: postgres.KeysInMemory()} }
+func sealed() *postgres.Options { return &postgres.Options{Keys: personKeys()} }
+
+// personKeys returns keys of persons in memory.
+func personKeys() *personkey.Keys {
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	return personkey.New(memory.NewPersonKeys(), sealer, &personkey.Options{Cached: 100_000})
+}
 
 // clockedStore returns an empty store, and sets its clock.
 func clockedStore(t testing.TB) (*postgres.Store, func(time.Time)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
@@ -105,7 +106,7 @@ func (s *Store) RunFolding(ctx context.Context) error {
 func (s *Store) FoldLag(ctx context.Context) (time.Duration, error) {
 	var seconds float64
 	if err := s.db.QueryRow(ctx, selectFoldLag).Scan(&seconds); err != nil {
-		return 0, fmt.Errorf("read fold lag: %w", classify(ctx, err))
+		return 0, fmt.Errorf("read fold lag: %w", db.Classify(ctx, err))
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
@@ -118,7 +119,7 @@ func (s *Store) claimFolds(ctx context.Context, n int) ([][]foldable, error) {
 		return nil, err
 	}
 	var due []foldable
-	err = s.read(ctx, allTeams, func(b *pgx.Batch) { b.Queue(selectFolds, n*foldBatch).Query(scanFolds(&due)) })
+	err = s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) { b.Queue(selectFolds, n*foldBatch).Query(scanFolds(&due)) })
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
@@ -149,11 +150,11 @@ func (s *Store) claimThese(ctx context.Context, some []foldable) (got []foldable
 	for i, f := range some {
 		users[i], numbers[i] = f.user.UUID, f.number
 	}
-	err = s.do(ctx, allTeams, writing, func(u *unit) error {
-		b := u.batch()
-		u.steady(b)
+	err = s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
+		u.PlanHints(b)
 		b.Queue(claimFolds, users, numbers, foldLease, only(users)).Query(scanFolds(&got))
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return got, err
 }
@@ -192,10 +193,10 @@ func (s *Store) fold(ctx context.Context, some []foldable) error {
 func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 	team := some[0].team
 	if slices.ContainsFunc(some, func(f foldable) bool { return f.team != team }) {
-		team = allTeams
+		team = db.AllTeams
 	}
-	return s.do(ctx, team, writing, func(u *unit) error {
-		f := &folding{merging: merging{u: u}, some: some}
+	return s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		f := &folding{merging: merging{s: s, u: u}, some: some}
 		was, err := f.numbered(ctx, selectNumbered)
 		if err != nil {
 			return err
@@ -225,11 +226,11 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 			return err
 		}
 		f.lines = append(f.lines, changed...)
-		b := u.batch()
+		b := u.Batch()
 		if _, err := f.write(b); err != nil || b.Len() == 0 {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -246,10 +247,10 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 	for _, s := range f.some {
 		teams, users, numbers = append(teams, s.team.UUID), append(users, s.user.UUID), append(numbers, s.number)
 	}
-	first := !f.u.begun
-	b := f.u.batch()
+	first := !f.u.Begun()
+	b := f.u.Batch()
 	if first {
-		f.u.steady(b)
+		f.u.PlanHints(b)
 	}
 	b.Queue(sql, teams, users, numbers, only(users)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -266,7 +267,7 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 		}
 		return rows.Err()
 	})
-	return lines, f.u.send(ctx, b)
+	return lines, f.u.Send(ctx, b)
 }
 
 // prepare reads what is to be folded of some series and computes what becomes of it. It
@@ -275,9 +276,9 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	b := f.u.batch()
+	b := f.u.Batch()
 	f.queueSegments(b, lines)
-	if err := f.u.send(ctx, b); err != nil {
+	if err := f.u.Send(ctx, b); err != nil {
 		return nil, err
 	}
 	var ranges [][]series.Range
@@ -294,9 +295,9 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 		l.taken, load = series.Reach(l.span, nil, l.pending)
 		some, ranges = append(some, l), append(ranges, load)
 	}
-	b = f.u.batch()
+	b = f.u.Batch()
 	f.queueChunks(b, some, ranges)
-	if err := f.u.send(ctx, b); err != nil {
+	if err := f.u.Send(ctx, b); err != nil {
 		return nil, err
 	}
 	for _, l := range some {

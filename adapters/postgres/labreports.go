@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -79,17 +81,16 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, j.Team, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, j.Team, db.Writing, func(u *db.Tx) error {
 		var n int
 		var added pgconn.CommandTag
-		b := u.batch()
+		b := u.Batch()
 		if quota > 0 {
-			b.Queue(insertTeam, j.Team.UUID)
-			b.Queue(lockTeam, j.Team.UUID)
+			db.LockTeam(b, j.Team)
 			b.Queue(countJobs, j.Team.UUID, quota).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 		}
-		count(b.Queue(insertJob, row...), &added)
-		if err := u.send(ctx, b); err != nil {
+		db.KeepTag(b.Queue(insertJob, row...), &added)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		switch {
@@ -98,17 +99,17 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 		case quota > 0 && n >= quota:
 			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
 		}
-		b = u.batch()
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		b = u.Batch()
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
 func (v parsingJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	var j labreport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { v.s.queueJob(ctx, b, selectVisibleJob, team, id, &j) })
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { v.s.queueJob(ctx, b, selectVisibleJob, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}
@@ -122,32 +123,32 @@ func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labre
 	change func(*labreport.Job) ([]healthlab.Event, error),
 ) (labreport.Job, error) {
 	var next labreport.Job
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
-		b := u.batch()
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		v.s.queueJob(ctx, b, lockJob, team, id, &next)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		revision, user, made := next.Revision, next.User, next.CreatedAt
 		events, err := change(&next)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, user, made, revision+1
 		row, err := v.s.keepJob(ctx, &next)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		if user.IsZero() && len(next.Files) == 0 {
 			b.Queue(deleteJob, team.UUID, id.UUID)
 		} else {
 			b.Queue(updateJob, row...)
 		}
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return labreport.Job{}, noJob(err)
@@ -164,8 +165,8 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 		return nil, err
 	}
 	var out []labreport.Job
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
-		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.Corrected, nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
+	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
+		b.Queue(listJobs, q.Team.UUID, db.Optional(q.User.UUID), status, q.Corrected, db.Nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
 			Query(func(rows pgx.Rows) (err error) {
 				out, err = v.s.scanJobs(ctx, rows)
 				return err
@@ -182,8 +183,8 @@ func (v parsingJobs) Claim(ctx context.Context, n int, lease time.Duration) ([]l
 		return []labreport.Job{}, ctx.Err()
 	}
 	var out []labreport.Job
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimJobs, n, lease).Query(func(rows pgx.Rows) (err error) {
 				out, err = v.s.scanJobs(ctx, rows)
 				return err
@@ -196,7 +197,7 @@ func (v parsingJobs) Claim(ctx context.Context, n int, lease time.Duration) ([]l
 	return out, nil
 }
 
-// What erases the jobs of a user. Those that have files stay without anything of the
+// What erases the jobs of a user, and before that waits for their changes. Those that have files stay without anything of the
 // person, due at once, until their files are deleted.
 const (
 	deleteJobsOfUser = `
@@ -206,6 +207,10 @@ where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and (j.files i
 	emptyJobsOfUser = `
 update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, corrected = false, doc = ''
 from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
+
+	// lockJobsOfUser waits for changes of parsing jobs that are under way.
+	lockJobsOfUser = `
+select from healthlab.parsing_job where team_id = $1 and user_id = $2 order by job_id for no key update`
 )
 
 func (s *Store) queueJob(ctx context.Context, b *pgx.Batch, sql string, team healthlab.TeamID, id labreport.JobID, j *labreport.Job) {
@@ -223,8 +228,8 @@ func noJob(err error) error {
 // keepJob puts a job into the form in which it is kept, and returns the arguments of
 // insertJob and updateJob.
 func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
-	j.DueAt, j.CreatedAt = instant(j.DueAt), instant(j.CreatedAt)
-	j.StartedAt, j.UpdatedAt = instant(j.StartedAt), instant(j.UpdatedAt)
+	j.DueAt, j.CreatedAt = db.Instant(j.DueAt), db.Instant(j.CreatedAt)
+	j.StartedAt, j.UpdatedAt = db.Instant(j.StartedAt), db.Instant(j.UpdatedAt)
 	var files []byte
 	if j.Files != nil {
 		var err error
@@ -239,7 +244,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
-	if spoilt(doc) || spoilt(files) {
+	if db.Spoilt(doc) || db.Spoilt(files) {
 		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	// The caller's next edit must not reach what is given back.
@@ -248,11 +253,11 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 		return nil, fmt.Errorf("encode parsing job: %w", err)
 	}
 	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
-	if doc, err = s.opts.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), doc); err != nil {
+	if doc, err = s.db.Keys.Seal(ctx, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), doc); err != nil {
 		return nil, err
 	}
 	return []any{
-		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, j.Corrected(), doc,
+		j.Team.UUID, j.ID.UUID, db.Optional(j.User.UUID), j.Revision, string(j.Status), db.Nullable(j.DueAt), j.CreatedAt, files, j.Corrected(), doc,
 	}, healthlab.CheckText(string(j.Status))
 }
 
@@ -273,7 +278,7 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 		ref.User.UUID = *user
 	}
 	if len(doc) > 0 { // nothing is left once the user was erased
-		if err := s.openDocument(ctx, ref, personkey.RowParsingJob(id), doc, &kept); err != nil {
+		if err := s.db.OpenDocument(ctx, ref, personkey.RowParsingJob(id), doc, &kept); err != nil {
 			return fmt.Errorf("decode parsing job: %w", err)
 		}
 	}
@@ -283,7 +288,7 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 		}
 	}
 	kept.ID.UUID, kept.Team.UUID, kept.Revision, kept.Status = id, team, revision, labreport.Status(status)
-	kept.DueAt, kept.CreatedAt = timeOrZero(due), made.UTC()
+	kept.DueAt, kept.CreatedAt = db.TimeOrZero(due), made.UTC()
 	if user != nil {
 		kept.User.UUID = *user
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 )
 
 //go:embed migrations/*.sql
@@ -31,10 +32,6 @@ func Migrations() fs.FS {
 	return sub
 }
 
-// migrationLock is the advisory lock under which files are applied, one process at a
-// time.
-const migrationLock = 0x6865616c74686c61
-
 const noTransaction = "-- +goose NO TRANSACTION"
 
 // Migrate brings the schema up to date: it applies the files that were not applied yet,
@@ -44,14 +41,14 @@ const noTransaction = "-- +goose NO TRANSACTION"
 //
 // [healthlab.Precondition] if a file was edited after it was applied, so that the
 // schema is unknown.
-func Migrate(ctx context.Context, db DB) error {
-	return MigrateWith(ctx, db, func(string, int, int) {})
+func Migrate(ctx context.Context, database DB) error {
+	return MigrateWith(ctx, database, func(string, int, int) {})
 }
 
 // MigrateWith is [Migrate] that shows how far it is: it calls applied after each file that it
 // applied, with the file's name, its place from 1, and how many files there are.
-func MigrateWith(ctx context.Context, db DB, applied func(name string, n, total int)) error {
-	return migrateFiles(ctx, db, math.MaxInt, applied)
+func MigrateWith(ctx context.Context, database DB, applied func(name string, n, total int)) error {
+	return migrateFiles(ctx, database, math.MaxInt, applied)
 }
 
 // Ping checks that the database answers and that its schema has every file of [Migrate].
@@ -63,7 +60,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	applied := 0
 	if err := s.db.QueryRow(ctx, countMigrations, files).Scan(&applied); err != nil {
-		return fmt.Errorf("ping: %w", classify(ctx, err))
+		return fmt.Errorf("ping: %w", db.Classify(ctx, err))
 	}
 	if applied < len(files) {
 		return fmt.Errorf("ping: %w: the schema lacks %d migrations; call Migrate", healthlab.Precondition, len(files)-applied)
@@ -72,7 +69,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // migrateFiles applies the first files, at most as many as most says.
-func migrateFiles(ctx context.Context, db DB, most int, applied func(name string, n, total int)) error {
+func migrateFiles(ctx context.Context, database DB, most int, applied func(name string, n, total int)) error {
 	files, err := fs.Glob(Migrations(), "*.sql")
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -82,9 +79,9 @@ func migrateFiles(ctx context.Context, db DB, most int, applied func(name string
 		if err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
-		made, err := migrateFile(ctx, db, name, text)
+		made, err := migrateFile(ctx, database, name, text)
 		if err != nil {
-			return fmt.Errorf("migrate %s: %w", name, classify(ctx, err))
+			return fmt.Errorf("migrate %s: %w", name, db.Classify(ctx, err))
 		}
 		if made {
 			applied(name, i+1, len(files))
@@ -112,19 +109,19 @@ const (
 )
 
 // migrateFile applies a file, and reports whether it was not applied before.
-func migrateFile(ctx context.Context, db DB, name string, text []byte) (made bool, err error) {
+func migrateFile(ctx context.Context, database DB, name string, text []byte) (made bool, err error) {
 	number, _, _ := strings.Cut(name, "_")
 	version, err := strconv.Atoi(number)
 	if err != nil {
 		return false, fmt.Errorf("a migration begins with its number: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	tx, err := db.Begin(ctx)
+	tx, err := database.Begin(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(db.MigrationLock)); err != nil {
 		return false, err
 	}
 	if _, err := tx.Exec(ctx, createMigrationTable); err != nil {
@@ -141,7 +138,7 @@ func migrateFile(ctx context.Context, db DB, name string, text []byte) (made boo
 	}
 	if bytes.HasPrefix(text, []byte(noTransaction)) {
 		// It holds one statement that can be repeated; another process may be at it, too.
-		if _, err := db.Exec(ctx, string(text)); err != nil {
+		if _, err := database.Exec(ctx, string(text)); err != nil {
 			return false, err
 		}
 	} else if _, err := tx.Exec(ctx, string(text)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
@@ -88,16 +89,10 @@ func noOrgTeam(err error) error {
 	return err
 }
 
-// holdTeam locks the keys of a team, and what is counted of it, against other changes.
-func holdTeam(b *pgx.Batch, team healthlab.TeamID) {
-	b.Queue(insertTeam, team.UUID)
-	b.Queue(lockTeam, team.UUID)
-}
-
 // queueIntegration asks which other team has an integration id.
 func queueIntegration(b *pgx.Batch, t *organisation.Team, by *healthlab.TeamID) {
 	if t.IntegrationID != "" {
-		b.Queue(selectIntegration, t.Org, t.IntegrationID, t.ID.UUID).QueryRow(func(row pgx.Row) error { return absent(row.Scan(&by.UUID)) })
+		b.Queue(selectIntegration, t.Org, t.IntegrationID, t.ID.UUID).QueryRow(func(row pgx.Row) error { return db.Absent(row.Scan(&by.UUID)) })
 	}
 }
 
@@ -108,33 +103,33 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		var by healthlab.TeamID
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(holdOrg, t.Org)
 		queueIntegration(b, &t, &by)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if !by.IsZero() {
-			return answer{&organisation.IntegrationTakenError{Team: by}}
+			return db.Answer(&organisation.IntegrationTakenError{Team: by})
 		}
 		var added pgconn.CommandTag
-		b = u.batch()
-		count(b.Queue(insertOrgTeam, t.ID.UUID, t.Org, t.Name, nullText(t.IntegrationID), instant(t.CreatedAt), instant(t.UpdatedAt)), &added)
-		if err := u.send(ctx, b); err != nil {
+		b = u.Batch()
+		db.KeepTag(b.Queue(insertOrgTeam, t.ID.UUID, t.Org, t.Name, db.NullText(t.IntegrationID), db.Instant(t.CreatedAt), db.Instant(t.UpdatedAt)), &added)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)}
+			return db.Answer(fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict))
 		}
-		return u.commit(ctx, u.batch())
+		return u.Commit(ctx, u.Batch())
 	})
 }
 
 func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.Team, error) {
 	var t organisation.Team
-	err := v.s.read(ctx, id, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, id, func(b *pgx.Batch) {
 		b.Queue(selectOrgTeam, id.UUID).QueryRow(func(row pgx.Row) error { return scanOrgTeam(row, &t) })
 	})
 	if err != nil {
@@ -148,7 +143,7 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 		return nil, err
 	}
 	var out []organisation.Team
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		b.Queue(selectOrgTeams, q.Org, q.After.UUID, q.IntegrationID, max(q.N, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -165,13 +160,13 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 }
 
 // changeTeam holds an organisation and one of its teams, and lets change end the transaction.
-func (v orgStore) changeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*unit, organisation.Team) error) error {
-	return noOrgTeam(v.s.do(ctx, allTeams, writing, func(u *unit) error {
+func (v orgStore) changeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*db.Tx, organisation.Team) error) error {
+	return noOrgTeam(v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		var old organisation.Team
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(holdOrg, org)
 		b.Queue(lockOrgTeam, id.UUID, org).QueryRow(func(row pgx.Row) error { return scanOrgTeam(row, &old) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		return change(u, old)
@@ -180,27 +175,27 @@ func (v orgStore) changeTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 
 func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
 	var next organisation.Team
-	err := v.changeTeam(ctx, org, id, func(u *unit, old organisation.Team) error {
+	err := v.changeTeam(ctx, org, id, func(u *db.Tx, old organisation.Team) error {
 		next = old
 		if err := change(&next); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		next.ID, next.Org, next.CreatedAt, next.UpdatedAt = old.ID, old.Org, old.CreatedAt, instant(next.UpdatedAt)
+		next.ID, next.Org, next.CreatedAt, next.UpdatedAt = old.ID, old.Org, old.CreatedAt, db.Instant(next.UpdatedAt)
 		if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		var by healthlab.TeamID
-		b := u.batch()
+		b := u.Batch()
 		queueIntegration(b, &next, &by)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if !by.IsZero() {
-			return answer{&organisation.IntegrationTakenError{Team: by}}
+			return db.Answer(&organisation.IntegrationTakenError{Team: by})
 		}
-		b = u.batch()
-		b.Queue(updateOrgTeam, id.UUID, next.Name, nullText(next.IntegrationID), next.UpdatedAt)
-		return u.commit(ctx, b)
+		b = u.Batch()
+		b.Queue(updateOrgTeam, id.UUID, next.Name, db.NullText(next.IntegrationID), next.UpdatedAt)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return organisation.Team{}, err
@@ -209,23 +204,23 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 }
 
 func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error {
-	return v.changeTeam(ctx, org, id, func(u *unit, _ organisation.Team) error {
+	return v.changeTeam(ctx, org, id, func(u *db.Tx, _ organisation.Team) error {
 		users := 0
-		b := u.batch()
-		holdTeam(b, id) // who adds users with a limit, and who adds keys, waits
+		b := u.Batch()
+		db.LockTeam(b, id) // who adds users with a limit, and who adds keys, waits
 		b.Queue(countLiveUsers, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&users) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if users > 0 {
-			return answer{&organisation.NotEmptyError{Users: users}}
+			return db.Answer(&organisation.NotEmptyError{Users: users})
 		}
-		b = u.batch()
-		b.Queue(deleteOrgTeam, id.UUID, instant(at))
+		b = u.Batch()
+		b.Queue(deleteOrgTeam, id.UUID, db.Instant(at))
 		for _, sql := range []string{deleteTeamKeys, deleteChoices, deleteClients} {
 			b.Queue(sql, id.UUID)
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -241,7 +236,7 @@ func scanTeamKey(row pgx.Row, k *organisation.Key) error {
 	for _, scope := range scopes {
 		k.Scopes = append(k.Scopes, organisation.Scope(scope))
 	}
-	k.CreatedAt, k.ExpiresAt, k.LastUsedAt = k.CreatedAt.UTC(), timeOrZero(expires), timeOrZero(used)
+	k.CreatedAt, k.ExpiresAt, k.LastUsedAt = k.CreatedAt.UTC(), db.TimeOrZero(expires), db.TimeOrZero(used)
 	return nil
 }
 
@@ -250,35 +245,35 @@ func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) e
 }
 
 func (v orgStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next organisation.Key, most int) error {
-	return v.addKey(ctx, next, most, func(u *unit) error {
+	return v.addKey(ctx, next, most, func(u *db.Tx) error {
 		var expired pgconn.CommandTag
-		b := u.batch()
-		count(b.Queue(expireTeamKey, next.Team.UUID, id, instant(until)), &expired)
-		if err := u.send(ctx, b); err != nil {
+		b := u.Batch()
+		db.KeepTag(b.Queue(expireTeamKey, next.Team.UUID, id, db.Instant(until)), &expired)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if expired.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: no such key", healthlab.NotFound)}
+			return db.Answer(fmt.Errorf("%w: no such key", healthlab.NotFound))
 		}
 		return nil
 	})
 }
 
 // addKey inserts a key after before, in one transaction.
-func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, before func(*unit) error) error {
+func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, before func(*db.Tx) error) error {
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
 		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
 	}
 	if err := healthlab.CheckText(k.Label, k.Hint, k.Scopes.String()); err != nil {
 		return err
 	}
-	return noOrgTeam(v.s.do(ctx, k.Team, writing, func(u *unit) error {
+	return noOrgTeam(v.s.db.Do(ctx, k.Team, db.Writing, func(u *db.Tx) error {
 		had := 0
-		b := u.batch()
-		holdTeam(b, k.Team)
+		b := u.Batch()
+		db.LockTeam(b, k.Team)
 		b.Queue(selectOrgTeam, k.Team.UUID).QueryRow(func(row pgx.Row) error { return scanOrgTeam(row, &organisation.Team{}) })
 		b.Queue(countTeamKeys, k.Team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&had) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if before != nil {
@@ -287,31 +282,31 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 			}
 		}
 		var added pgconn.CommandTag
-		b = u.batch()
-		count(b.Queue(insertTeamKey, k.Team.UUID, k.ID, k.Label, k.Hint, k.Sum[:], append(organisation.Scopes{}, k.Scopes...),
-			instant(k.CreatedAt), nullable(k.ExpiresAt), nullable(k.LastUsedAt)), &added)
-		if err := u.send(ctx, b); err != nil {
+		b = u.Batch()
+		db.KeepTag(b.Queue(insertTeamKey, k.Team.UUID, k.ID, k.Label, k.Hint, k.Sum[:], append(organisation.Scopes{}, k.Scopes...),
+			db.Instant(k.CreatedAt), db.Nullable(k.ExpiresAt), db.Nullable(k.LastUsedAt)), &added)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return answer{fmt.Errorf("%w: the key is taken", healthlab.Conflict)}
+			return db.Answer(fmt.Errorf("%w: the key is taken", healthlab.Conflict))
 		}
 		if had >= most {
-			return answer{&organisation.TooManyKeysError{Most: most}}
+			return db.Answer(&organisation.TooManyKeysError{Most: most})
 		}
-		return u.commit(ctx, u.batch())
+		return u.Commit(ctx, u.Batch())
 	}))
 }
 
 func (v orgStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
-	return v.s.do(ctx, team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(touchTeamKey, team.UUID, id, instant(at)) })
+	return v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(touchTeamKey, team.UUID, id, db.Instant(at)) })
 	})
 }
 
 func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisation.Key, error) {
 	var out []organisation.Key
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectTeamKeys, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
@@ -329,7 +324,7 @@ func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisati
 
 func (v orgStore) find(ctx context.Context, sql string, by any) (organisation.Key, error) {
 	var k organisation.Key
-	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, db.AllTeams, func(b *pgx.Batch) {
 		b.Queue(sql, by).QueryRow(func(row pgx.Row) error { return scanTeamKey(row, &k) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -351,8 +346,8 @@ func (v orgStore) FindKey(ctx context.Context, sum [sha256.Size]byte) (organisat
 
 func (v orgStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
 	var gone pgconn.CommandTag
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(deleteTeamKey, team.UUID, id), &gone) })
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { db.KeepTag(b.Queue(deleteTeamKey, team.UUID, id), &gone) })
 	})
 	if err == nil && gone.RowsAffected() == 0 {
 		err = fmt.Errorf("%w: no such key", healthlab.NotFound)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/personexport"
 )
 
@@ -86,16 +87,16 @@ func (v personExports) Insert(ctx context.Context, j personexport.Job, most int)
 	if err != nil {
 		return err
 	}
-	return v.s.do(ctx, j.Team, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, j.Team, db.Writing, func(u *db.Tx) error {
 		var live bool
 		var n int
 		var added pgconn.CommandTag
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lockExportUser, j.Team.UUID, j.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&live) })
 		b.Queue(countExports, j.Team.UUID, j.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-		count(b.Queue(insertExport, row...), &added)
-		if err := u.send(ctx, b); err != nil {
-			return missingRow(err, "user")
+		db.KeepTag(b.Queue(insertExport, row...), &added)
+		if err := u.Send(ctx, b); err != nil {
+			return db.MissingRow(err, "user")
 		}
 		switch {
 		case added.RowsAffected() == 0:
@@ -103,58 +104,58 @@ func (v personExports) Insert(ctx context.Context, j personexport.Job, most int)
 		case n >= most:
 			return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
 		}
-		return u.commit(ctx, u.batch())
+		return u.Commit(ctx, u.Batch())
 	})
 }
 
 func (v personExports) Get(ctx context.Context, team healthlab.TeamID, id personexport.JobID) (personexport.Job, error) {
 	var j personexport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueExport(b, selectExport, team, id, &j) })
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { queueExport(b, selectExport, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}
 	if err != nil {
-		return personexport.Job{}, missingRow(err, "export")
+		return personexport.Job{}, db.MissingRow(err, "export")
 	}
 	return j, nil
 }
 
 func (v personExports) Update(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error) {
 	var next personexport.Job
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
-		b := u.batch()
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		queueExport(b, lockExport, team, id, &next)
-		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&next.StoreTime) })
-		if err := u.send(ctx, b); err != nil {
+		db.ReadClock(b, &next.StoreTime)
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next.StoreTime = next.StoreTime.UTC()
 		was := next
 		if err := change(&next); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, was.User, was.CreatedAt, was.Revision+1
 		var err error
 		if next, err = next.Normal(); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		row, err := exportRow(&next)
 		if err != nil {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateExport, row...)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
-		return personexport.Job{}, missingRow(err, "export")
+		return personexport.Job{}, db.MissingRow(err, "export")
 	}
 	return next, nil
 }
 
 func (v personExports) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]personexport.Job, error) {
 	var out []personexport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectExportsOfUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) (err error) {
 			out, err = scanExports(rows)
 			return err
@@ -168,8 +169,8 @@ func (v personExports) Claim(ctx context.Context, n int, lease time.Duration) ([
 		return nil, ctx.Err()
 	}
 	var out []personexport.Job
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimExports, n, lease).Query(func(rows pgx.Rows) (err error) {
 				out, err = scanExports(rows)
 				return err
@@ -183,8 +184,8 @@ func (v personExports) Claim(ctx context.Context, n int, lease time.Duration) ([
 }
 
 func (v personExports) Delete(ctx context.Context, team healthlab.TeamID, id personexport.JobID) error {
-	return v.s.do(ctx, team, writing, func(u *unit) error {
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(deleteExport, team.UUID, id.UUID) })
+	return v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(deleteExport, team.UUID, id.UUID) })
 	})
 }
 
@@ -197,13 +198,13 @@ func exportRow(j *personexport.Job) ([]any, error) {
 	var files []byte
 	if j.Files != nil {
 		var err error
-		if files, err = document(j.Files); err != nil {
+		if files, err = db.EncodeDocument(j.Files); err != nil {
 			return nil, err
 		}
 	}
 	return []any{
-		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), files, j.Next, j.Tries,
-		j.CreatedAt, j.UpdatedAt, nullable(j.CompletedAt), nullable(j.ExpiresAt), j.DueAt,
+		j.Team.UUID, j.ID.UUID, db.Optional(j.User.UUID), j.Revision, string(j.Status), files, j.Next, j.Tries,
+		j.CreatedAt, j.UpdatedAt, db.Nullable(j.CompletedAt), db.Nullable(j.ExpiresAt), j.DueAt,
 	}, nil
 }
 
@@ -225,7 +226,7 @@ func scanExport(row pgx.Row, j *personexport.Job) error {
 			return fmt.Errorf("decode export: %w", err)
 		}
 	}
-	j.Status, j.CompletedAt, j.ExpiresAt = personexport.Status(status), timeOrZero(completed), timeOrZero(expires)
+	j.Status, j.CompletedAt, j.ExpiresAt = personexport.Status(status), db.TimeOrZero(completed), db.TimeOrZero(expires)
 	j.CreatedAt, j.UpdatedAt, j.DueAt = j.CreatedAt.UTC(), j.UpdatedAt.UTC(), j.DueAt.UTC()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -42,14 +43,14 @@ create index if not exists person_key_sealed on healthlab_keys.person_key (key_i
 // MigratePersonKeys makes the schema healthlab_keys. Several processes may call it at once.
 func MigratePersonKeys(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(db.MigrationLock)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, createPersonKeys)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("migrate keys of persons: %w", classify(ctx, err))
+		return fmt.Errorf("migrate keys of persons: %w", db.Classify(ctx, err))
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ where key_id = '' and (user_id, team_id) > ($1, $2) order by user_id, team_id li
 // Insert is [personkey.Store].
 func (p *PersonKeys) Insert(ctx context.Context, e personkey.Entry) (personkey.Entry, error) {
 	if _, err := p.pool.Exec(ctx, insertPersonKey, e.User.UUID, e.Team.UUID, e.Key.KeyID, e.Key.Box); err != nil {
-		return personkey.Entry{}, classify(ctx, err)
+		return personkey.Entry{}, db.Classify(ctx, err)
 	}
 	kept, err := p.Find(ctx, []personkey.Ref{e.Ref})
 	if err == nil && len(kept) == 0 {
@@ -109,13 +110,13 @@ func (p *PersonKeys) Find(ctx context.Context, refs []personkey.Ref) ([]personke
 func (p *PersonKeys) entries(ctx context.Context, sql string, args ...any) ([]personkey.Entry, error) {
 	rows, err := p.pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, db.Classify(ctx, err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e personkey.Entry, err error) {
 		return e, row.Scan(&e.User.UUID, &e.Team.UUID, &e.Key.KeyID, &e.Key.Box)
 	})
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, db.Classify(ctx, err)
 	}
 	return out, nil
 }
@@ -123,7 +124,7 @@ func (p *PersonKeys) entries(ctx context.Context, sql string, args ...any) ([]pe
 // Delete is [personkey.Store].
 func (p *PersonKeys) Delete(ctx context.Context, ref personkey.Ref) error {
 	if _, err := p.pool.Exec(ctx, deletePersonKey, ref.User.UUID, ref.Team.UUID); err != nil {
-		return classify(ctx, err)
+		return db.Classify(ctx, err)
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func (p *PersonKeys) Others(ctx context.Context, keyID string, after personkey.R
 func (p *PersonKeys) Replace(ctx context.Context, was, e personkey.Entry) error {
 	_, err := p.pool.Exec(ctx, replacePersonKey, was.User.UUID, was.Team.UUID, was.Key.KeyID, was.Key.Box, e.Key.KeyID, e.Key.Box)
 	if err != nil {
-		return classify(ctx, err)
+		return db.Classify(ctx, err)
 	}
 	return nil
 }
@@ -157,7 +158,7 @@ func (p *PersonKeys) Count(ctx context.Context) (map[string]int, error) {
 	out := map[string]int{}
 	rows, err := p.pool.Query(ctx, countPersonKeys)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, db.Classify(ctx, err)
 	}
 	var id string
 	var n int
@@ -165,7 +166,7 @@ func (p *PersonKeys) Count(ctx context.Context) (map[string]int, error) {
 		out[id] = n
 		return nil
 	}); err != nil {
-		return nil, classify(ctx, err)
+		return nil, db.Classify(ctx, err)
 	}
 	return out, nil
 }

@@ -26,7 +26,7 @@ func TestPersonKeys(t *testing.T) {
 func TestAtRest(t *testing.T) {
 	personkeytest.RunAtRest(t, func(t testing.TB) personkeytest.AtRestHarness {
 		pool := pgtest.Pool(t)
-		keys := postgres.KeysInMemory()
+		keys := personKeys()
 		return personkeytest.AtRestHarness{
 			Store: postgres.New(pool, &postgres.Options{Keys: keys}), Keys: keys, Kept: func(t testing.TB) []byte { return allRows(t, pool) },
 		}

@@ -45,9 +45,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/linkstore"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/orderstore"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -58,11 +61,6 @@ type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// acquirer is a pool: where several transactions run side by side.
-type acquirer interface {
-	Acquire(ctx context.Context) (*pgxpool.Conn, error)
 }
 
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
@@ -99,55 +97,15 @@ type Options struct {
 // for concurrent use, unless it was made of a host's transaction or a single
 // connection.
 type Store struct {
-	db      DB
-	pool    acquirer // nil unless db is a pool
-	host    bool     // db is a host's transaction
-	opts    Options
-	writes  gathering
-	crowd   crowd
-	emptied emptiedUntil
-	asked   atomic.Bool // whether users are spread
-	spread  atomic.Bool
-	// written is called after each commit that wrote events; nil for none.
-	written func()
+	db       *db.DB
+	messages *outbox.Store
+	users    *userstore.Store
+	links    *linkstore.Store
+	orders   *orderstore.Store
 
-	firstPause time.Duration // firstPause, but in tests
-}
-
-// PersonKeys returns what the store encrypts with; nil if it keeps everything in clear.
-func (s *Store) PersonKeys() *personkey.Keys { return s.opts.Keys }
-
-// OnWritten has written called after each commit that wrote events, so that a
-// webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
-// and must not block. In a host's transaction it is not called, for only the host knows of
-// its commit. OnWritten itself is called once, before the Store is used.
-func (s *Store) OnWritten(written func()) { s.written = written }
-
-// Run does the background work until ctx ends: [Store.RunFolding] and [Store.RunRetention].
-// Any number of processes may run it on one database.
-func (s *Store) Run(ctx context.Context) error {
-	return work.Together(ctx, []work.Part{{Name: "folding", Run: s.RunFolding}, {Name: "retention", Run: s.RunRetention}})
-}
-
-// New returns a Store. The schema must be there; see [Migrate].
-func New(db DB, opts *Options) *Store {
-	s := &Store{db: db, crowd: crowd{wake: make(chan struct{}, 1)}, firstPause: firstPause}
-	if opts != nil {
-		s.opts = *opts
-	}
-	if s.opts.Writers <= 0 {
-		s.opts.Writers = 2
-	}
-	if s.opts.FoldAfter <= 0 {
-		s.opts.FoldAfter = 10 * time.Minute
-	}
-	if s.opts.Retention <= 0 {
-		s.opts.Retention = 30 * 24 * time.Hour
-	}
-	if s.opts.Log == nil {
-		s.opts.Log = slog.Default()
-	}
-	s.pool, _ = db.(acquirer)
-	_, s.host = db.(pgx.Tx)
-	return s
+	opts   Options
+	writes gathering
+	crowd  crowd
+	asked  atomic.Bool // whether users are spread
+	spread atomic.Bool
 }

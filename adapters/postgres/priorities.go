@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
@@ -32,7 +33,7 @@ update healthlab.continuous_query set backfill_after = '00000000-0000-0000-0000-
 func queuePriorities(b *pgx.Batch, sql string, team healthlab.TeamID, to *[]aggregate.Priority) {
 	b.Queue(sql, team.UUID).QueryRow(func(row pgx.Row) error {
 		var list []byte
-		if err := absent(row.Scan(&list)); err != nil || list == nil {
+		if err := db.Absent(row.Scan(&list)); err != nil || list == nil {
 			return err
 		}
 		if err := json.Unmarshal(list, to); err != nil {
@@ -44,7 +45,7 @@ func queuePriorities(b *pgx.Batch, sql string, team healthlab.TeamID, to *[]aggr
 
 func (v continuousStore) Priorities(ctx context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
 	var out []aggregate.Priority
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		queuePriorities(b, selectPriorities, team, &out)
 	})
@@ -55,26 +56,26 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 	change func([]aggregate.Priority) ([]aggregate.Priority, error),
 ) ([]aggregate.Priority, error) {
 	var list []aggregate.Priority
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old []aggregate.Priority
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(startPriorities, team.UUID)
 		queuePriorities(b, lockPriorities, team, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next, err := change(slices.Clone(old))
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		list = slices.Clone(next)
 		for _, p := range list {
 			if err := healthlab.CheckText(p.Provider, p.Data); err != nil {
-				return answer{err}
+				return db.Answer(err)
 			}
 		}
 		if err := aggregate.SortPriorities(list); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		if slices.Equal(list, old) {
 			return nil
@@ -83,10 +84,10 @@ func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.Te
 		if err != nil {
 			return fmt.Errorf("encode priorities: %w", err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updatePriorities, team.UUID, doc)
 		b.Queue(rescheduleQueries, team.UUID)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -154,10 +157,10 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 		return nil, ctx.Err()
 	}
 	var out []pull.Ref
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out = nil
-		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimConnections, instant(now), n, instant(until)).Query(func(rows pgx.Rows) error {
+		return u.Alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimConnections, db.Instant(now), n, db.Instant(until)).Query(func(rows pgx.Rows) error {
 				var r pull.Ref
 				_, err := pgx.ForEachRow(rows, []any{&r.Team.UUID, &r.User.UUID, &r.Provider}, func() error {
 					out = append(out, r)
@@ -196,7 +199,7 @@ func scanTask(row pgx.Row) (pull.Task, error) {
 	if err := json.Unmarshal(doc, &t); err != nil {
 		return pull.Task{}, fmt.Errorf("decode task: %w", err)
 	}
-	t.Key, t.Turn, t.Fence, t.Due, t.Lease = k, turn, fence, timeOrZero(due), timeOrZero(leased)
+	t.Key, t.Turn, t.Fence, t.Due, t.Lease = k, turn, fence, db.TimeOrZero(due), db.TimeOrZero(leased)
 	return t, nil
 }
 
@@ -210,7 +213,7 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor, &t.Announced, &t.Reach,
 		&t.ScheduledAt, &t.StartedAt, &t.EndedAt, &t.LastTry, &t.Oldest, &t.Newest,
 	} {
-		*at = instant(*at)
+		*at = db.Instant(*at)
 	}
 	doc := t
 	doc.Key, doc.Turn, doc.Fence, doc.Due, doc.Lease = pull.Key{}, 0, 0, time.Time{}, time.Time{}
@@ -219,7 +222,7 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 		err = healthlab.CheckText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
 	}
 	return t, []any{
-		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, nullable(t.Due), nullable(t.Lease), t.Fence, text, nullText(t.Client),
+		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, db.Nullable(t.Due), db.Nullable(t.Lease), t.Fence, text, db.NullText(t.Client),
 	}, err
 }
 
@@ -234,8 +237,8 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	if err := healthlab.CheckText(ref.Provider); err != nil {
 		return err
 	}
-	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
-		person, err := u.lockUser(ctx, ref.Team, ref.User)
+	err := v.s.db.Do(ctx, ref.Team, db.Writing, func(u *db.Tx) error {
+		person, err := v.s.users.Lock(ctx, u, ref.Team, ref.User)
 		if err != nil {
 			return err
 		}
@@ -243,17 +246,17 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 			return pgx.ErrNoRows
 		}
 		var all []pull.Task
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(selectTasks+` for update of t`, ref.Team.UUID, ref.User.UUID).Query(scanTasks(&all))
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		old := slices.DeleteFunc(all, func(t pull.Task) bool { return t.Ref != ref })
 		planned, err := change(*person.Connection(ref.Provider), person, old)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		resources, kinds := []string{}, []string{}
 		for _, t := range planned.Tasks {
 			resources, kinds = append(resources, t.Resource), append(kinds, string(t.Kind))
@@ -266,16 +269,16 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 				err = fmt.Errorf("%w: a plan has tasks of its connection, each once", healthlab.Invalid)
 			}
 			if err != nil {
-				return answer{err}
+				return db.Answer(err)
 			}
 			seen[t.Key] = true
 			b.Queue(putTask, row...)
 		}
-		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, nullable(instant(planned.Due)))
-		if err := u.emit(ctx, b, planned.Events, names{{ref.Team, ref.User}: person.ClientUserID}); err != nil {
+		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, db.Nullable(db.Instant(planned.Due)))
+		if err := v.s.messages.Emit(ctx, u, b, planned.Events, outbox.Names{{Team: ref.Team, User: ref.User}: person.ClientUserID}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return noPull(err)
 }
@@ -289,12 +292,12 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 		without = []string{}
 	}
 	var out []pull.Task
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		out = nil
-		b := u.batch()
-		b.Queue(queueTasks, instant(q.Now))
-		b.Queue(claimTasks, instant(q.Now), q.N, q.Lease, without).Query(scanTasks(&out))
-		return u.commit(ctx, b)
+		b := u.Batch()
+		b.Queue(queueTasks, db.Instant(q.Now))
+		b.Queue(claimTasks, db.Instant(q.Now), q.N, q.Lease, without).Query(scanTasks(&out))
+		return u.Commit(ctx, b)
 	})
 	return out, err
 }
@@ -304,30 +307,30 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		return pull.Task{}, err
 	}
 	var next pull.Task
-	err := v.s.do(ctx, key.Team, writing, func(u *unit) error {
-		b := u.batch()
+	err := v.s.db.Do(ctx, key.Team, db.Writing, func(u *db.Tx) error {
+		b := u.Batch()
 		b.Queue(lockTask, key.Team.UUID, key.User.UUID, key.Provider, key.Resource, string(key.Kind)).QueryRow(func(row pgx.Row) (err error) {
 			next, err = scanTask(row)
 			return err
 		})
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		events, err := change(&next)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		next.Key = key
 		var row []any
 		if next, row, err = keepTask(next); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateTask, row...)
-		if err := u.emit(ctx, b, events, names{}); err != nil {
+		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return pull.Task{}, noPull(err)
@@ -337,7 +340,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 
 func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
 	var out []pull.Task
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(selectTasks, team.UUID, user.UUID).Query(scanTasks(&out))
 	})
@@ -357,36 +360,36 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 		only = &n.Team.UUID
 	}
 	var tasks []pull.Task
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		tasks = nil
 		fresh := false
-		b := u.batch()
-		b.Queue(insertNotice, n.Provider, n.ID[:], instant(n.At)).Query(func(rows pgx.Rows) error {
+		b := u.Batch()
+		b.Queue(insertNotice, n.Provider, n.ID[:], db.Instant(n.At)).Query(func(rows pgx.Rows) error {
 			fresh = rows.Next()
 			rows.Close()
 			return rows.Err()
 		})
 		b.Queue(lockAnnounced, n.Provider, n.ExternalUserID, resources, only, n.Client).Query(scanTasks(&tasks))
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if !fresh {
 			tasks = nil
-			return u.commit(ctx, u.batch())
+			return u.Commit(ctx, u.Batch())
 		}
-		b = u.batch()
+		b = u.Batch()
 		for i := range tasks {
 			key := tasks[i].Key
 			change(&tasks[i])
 			tasks[i].Key = key
 			_, row, err := keepTask(tasks[i])
 			if err != nil {
-				return answer{err}
+				return db.Answer(err)
 			}
 			b.Queue(updateTask, row...)
 		}
-		b.Queue(forgetNotices, instant(forget), forgetMost)
-		return u.commit(ctx, b)
+		b.Queue(forgetNotices, db.Instant(forget), forgetMost)
+		return u.Commit(ctx, b)
 	})
 	if err != nil {
 		return 0, err
@@ -407,7 +410,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	}
 	var out []pull.Person
 	var ids []uuid.UUID
-	if err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	if err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectPeople, q.Team.UUID, q.After.UUID, only, q.Provider, q.N).Query(func(rows pgx.Rows) (err error) {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 			return err
@@ -415,7 +418,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	}); err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		out = make([]pull.Person, len(ids))
 		at := map[uuid.UUID]*pull.Person{}
 		for i, id := range ids {
@@ -475,7 +478,7 @@ func scanRefused(row pgx.Row, first ...any) (pull.Refused, error) {
 }
 
 func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
-	team := allTeams // what holds for all users has no team
+	team := db.AllTeams // what holds for all users has no team
 	users := map[userKey]bool{}
 	for i, k := range keys {
 		if err := healthlab.CheckText(k.Provider, k.Name); err != nil {
@@ -497,9 +500,9 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 		return cmp.Or(slices.Compare(x.Team.UUID[:], y.Team.UUID[:]), slices.Compare(x.User.UUID[:], y.User.UUID[:]),
 			cmp.Compare(x.Provider, y.Provider), cmp.Compare(x.Name, y.Name))
 	})
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		list := make([]pull.Budget, len(keys))
-		b := u.batch()
+		b := u.Batch()
 		for who := range users {
 			b.Queue(shareLiveUser, who.team.UUID, who.user.UUID).QueryRow(func(row pgx.Row) error {
 				var any int
@@ -517,13 +520,13 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 				return json.Unmarshal(doc, &list[i])
 			})
 		}
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if err := change(list); err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		for _, i := range order {
 			k := keys[i]
 			doc, err := json.Marshal(keepBudget(list[i]))
@@ -532,16 +535,16 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 			}
 			b.Queue(updateBudget, k.Team.UUID, k.User.UUID, k.Provider, k.Name, doc)
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
-	return noUser(err)
+	return userstore.NoUser(err)
 }
 
 func keepBudget(b pull.Budget) pull.Budget {
-	b.Next, b.Blocked, b.PaceEnd = instant(b.Next), instant(b.Blocked), instant(b.PaceEnd)
+	b.Next, b.Blocked, b.PaceEnd = db.Instant(b.Next), db.Instant(b.Blocked), db.Instant(b.PaceEnd)
 	b.Recent = slices.Clone(b.Recent)
 	for i := range b.Recent {
-		b.Recent[i] = instant(b.Recent[i])
+		b.Recent[i] = db.Instant(b.Recent[i])
 	}
 	if len(b.Recent) == 0 {
 		b.Recent = nil
@@ -563,25 +566,25 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		if err := healthlab.CheckText(text...); err != nil {
 			return err
 		}
-		rows = append(rows, []any{ref.User.UUID, r.ID, ref.Team.UUID, ref.Provider, r.Resource, instant(r.At.Time), r.Count, reasons})
+		rows = append(rows, []any{ref.User.UUID, r.ID, ref.Team.UUID, ref.Provider, r.Resource, db.Instant(r.At.Time), r.Count, reasons})
 	}
-	slices.SortFunc(rows, func(a, b []any) int { return compareIDs(a[1].(uuid.UUID), b[1].(uuid.UUID)) })
-	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
-		person, err := u.lockUser(ctx, ref.Team, ref.User)
+	slices.SortFunc(rows, func(a, b []any) int { return db.CompareIDs(a[1].(uuid.UUID), b[1].(uuid.UUID)) })
+	err := v.s.db.Do(ctx, ref.Team, db.Writing, func(u *db.Tx) error {
+		person, err := v.s.users.Lock(ctx, u, ref.Team, ref.User)
 		if err == nil && !person.Live() {
 			err = pgx.ErrNoRows
 		}
 		if err != nil {
 			return err
 		}
-		b := u.batch()
+		b := u.Batch()
 		for _, row := range rows {
 			b.Queue(putRefused, row...)
 		}
 		b.Queue(dropRefused, ref.User.UUID, pull.RefusedOfUser)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
-	return noUser(err)
+	return userstore.NoUser(err)
 }
 
 func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
@@ -589,7 +592,7 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 		return nil, ctx.Err()
 	}
 	var out []pull.Refused
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(selectRefused, team.UUID, user.UUID, n).Query(func(rows pgx.Rows) error {
 			for rows.Next() {

@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -62,20 +64,20 @@ func (s *Store) versionsOf(ctx context.Context, ref personkey.Ref, records []hea
 	for i := range records {
 		r := &records[i]
 		if r.Replaces != nil {
-			was, err := s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), stored[r.ID].doc)
+			was, err := s.db.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), stored[r.ID].doc)
 			if err != nil {
 				return nil, err
 			}
 			if !bytes.Equal(r.Replaces, was) {
-				return nil, answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+				return nil, db.Answer(fmt.Errorf("%w: the record has changed", healthlab.Precondition))
 			}
 		}
 		content := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(r.Doc))), r.Doc, r.Raw)
-		digest, err := s.opts.Keys.Digest(ctx, ref, content)
+		digest, err := s.db.Keys.Digest(ctx, ref, content)
 		if err != nil {
 			return nil, err
 		}
-		versions[i] = version{digest: digest, index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
+		versions[i] = version{digest: digest, index: db.Instant(r.Index), createdAt: db.Instant(r.CreatedAt), offset: r.Offset}
 	}
 	return versions, nil
 }
@@ -87,8 +89,8 @@ func (v *version) same(w *version) bool {
 
 // openRecord decrypts what was read of a record.
 func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (err error) {
-	if r.Doc, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil {
-		r.Raw, err = s.opts.Keys.Open(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
+	if r.Doc, err = s.db.Keys.Open(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil {
+		r.Raw, err = s.db.Keys.Open(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
 	}
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
@@ -114,15 +116,15 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 			compared = append(compared, ids[i])
 		}
 	}
-	return d.s.do(ctx, team, writing, func(u *unit) error {
+	return d.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var name string
 		stored := map[uuid.UUID]version{}
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(lockLiveUser, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 		if len(ids) > 0 {
 			queueDigests(b, team, user, resource, ids, compared, stored)
 		}
-		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+		if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
 		} else if err != nil {
 			return err
@@ -152,21 +154,21 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		var out []healthlab.Event
 		if events != nil && len(records) > 0 {
 			if out, err = events(results); err != nil {
-				return answer{err}
+				return db.Answer(err)
 			}
 		}
 		if len(write) == 0 && len(out) == 0 {
 			return nil
 		}
-		b = u.batch()
+		b = u.Batch()
 		if err := d.s.queueRecords(ctx, b, ref, records, versions, write); err != nil {
 			return err
 		}
 		news.queue(b)
-		if err := u.emit(ctx, b, out, names{{team, user}: name}); err != nil {
+		if err := d.s.messages.Emit(ctx, u, b, out, outbox.Names{{Team: team, User: user}: name}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -198,16 +200,16 @@ func (s *Store) queueRecords(ctx context.Context, b *pgx.Batch, ref personkey.Re
 		r, v := &records[i], &versions[i]
 		ids[k], digests[k] = r.ID, v.digest
 		var err error
-		if docs[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err != nil {
+		if docs[k], err = s.db.Keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err != nil {
 			return err
 		}
 		if r.Raw != nil {
-			if raws[k], err = s.opts.Keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw); err != nil {
+			if raws[k], err = s.db.Keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw); err != nil {
 				return err
 			}
 		}
 		providers[k], sources[k], offsets[k] = r.Provider, string(r.SourceType), r.Offset
-		index[k], created[k], updated[k] = v.index, v.createdAt, instant(r.UpdatedAt)
+		index[k], created[k], updated[k] = v.index, v.createdAt, db.Instant(r.UpdatedAt)
 	}
 	b.Queue(putRecords, ref.User.UUID, records[0].Resource, ref.Team.UUID,
 		ids, providers, sources, index, offsets, digests, docs, raws, created, updated)
@@ -250,9 +252,9 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 	if err := healthlab.CheckText(resource); err != nil {
 		return user, r, err
 	}
-	err := d.s.do(ctx, team, looking, func(u *unit) error {
+	err := d.s.db.Do(ctx, team, db.Reading, func(u *db.Tx) error {
 		found := map[uuid.UUID]healthdata.Record{}
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(findRecords, team.UUID, resource, id).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var of uuid.UUID
@@ -264,15 +266,15 @@ func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, 
 			}
 			return rows.Err()
 		})
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if len(found) == 0 {
 			return pgx.ErrNoRows
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(selectLiveOf, team.UUID, slices.Collect(maps.Keys(found))).QueryRow(func(row pgx.Row) error { return row.Scan(&user.UUID) })
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		r = found[user.UUID]

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
@@ -84,7 +85,7 @@ const (
 // look is one transaction that looks at what is known of a claim.
 type look struct {
 	seen
-	u      *unit
+	u      *db.Tx
 	kinds  []string
 	hashes [][]byte
 	now    time.Time
@@ -101,7 +102,7 @@ func (v seen) check(ctx context.Context, c receiver.Claim) error {
 	return healthlab.CheckText(v.name)
 }
 
-func (v seen) look(u *unit, c receiver.Claim) *look {
+func (v seen) look(u *db.Tx, c receiver.Claim) *look {
 	id := sha256.Sum256([]byte(c.ID))
 	l := &look{seen: v, u: u, kinds: []string{kindID}, hashes: [][]byte{id[:]}, known: map[string]*sighting{}}
 	if c.Key != "" {
@@ -113,7 +114,7 @@ func (v seen) look(u *unit, c receiver.Claim) *look {
 
 // lock makes the rows, if they are not there, and locks them: the id first.
 func (l *look) lock(ctx context.Context) error {
-	b := l.u.batch()
+	b := l.u.Batch()
 	b.Queue(addSeen, l.name, l.kinds, l.hashes)
 	b.Queue(lockSeen, l.name, l.kinds, l.hashes).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -127,12 +128,12 @@ func (l *look) lock(ctx context.Context) error {
 		}
 		return rows.Err()
 	})
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
-	if err := l.u.send(ctx, b); err != nil {
+	db.ReadClock(b, &l.now)
+	if err := l.u.Send(ctx, b); err != nil {
 		return err
 	}
 	if len(l.known) < len(l.kinds) {
-		return errAgain // another transaction forgot one of them between the two statements
+		return db.ErrChanged // another transaction forgot one of them between the two statements
 	}
 	return nil
 }
@@ -153,21 +154,21 @@ func (v seen) Claim(ctx context.Context, c receiver.Claim) (receiver.Verdict, er
 		return 0, fmt.Errorf("claim: %w", err)
 	}
 	var verdict receiver.Verdict
-	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		l := v.look(u, c)
 		if err := l.lock(ctx); err != nil {
 			return err
 		}
 		if verdict = l.verdict(c); verdict != receiver.Fresh {
-			return answer{errVerdict}
+			return db.Answer(errVerdict)
 		}
 		until := l.now.Add(c.Lease)
 		for _, s := range l.known {
 			s.holder, s.held = &c.Token, &until
 		}
-		b := u.batch()
+		b := u.Batch()
 		l.write(b)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	if err != nil && !errors.Is(err, errVerdict) {
 		return 0, err
@@ -195,25 +196,25 @@ func (v seen) Done(ctx context.Context, c receiver.Claim) error {
 	if err := v.check(ctx, c); err != nil {
 		return fmt.Errorf("done: %w", err)
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		l := v.look(u, c)
 		if err := l.lock(ctx); err != nil {
 			return err
 		}
 		id := l.known[kindID]
-		id.until = nullable(l.now.Add(c.Keep))
+		id.until = db.Nullable(l.now.Add(c.Keep))
 		id.drop(c.Token)
 		if key := l.known[kindKey]; key != nil {
 			if !key.remembered(l.now) || !c.Version.Before(key.version) {
-				key.version, key.until = c.Version, nullable(l.now.Add(c.KeepVersion))
-				key.version.At = instant(key.version.At)
+				key.version, key.until = c.Version, db.Nullable(l.now.Add(c.KeepVersion))
+				key.version.At = db.Instant(key.version.At)
 			}
 			key.drop(c.Token)
 		}
-		b := u.batch()
+		b := u.Batch()
 		l.write(b)
 		b.Queue(forgetSeen, forgetMost)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 }
 
@@ -222,8 +223,8 @@ func (v seen) Release(ctx context.Context, c receiver.Claim) error {
 	if err := v.check(ctx, c); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
-	return v.s.do(ctx, allTeams, writing, func(u *unit) error {
+	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		l := v.look(u, c)
-		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(releaseSeen, l.name, l.kinds, l.hashes, c.Token) })
+		return u.Alone(ctx, func(b *pgx.Batch) { b.Queue(releaseSeen, l.name, l.kinds, l.hashes, c.Token) })
 	})
 }

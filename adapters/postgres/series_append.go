@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
@@ -157,9 +159,9 @@ func (a *appending) add(r *request) error {
 // in one trip, the others with their segments, tasks and events in a transaction of two.
 func (s *Store) append(ctx context.Context, a *appending) (written []int, err error) {
 	if !a.telling() && a.growing() {
-		err = s.do(ctx, a.team(), writing, func(u *unit) error {
+		err = s.db.Do(ctx, a.team(), db.Writing, func(u *db.Tx) error {
 			written = nil
-			return u.alone(ctx, func(b *pgx.Batch) { a.queueGrow(b, u, &written) })
+			return u.Alone(ctx, func(b *pgx.Batch) { a.queueGrow(b, u, &written) })
 		})
 		if err != nil || len(written) == len(a.reqs) {
 			return written, err
@@ -168,8 +170,8 @@ func (s *Store) append(ctx context.Context, a *appending) (written []int, err er
 	rest := a.without(written)
 	var more []int
 	var ended int
-	err = s.do(ctx, a.team(), writing, func(u *unit) (err error) {
-		more, ended, err = rest.run(ctx, u)
+	err = s.db.Do(ctx, a.team(), db.Writing, func(u *db.Tx) (err error) {
+		more, ended, err = s.run(ctx, u, rest)
 		return err
 	})
 	if err != nil && len(written) == 0 {
@@ -209,13 +211,13 @@ func (a *appending) without(gone []int) *appending {
 // run appends, and writes what comes with it: segments, the tasks of queries that read the
 // series, events. It returns the places of the requests that it appended, and how many segments
 // it began.
-func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int, err error) {
+func (s *Store) run(ctx context.Context, u *db.Tx, a *appending) (written []int, ended int, err error) {
 	var segments chunkRows
 	var seqs []int64
 	asking := map[int]int32{} // the numbers of series that are not direct, by place
 	awaited := map[int]bool{}
-	b := u.batch()
-	a.queue(b, u, appendPiece, appendPieces, []any{u.store.opts.FoldAfter}).Query(func(rows pgx.Rows) error {
+	b := u.Batch()
+	a.queue(b, u, appendPiece, appendPieces, []any{s.opts.FoldAfter}).Query(func(rows pgx.Rows) error {
 		var i int
 		var direct bool
 		var number int32
@@ -237,31 +239,31 @@ func (a *appending) run(ctx context.Context, u *unit) (written []int, ended int,
 		})
 		return err
 	})
-	names := names{}
+	names := outbox.Names{}
 	var teams, users []uuid.UUID
 	var resources []string
 	for _, r := range a.reqs {
 		teams, users, resources = append(teams, r.team.UUID), append(users, r.user.UUID), append(resources, r.parts[0].Key.Resource)
 	}
-	names.lookLive(b, teams, users) // after the lock: who takes a user away waits for it
+	names.LookLive(b, teams, users) // after the lock: who takes a user away waits for it
 	queueAwaited(b, teams, resources, func(i int) { awaited[i] = true })
-	if err := u.send(ctx, b); err != nil {
+	if err := u.Send(ctx, b); err != nil {
 		return nil, 0, err
 	}
 	var events []healthlab.Event
 	for _, i := range written {
-		if _, live := names[a.reqs[i].userKey]; !live {
+		if _, live := names[a.reqs[i].ref()]; !live {
 			return nil, 0, nil // what was appended is undone; a merge refuses it
 		}
 		events = append(events, a.events[i]...)
 	}
-	b = u.batch()
+	b = u.Batch()
 	segments.queueSegments(b, seqs)
 	a.queueAsking(b, asking, awaited)
-	if err := u.emit(ctx, b, events, names); err != nil {
+	if err := s.messages.Emit(ctx, u, b, events, names); err != nil {
 		return nil, 0, err
 	}
-	return written, len(seqs), u.commit(ctx, b)
+	return written, len(seqs), u.Commit(ctx, b)
 }
 
 // queueAsking adds to a batch what schedules the queries that read the series which are not
@@ -283,7 +285,7 @@ func (a *appending) queueAsking(b *pgx.Batch, numbers map[int]int32, awaited map
 
 // queueGrow adds to a batch what appends to tails; written gets the places of the requests that
 // it appended.
-func (a *appending) queueGrow(b *pgx.Batch, u *unit, written *[]int) {
+func (a *appending) queueGrow(b *pgx.Batch, u *db.Tx, written *[]int) {
 	a.queue(b, u, growTail, growTails, nil).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
@@ -295,14 +297,14 @@ func (a *appending) queueGrow(b *pgx.Batch, u *unit, written *[]int) {
 }
 
 // queue adds a statement about the group to a batch.
-func (a *appending) queue(b *pgx.Batch, u *unit, one, some string, more []any) *pgx.QueuedQuery {
+func (a *appending) queue(b *pgx.Batch, u *db.Tx, one, some string, more []any) *pgx.QueuedQuery {
 	sql, args := some, a.columns()
 	if len(a.reqs) == 1 {
 		r := a.reqs[0]
 		sql = one
 		args = append(r.args(&r.parts[0]), a.pieces[0], len(a.pieces[0]) > maxPiece)
 	} else {
-		u.steady(b)
+		u.PlanHints(b)
 	}
 	args = append(args, fullTail, maxSegments, maxSegmentBytes, a.only())
 	return b.Queue(sql, append(args, more...)...)
@@ -321,7 +323,7 @@ func (a *appending) only() *uuid.UUID {
 func (a *appending) team() healthlab.TeamID {
 	for _, r := range a.reqs {
 		if r.team != a.reqs[0].team {
-			return allTeams
+			return db.AllTeams
 		}
 	}
 	return a.reqs[0].team

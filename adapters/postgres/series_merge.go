@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -49,11 +51,12 @@ type line struct {
 
 // merging is a transaction that writes samples.
 type merging struct {
-	u     *unit
+	s     *Store
+	u     *db.Tx
 	reqs  []*request
 	lines []*line // by user and key: the order in which they are locked
 	of    map[lineKey]*line
-	names names // of the live users
+	names outbox.Names // of the live users
 	news  touched
 }
 
@@ -68,13 +71,13 @@ type lineKey struct {
 func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	team := reqs[0].team
 	if slices.ContainsFunc(reqs, func(r *request) bool { return r.team != team }) {
-		team = allTeams
+		team = db.AllTeams
 	}
-	err := s.do(ctx, team, writing, func(u *unit) error {
+	err := s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		for _, r := range reqs {
 			r.err = nil
 		}
-		m := &merging{u: u, reqs: reqs, names: names{}}
+		m := &merging{s: s, u: u, reqs: reqs, names: outbox.Names{}}
 		m.gather()
 		if err := m.lock(ctx); err != nil {
 			return err
@@ -86,7 +89,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if len(reqs) == 1 && reqs[0].err != nil {
 			return reqs[0].err
 		}
-		b := u.batch()
+		b := u.Batch()
 		begun, err := m.write(b)
 		if err != nil {
 			return err
@@ -95,10 +98,10 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 			return nil // nothing has changed; what was locked is let go
 		}
 		m.news.queue(b)
-		if err := u.emit(ctx, b, events, m.names); err != nil {
+		if err := s.messages.Emit(ctx, u, b, events, m.names); err != nil {
 			return err
 		}
-		if err := u.commit(ctx, b); err != nil {
+		if err := u.Commit(ctx, b); err != nil {
 			return err
 		}
 		s.crowd.began(begun)
@@ -106,7 +109,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	})
 	if len(reqs) > 1 {
 		for _, r := range reqs {
-			r.err = finish(ctx, r.err)
+			r.err = db.Finish(ctx, r.err)
 		}
 	}
 	return err
@@ -134,7 +137,7 @@ func (m *merging) gather() {
 
 // compareLines is the order in which the rows of series are locked.
 func compareLines(a userKey, k *healthdata.SeriesKey, b userKey, l *healthdata.SeriesKey) int {
-	return cmp.Or(compareIDs(a.user.UUID, b.user.UUID), compareIDs(a.team.UUID, b.team.UUID), k.Compare(*l))
+	return cmp.Or(db.CompareIDs(a.user.UUID, b.user.UUID), db.CompareIDs(a.team.UUID, b.team.UUID), k.Compare(*l))
 }
 
 // eager reports whether to load with the lock, not after it: one batch, which could not
@@ -167,8 +170,6 @@ func (k *keyColumns) args(more ...any) []any {
 }
 
 const (
-	selectLiveNames = selectNames + ` where u.deleted_at is null`
-
 	fromKeys = `
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
 	as x (team_id, user_id, resource, provider, source_type, part, n)
@@ -217,14 +218,14 @@ on conflict (user_id, resource, provider, source_type, part) do nothing`
 // lock finds out which users are live, and locks the series, which it makes where there
 // are none yet.
 func (m *merging) lock(ctx context.Context) error {
-	b := m.u.batch()
-	m.u.steady(b)
+	b := m.u.Batch()
+	m.u.PlanHints(b)
 	var teams, users []uuid.UUID
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
 	m.queueLock(b, m.lines)
-	m.names.lookLive(b, teams, users) // after the lock: a call that removes the user waits for it
+	m.names.LookLive(b, teams, users) // after the lock: a call that removes the user waits for it
 	m.queueAwaited(b, m.lines)
 	if m.eager() {
 		m.queueSegments(b, m.lines)
@@ -232,7 +233,7 @@ func (m *merging) lock(ctx context.Context) error {
 		m.lines[0].loaded = ranges
 		m.queueChunks(b, []*line{m.lines[0]}, [][]series.Range{ranges})
 	}
-	if err := m.u.send(ctx, b); err != nil {
+	if err := m.u.Send(ctx, b); err != nil {
 		return err
 	}
 	var missing []*line
@@ -240,7 +241,7 @@ func (m *merging) lock(ctx context.Context) error {
 	var spans []int16
 	users = nil
 	for _, l := range m.lines {
-		if _, live := m.names[l.userKey]; live && !l.found {
+		if _, live := m.names[l.ref()]; live && !l.found {
 			missing = append(missing, l)
 			keys.add(l)
 			spans = append(spans, int16(l.span))
@@ -250,7 +251,7 @@ func (m *merging) lock(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b = m.u.batch()
+	b = m.u.Batch()
 	held := map[uuid.UUID]bool{}
 	b.Queue(lockUsers, users).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
@@ -263,14 +264,14 @@ func (m *merging) lock(ctx context.Context) error {
 	b.Queue(createSeries, keys.args(spans, int64(math.MinInt64), only(users))...)
 	m.queueLock(b, missing)
 	m.queueAwaited(b, missing)
-	if err := m.u.send(ctx, b); err != nil {
+	if err := m.u.Send(ctx, b); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(users, func(id uuid.UUID) bool { return !held[id] }) {
 		if len(m.reqs) == 1 {
 			return noLiveUser() // deleted meanwhile
 		}
-		return errAgain
+		return db.ErrChanged
 	}
 	for _, l := range missing {
 		l.body = nil // of an older snapshot: another transaction may have created the series since
@@ -434,7 +435,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 	if len(need) == 0 {
 		return nil
 	}
-	b := m.u.batch()
+	b := m.u.Batch()
 	var first []*line
 	for _, l := range need {
 		if l.loaded == nil {
@@ -449,7 +450,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 			l.loaded = ranges[i]
 		}
 		m.queueChunks(b, first, ranges)
-		if err := m.u.send(ctx, b); err != nil {
+		if err := m.u.Send(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -467,9 +468,9 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 	if len(more) == 0 {
 		return nil
 	}
-	b = m.u.batch()
+	b = m.u.Batch()
 	m.queueChunks(b, more, ranges)
-	return m.u.send(ctx, b)
+	return m.u.Send(ctx, b)
 }
 
 // want returns the cells that are written to.
@@ -522,7 +523,7 @@ func (m *merging) settle() []healthlab.Event {
 }
 
 func (m *merging) settleOne(r *request) (events []healthlab.Event, err error) {
-	if _, live := m.names[r.userKey]; !live {
+	if _, live := m.names[r.ref()]; !live {
 		return nil, noLiveUser()
 	}
 	err = r.hold(func() error {

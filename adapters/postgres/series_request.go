@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -26,6 +28,14 @@ const (
 	// larger one is a transaction of its own.
 	grouped = 4096
 )
+
+// userKey names a user.
+type userKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+func (k userKey) ref() healthdata.UserRef { return healthdata.UserRef{Team: k.team, User: k.user} }
 
 // request is one call of MergeSamples.
 type request struct {
@@ -77,7 +87,7 @@ func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
 	}
 	out, err := r.events(outcomes)
 	if err != nil {
-		return nil, answer{err}
+		return nil, db.Answer(err)
 	}
 	for i := range out {
 		out[i].Trace = cmp.Or(out[i].Trace, r.trace)
@@ -106,7 +116,7 @@ func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user heal
 		return err
 	}
 	r := newRequest(ctx, team, user, batches, events)
-	if d.s.pool == nil || r.samples() > grouped {
+	if d.s.db.Pool == nil || r.samples() > grouped {
 		return d.s.mergeOne(ctx, r)
 	}
 	if _, err := d.s.isSpread(ctx); err != nil {
@@ -152,12 +162,12 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		// It may not be so; the outcome that is decides.
 		return false, nil //nolint:nilerr // asked again by mergeAll
 	}
-	err = s.do(ctx, r.team, writing, func(u *unit) error {
+	err = s.db.Do(ctx, r.team, db.Writing, func(u *db.Tx) error {
 		done = false
 		var number int32
 		var direct bool
 		var name string
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(appendBody, r.args(p)...).Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&number, &direct}, func() error {
 				done = true
@@ -166,12 +176,12 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 			return err
 		})
 		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
-		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+		if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
 		} else if err != nil || !done {
 			return err
 		}
-		b = u.batch()
+		b = u.Batch()
 		var rows chunkRows
 		for _, c := range change.Put {
 			rows.add(r.userKey, number, c)
@@ -182,10 +192,10 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 			news.add(r.userKey, p.Key.Resource, p.start, p.stop)
 			news.queue(b)
 		}
-		if err := u.emit(ctx, b, events, names{r.userKey: name}); err != nil {
+		if err := s.messages.Emit(ctx, u, b, events, outbox.Names{r.ref(): name}); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	return done && err == nil, err
 }

@@ -114,7 +114,7 @@ func (m *merging) write(b *pgx.Batch) (begun int, err error) {
 			return 0, err
 		}
 	}
-	w.queue(b, m.u.store)
+	w.queue(b, m.s)
 	return len(w.seqs), nil
 }
 

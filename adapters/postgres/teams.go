@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
@@ -30,7 +31,7 @@ func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *teamsetti
 	b.Queue(sql, team.UUID).QueryRow(func(row pgx.Row) error {
 		*to = teamsettings.Choices{}
 		var doc []byte
-		if err := absent(row.Scan(&doc)); err != nil || doc == nil {
+		if err := db.Absent(row.Scan(&doc)); err != nil || doc == nil {
 			return err
 		}
 		return decodeChoices(doc, to)
@@ -46,7 +47,7 @@ func decodeChoices(doc []byte, to *teamsettings.Choices) error {
 
 func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (teamsettings.Choices, error) {
 	var out teamsettings.Choices
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
 	return out, err
 }
 
@@ -54,24 +55,24 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 	change func(teamsettings.Choices) (teamsettings.Choices, error),
 ) (teamsettings.Choices, error) {
 	var doc []byte
-	err := v.s.do(ctx, team, writing, func(u *unit) error {
+	err := v.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		var old teamsettings.Choices
-		b := u.batch()
+		b := u.Batch()
 		b.Queue(startChoices, team.UUID)
 		queueChoices(b, lockChoices, team, &old)
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next, err := change(old)
 		if err != nil {
-			return answer{err}
+			return db.Answer(err)
 		}
 		if doc, err = json.Marshal(next); err != nil {
 			return fmt.Errorf("encode team settings: %w", err)
 		}
-		b = u.batch()
+		b = u.Batch()
 		b.Queue(updateChoices, team.UUID, doc)
-		return u.commit(ctx, b)
+		return u.Commit(ctx, b)
 	})
 	var out teamsettings.Choices
 	if err == nil { // a copy of its own

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/personkey"
@@ -20,22 +21,22 @@ const selectLiveUser = `select 1 from healthlab.users where team_id = $1 and use
 // View holds a connection and its snapshot for as long as read runs. In a host's
 // transaction it sees what that sees: one state where the host chose repeatable read.
 func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
-	return d.s.do(ctx, team, looking, func(u *unit) error {
-		b := u.batch()
+	return d.s.db.Do(ctx, team, db.Reading, func(u *db.Tx) error {
+		b := u.Batch()
 		found := false
 		b.Queue(selectLiveUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) error {
 			found = rows.Next()
 			return rows.Err()
 		})
-		if err := u.send(ctx, b); err != nil {
+		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		if !found {
 			return noLiveUser()
 		}
-		u.last = true // read runs once
-		if err := read(&view{u: u, team: team, user: user}); err != nil {
-			return answer{err}
+		u.Once() // read runs once
+		if err := read(&view{s: d.s, u: u, team: team, user: user}); err != nil {
+			return db.Answer(err)
 		}
 		return nil
 	})
@@ -43,7 +44,8 @@ func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 
 // view is one user's data in one snapshot.
 type view struct {
-	u    *unit
+	s    *Store
+	u    *db.Tx
 	team healthlab.TeamID
 	user healthlab.UserID
 	// numbers are those of the series that were returned, so that Load need not ask.
@@ -55,22 +57,22 @@ func (v *view) ask(ctx context.Context, read func(pgx.Rows) error, sql string, a
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b := v.u.batch()
+	b := v.u.Batch()
 	b.Queue(sql, args...).Query(read)
-	return classify(ctx, v.u.send(ctx, b))
+	return db.Classify(ctx, v.u.Send(ctx, b))
 }
 
 func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
 	if err := healthlab.CheckText(q.Resource, q.Provider); err != nil {
 		return nil, err
 	}
-	from, to := nullable(q.From), nullable(q.To)
+	from, to := db.Nullable(q.From), db.Nullable(q.To)
 	if from != nil {
 		// What is kept is whole microseconds; a bound between two keeps the later.
-		*from = instant(from.Add(time.Microsecond - time.Nanosecond))
+		*from = db.Instant(from.Add(time.Microsecond - time.Nanosecond))
 	}
 	if to != nil {
-		*to = instant(*to)
+		*to = db.Instant(*to)
 	}
 	out := []healthdata.Record{}
 	err := v.ask(ctx, func(rows pgx.Rows) error {
@@ -82,12 +84,12 @@ func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthd
 			out = append(out, r)
 		}
 		return rows.Err()
-	}, selectRecords, v.user.UUID, v.team.UUID, q.Resource, from, to, q.Provider, optional(q.ID), q.Raw)
+	}, selectRecords, v.user.UUID, v.team.UUID, q.Resource, from, to, q.Provider, db.Optional(q.ID), q.Raw)
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
-		if err := v.u.store.openRecord(ctx, personkey.Ref{Team: v.team, User: v.user}, &out[i]); err != nil {
+		if err := v.s.openRecord(ctx, personkey.Ref{Team: v.team, User: v.user}, &out[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +144,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		args = append(args[:6], &k.Resource, k.Provider, string(k.SourceType), k.Part)
 	}
 	var found []numbered
-	b := v.u.batch()
+	b := v.u.Batch()
 	b.Queue(selectSeries, args...).Query(func(rows pgx.Rows) error {
 		var n numbered
 		k := &n.Key
@@ -178,8 +180,8 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		})
 		return err
 	})
-	if err := v.u.send(ctx, b); err != nil {
-		return nil, classify(ctx, err)
+	if err := v.u.Send(ctx, b); err != nil {
+		return nil, db.Classify(ctx, err)
 	}
 	if v.numbers == nil {
 		v.numbers = map[healthdata.SeriesKey]int32{}
