@@ -19,3 +19,8 @@ func newKeys() *personkey.Keys {
 
 // newStore returns an empty store that encrypts.
 func newStore() *memory.Store { return memory.New(&memory.Options{Keys: newKeys()}) }
+
+// newSampleStore returns an empty store that encrypts samples too.
+func newSampleStore() *memory.Store {
+	return memory.New(&memory.Options{Keys: newKeys(), EncryptSamples: true})
+}

@@ -25,6 +25,37 @@ func personOf(team healthlab.TeamID) healthdata.User {
 // sealed returns options of a store that encrypts.
 func sealed() *postgres.Options { return &postgres.Options{Keys: postgres.KeysInMemory()} }
 
+// form is whether a store encrypts samples.
+type form string
+
+const (
+	inClear   form = "in clear"
+	encrypted form = "encrypted"
+)
+
+// sampleKeys are what stores of [encrypted] encrypt with.
+var sampleKeys = postgres.KeysInMemory()
+
+// New returns a store with some options.
+func (f form) New(db postgres.DB, opts *postgres.Options) *postgres.Store {
+	if f == encrypted {
+		o := postgres.Options{}
+		if opts != nil {
+			o = *opts
+		}
+		o.Keys, o.EncryptSamples = sampleKeys, true
+		opts = &o
+	}
+	return postgres.New(db, opts)
+}
+
+// eachForm runs a test with samples in clear and with encrypted ones.
+func eachForm(t *testing.T, test func(t *testing.T, f form)) {
+	for _, f := range []form{inClear, encrypted} {
+		t.Run(string(f), func(t *testing.T) { test(t, f) })
+	}
+}
+
 // newPerson adds a user of a team of its own.
 func newPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 const (
@@ -194,6 +195,13 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 	if slices.ContainsFunc(some, func(f foldable) bool { return f.team != team }) {
 		team = allTeams
 	}
+	refs := make([]personkey.Ref, len(some))
+	for i, f := range some {
+		refs[i] = f.ref()
+	}
+	if err := s.samples.Load(ctx, refs); err != nil {
+		return err
+	}
 	return s.do(ctx, team, writing, func(u *unit) error {
 		f := &folding{merging: merging{u: u}, some: some}
 		was, err := f.numbered(ctx, selectNumbered)
@@ -226,7 +234,7 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 		}
 		f.lines = append(f.lines, changed...)
 		b := u.batch()
-		if _, err := f.write(b); err != nil || b.Len() == 0 {
+		if _, err := f.write(ctx, b); err != nil || b.Len() == 0 {
 			return err
 		}
 		return u.commit(ctx, b)
@@ -262,6 +270,7 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 				return err
 			}
 			l.userKey, l.number, l.span = f.some[n-1].userKey, f.some[n-1].number, series.Span(span)
+			l.box = f.u.store.seriesOf(l.userKey, k)
 			lines = append(lines, l)
 		}
 		return rows.Err()
@@ -276,14 +285,14 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 		return nil, nil
 	}
 	b := f.u.batch()
-	f.queueSegments(b, lines)
+	f.queueSegments(ctx, b, lines)
 	if err := f.u.send(ctx, b); err != nil {
 		return nil, err
 	}
 	var ranges [][]series.Range
 	for _, l := range lines {
 		if !l.crowded() {
-			if err := l.addTail(); err != nil {
+			if err := l.addTail(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -295,7 +304,7 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 		some, ranges = append(some, l), append(ranges, load)
 	}
 	b = f.u.batch()
-	f.queueChunks(b, some, ranges)
+	f.queueChunks(ctx, b, some, ranges)
 	if err := f.u.send(ctx, b); err != nil {
 		return nil, err
 	}

@@ -63,6 +63,8 @@ type userKey struct {
 	user healthlab.UserID
 }
 
+func (k userKey) ref() personkey.Ref { return personkey.Ref{Team: k.team, User: k.user} }
+
 const selectNames = `
 select u.team_id, u.user_id, case when u.deleted_at is null then u.client_user_id end
 from unnest($1::uuid[], $2::uuid[]) as x (team_id, user_id)

@@ -47,6 +47,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -87,9 +88,13 @@ type Options struct {
 	// Retention is how long [Store.Run] keeps messages and what came of them.
 	// Default 30 days.
 	Retention time.Duration
-	// Keys encrypts what is kept about persons. Its store of keys needs connections of its
-	// own (see [PersonKeys]). Nil keeps everything in clear.
+	// Keys encrypts what is kept about persons, but for samples. Its store of keys needs
+	// connections of its own (see [PersonKeys]). Nil keeps everything in clear.
 	Keys *personkey.Keys
+	// EncryptSamples encrypts samples that are written with Keys too. Samples that were written
+	// with another setting are read; folding them writes them with this one. Default: samples are
+	// kept in clear. It has no effect without Keys.
+	EncryptSamples bool
 	// Log receives what went wrong in the background, and how many deliveries ended
 	// because their messages were too old. Default: slog.Default().
 	Log *slog.Logger
@@ -103,6 +108,7 @@ type Store struct {
 	pool    acquirer // nil unless db is a pool
 	host    bool     // db is a host's transaction
 	opts    Options
+	samples seriesbox.Cipher
 	writes  gathering
 	crowd   crowd
 	emptied emptiedUntil
@@ -147,6 +153,7 @@ func New(db DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
+	s.samples = seriesbox.Cipher{Keys: s.opts.Keys, Encrypt: s.opts.EncryptSamples}
 	s.pool, _ = db.(acquirer)
 	_, s.host = db.(pgx.Tx)
 	return s

@@ -173,8 +173,11 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		}
 		b = u.batch()
 		var rows chunkRows
-		for _, c := range change.Put {
-			rows.add(r.userKey, number, c)
+		box := s.seriesOf(r.userKey, &p.Key)
+		for i := range change.Put {
+			if err := rows.add(ctx, box, r.userKey, number, &change.Put[i]); err != nil {
+				return err
+			}
 		}
 		rows.queue(b)
 		if !direct {
