@@ -216,12 +216,12 @@ func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 		return nil
 	}
 	var missing []Ref
-	seen := make(map[Ref]bool, len(refs))
+	seen := map[Ref]bool{}
 	for _, ref := range refs {
-		if !seen[ref] && k.remembered(ref) == nil {
+		if k.remembered(ref) == nil && !seen[ref] {
 			missing = append(missing, ref)
+			seen[ref] = true
 		}
-		seen[ref] = true
 	}
 	if len(missing) == 0 {
 		return nil

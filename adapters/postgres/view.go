@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -277,7 +278,10 @@ func (v *view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int6
 func scanChunks(ctx context.Context, rows pgx.Rows, box *seriesbox.Series, to map[int64]series.Chunk) error {
 	var start int64
 	var header, data []byte
-	_, err := pgx.ForEachRow(rows, []any{&start, (*pgtype.DriverBytes)(&header), &data}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&start, (*pgtype.DriverBytes)(&header), (*pgtype.DriverBytes)(&data)}, func() error {
+		if !personkey.Sealed(data) {
+			data = bytes.Clone(data) // a box is decrypted into other bytes
+		}
 		c, err := box.Open(ctx, start, header, data)
 		to[start] = c
 		return err
