@@ -155,22 +155,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		})
 		return err
 	})
-	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error {
-		of := byNumber(found)
-		var number int32
-		var start int64
-		var header []byte
-		_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header)}, func() error {
-			s := of[number]
-			if s == nil {
-				return nil
-			}
-			h, err := s.box.OpenHeader(ctx, start, header)
-			s.Chunks = append(s.Chunks, series.Chunk{Header: h})
-			return err
-		})
-		return err
-	})
+	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error { return scanHeaders(ctx, rows, byNumber(found)) })
 	b.Queue(selectSegments, args...).Query(func(rows pgx.Rows) error {
 		of := byNumber(found)
 		var number int32
@@ -210,6 +195,23 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		}
 	}
 	return out, nil
+}
+
+// scanHeaders reads the rows of selectHeaders.
+func scanHeaders(ctx context.Context, rows pgx.Rows, of map[int32]*numbered) error {
+	var number int32
+	var start int64
+	var header []byte
+	_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header)}, func() error {
+		s := of[number]
+		if s == nil {
+			return nil
+		}
+		h, err := s.box.OpenHeader(ctx, start, header)
+		s.Chunks = append(s.Chunks, series.Chunk{Header: h})
+		return err
+	})
+	return err
 }
 
 // numbered is a series with its number within the user.
