@@ -96,8 +96,9 @@ func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	return k
 }
 
-// format is the first byte of a box. No plaintext of a store begins with it.
-const format = 1
+// format is the first byte of a box. No plaintext of a store begins with it: no text in UTF-8 does,
+// and no encoded samples.
+const format = 0x81
 
 // Seal encrypts plain with the key of a person, and makes the key if there is none. bound
 // names the row: a box that is copied to another row does not open. ErrErased if the key was
@@ -215,12 +216,12 @@ func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 		return nil
 	}
 	var missing []Ref
-	seen := make(map[Ref]bool, len(refs))
+	seen := map[Ref]bool{}
 	for _, ref := range refs {
-		if !seen[ref] && k.remembered(ref) == nil {
+		if k.remembered(ref) == nil && !seen[ref] {
 			missing = append(missing, ref)
+			seen[ref] = true
 		}
-		seen[ref] = true
 	}
 	if len(missing) == 0 {
 		return nil

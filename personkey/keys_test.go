@@ -100,7 +100,7 @@ func TestNoKeys(t *testing.T) {
 	require.Equal(t, box, plain)
 	require.NoError(t, none.Load(t.Context(), []personkey.Ref{person()}))
 	require.NoError(t, none.Delete(t.Context(), person()))
-	_, err = none.Open(t.Context(), person(), "order/1", []byte{1, 2, 3})
+	_, err = none.Open(t.Context(), person(), "order/1", []byte{0x81, 2, 3})
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
 

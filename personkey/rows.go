@@ -3,6 +3,7 @@ package personkey
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // The functions and constants of this file return what stores pass to [Keys.Seal] and [Keys.Open]
@@ -26,6 +27,9 @@ import (
 //	lab_delivery/LAB/KEY           a message of a laboratory
 //	lab_message/LAB/PLACE          an entry of a laboratory's feed
 //	file/KEY                       a file, or the key that encrypts it
+//	samples/SERIES/START/header    what sums up a chunk or a segment of a series
+//	samples/SERIES/START/data      its samples
+//	samples/SERIES/tail            a piece of the tail of a series
 
 // RowBirthDate and RowUserInfo are for values that a user has once.
 const (
@@ -84,3 +88,24 @@ func RowLabMessage(lab string, place int64) string {
 
 // RowFile is for a file, or the key that encrypts it.
 func RowFile(key string) string { return "file/" + key }
+
+// RowSeries is what the names of a series begin with: "samples/" and its natural key. The texts of
+// the key have no NUL.
+func RowSeries(resource, provider, sourceType, part string) string {
+	return "samples/" + strings.Join([]string{resource, provider, sourceType, part}, "\x00")
+}
+
+// RowChunkHeader is for what sums up a chunk or a segment of a series, by the time of its first
+// sample in microseconds since 1970; series is of [RowSeries].
+func RowChunkHeader(series string, start int64) string {
+	return series + "/" + strconv.FormatInt(start, 10) + "/header"
+}
+
+// RowChunkData is for the samples of a chunk or a segment, as RowChunkHeader.
+func RowChunkData(series string, start int64) string {
+	return series + "/" + strconv.FormatInt(start, 10) + "/data"
+}
+
+// RowTail is for a piece of the tail of a series, wherever it stands in the tail; series is of
+// [RowSeries].
+func RowTail(series string) string { return series + "/tail" }

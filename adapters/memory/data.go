@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -32,8 +33,17 @@ type recordKey struct {
 // measured is the data of one user by resource.
 type measured struct {
 	records map[string]map[uuid.UUID]healthdata.Record
-	series  map[string]map[healthdata.SeriesKey][]series.Chunk
+	series  map[string]map[healthdata.SeriesKey][]chunk
 }
+
+// chunk is a chunk of a series as it is kept. It is never changed.
+type chunk struct {
+	start, stop  int64
+	header, data []byte // of [seriesbox.Series.Seal]
+}
+
+// overlaps reports whether a sample of the chunk can lie from (inclusive) to (exclusive).
+func (c *chunk) overlaps(from, to int64) bool { return c.start < to && c.stop >= from }
 
 func newData() data {
 	return data{users: map[userKey]*measured{}, owners: map[recordKey]healthlab.UserID{}}
@@ -46,7 +56,7 @@ func (d *data) of(k userKey) *measured {
 	}
 	return &measured{
 		records: map[string]map[uuid.UUID]healthdata.Record{},
-		series:  map[string]map[healthdata.SeriesKey][]series.Chunk{},
+		series:  map[string]map[healthdata.SeriesKey][]chunk{},
 	}
 }
 
@@ -201,7 +211,7 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 	outcomes := make([]series.Outcome, len(batches))
 	for i := range batches {
 		b := &batches[i]
-		if outcomes[i], err = after.merge(b); err != nil {
+		if outcomes[i], err = after.merge(ctx, d.s.seriesOf(team, user, &b.Key), b); err != nil {
 			return fmt.Errorf("batch %d: %w", i, err)
 		}
 	}
@@ -253,7 +263,7 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	records(r.Parts, r.PartIDs)
 	for i := range r.Samples {
 		of := &r.Samples[i]
-		removed, err := after.remove(of)
+		removed, err := after.remove(ctx, d.s.seriesOf(team, user, &of.Key), of)
 		if err != nil {
 			return 0, fmt.Errorf("series %d: %w", i, err)
 		}
@@ -272,64 +282,84 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	return n, nil
 }
 
-// remove removes samples from a copy of their series.
-func (m *measured) remove(r *healthdata.SampleRemoval) (int, error) {
-	chunks := m.series[r.Key.Resource][r.Key]
-	_, ranges := series.Reach(r.Span, r.Span.Points(r.Times), nil)
-	taking := make([]series.Chunk, 0, len(ranges))
-	for _, c := range chunks {
-		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.Overlaps(r.From, r.To) }) {
-			taking = append(taking, c)
+// seriesOf returns what encrypts a series of a user.
+func (s *Store) seriesOf(team healthlab.TeamID, user healthlab.UserID, key *healthdata.SeriesKey) seriesbox.Series {
+	return s.samples.Series(personkey.Ref{Team: team, User: user}, key)
+}
+
+// reach returns the chunks of a series that overlap one of some ranges.
+func (m *measured) reach(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, ranges []series.Range) ([]series.Chunk, error) {
+	out := make([]series.Chunk, 0, len(ranges))
+	for _, c := range m.series[key.Resource][key] {
+		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.overlaps(r.From, r.To) }) {
+			opened, err := box.Open(ctx, c.start, c.header, c.data)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, opened)
 		}
+	}
+	return out, nil
+}
+
+// remove removes samples from a copy of their series.
+func (m *measured) remove(ctx context.Context, box seriesbox.Series, r *healthdata.SampleRemoval) (int, error) {
+	_, ranges := series.Reach(r.Span, r.Span.Points(r.Times), nil)
+	taking, err := m.reach(ctx, box, r.Key, ranges)
+	if err != nil {
+		return 0, err
 	}
 	change, n, err := series.Remove(taking, nil, r.Times, r.Of, r.Span)
 	if err == nil && n > 0 {
-		m.change(r.Key, &change)
+		err = m.change(ctx, box, r.Key, &change)
 	}
 	return n, err
 }
 
 // merge writes one batch into a copy of its series.
-func (m *measured) merge(b *healthdata.SampleBatch) (series.Outcome, error) {
-	chunks := m.series[b.Key.Resource][b.Key]
+func (m *measured) merge(ctx context.Context, box seriesbox.Series, b *healthdata.SampleBatch) (series.Outcome, error) {
 	_, ranges := series.Reach(b.Span, b.Span.Cells(b.Samples), nil)
-	touched := make([]series.Chunk, 0, len(ranges))
-	for _, c := range chunks {
-		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.Overlaps(r.From, r.To) }) {
-			touched = append(touched, c)
-		}
+	touched, err := m.reach(ctx, box, b.Key, ranges)
+	if err != nil {
+		return series.Outcome{}, err
 	}
 	change, err := series.Apply(touched, nil, b.Samples, b.Span)
 	if err == nil && !change.Empty() {
-		m.change(b.Key, &change)
+		err = m.change(ctx, box, b.Key, &change)
 	}
 	return change.Outcome, err
 }
 
 // change writes a change of a series.
-func (m *measured) change(key healthdata.SeriesKey, change *series.Change) {
+func (m *measured) change(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, change *series.Change) error {
 	chunks := m.series[key.Resource][key]
 	gone := make(map[int64]bool, len(change.Drop)+len(change.Put))
 	for _, start := range change.Drop {
 		gone[start] = true
 	}
-	for _, c := range change.Put {
+	kept := make([]chunk, 0, len(chunks)+len(change.Put))
+	for i := range change.Put {
+		c := &change.Put[i]
 		gone[c.Start] = true
+		header, data, err := box.Seal(ctx, c)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, chunk{c.Start, c.Stop, header, data})
 	}
-	kept := make([]series.Chunk, 0, len(chunks)+len(change.Put))
 	for _, c := range chunks {
-		if !gone[c.Start] {
+		if !gone[c.start] {
 			kept = append(kept, c)
 		}
 	}
-	kept = append(kept, change.Put...)
-	slices.SortFunc(kept, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(kept, func(a, b chunk) int { return cmp.Compare(a.start, b.start) })
 	byKey := maps.Clone(m.series[key.Resource])
 	if byKey == nil {
-		byKey = map[healthdata.SeriesKey][]series.Chunk{}
+		byKey = map[healthdata.SeriesKey][]chunk{}
 	}
 	byKey[key] = kept
 	m.series[key.Resource] = byKey
+	return nil
 }
 
 func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
@@ -399,12 +429,16 @@ func (v view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdat
 			if (q.Provider != "" && key.Provider != q.Provider) || (q.Key != nil && key != *q.Key) {
 				continue
 			}
-			s := healthdata.Series{Key: key}
+			s, box := healthdata.Series{Key: key}, v.s.samples.Series(v.ref, &key)
 			for _, c := range chunks {
-				if q.From == 0 && q.To == 0 || c.Overlaps(q.From, q.To) {
-					c.Data = nil
-					s.Chunks = append(s.Chunks, c)
+				if (q.From != 0 || q.To != 0) && !c.overlaps(q.From, q.To) {
+					continue
 				}
+				h, err := box.OpenHeader(ctx, c.start, c.header)
+				if err != nil {
+					return nil, err
+				}
+				s.Chunks = append(s.Chunks, series.Chunk{Header: h})
 			}
 			if len(s.Chunks) > 0 {
 				out = append(out, s)
@@ -419,14 +453,17 @@ func (v view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	chunks := v.m.series[key.Resource][key]
+	chunks, box := v.m.series[key.Resource][key], v.s.samples.Series(v.ref, &key)
 	out := make([]series.Chunk, len(starts))
 	for i, start := range starts {
-		at, ok := slices.BinarySearchFunc(chunks, start, func(c series.Chunk, t int64) int { return cmp.Compare(c.Start, t) })
+		at, ok := slices.BinarySearchFunc(chunks, start, func(c chunk, t int64) int { return cmp.Compare(c.start, t) })
 		if !ok {
 			return nil, fmt.Errorf("%w: no such chunk", healthlab.NotFound)
 		}
-		out[i] = chunks[at]
+		var err error
+		if out[i], err = box.Open(ctx, start, chunks[at].header, chunks[at].data); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -27,3 +27,8 @@ func clockedStore() (*memory.Store, func(time.Time)) {
 
 // newStore returns an empty store that encrypts.
 func newStore() *memory.Store { return memory.New(&memory.Options{Keys: newKeys()}) }
+
+// newSampleStore returns an empty store that encrypts samples too.
+func newSampleStore() *memory.Store {
+	return memory.New(&memory.Options{Keys: newKeys(), EncryptSamples: true})
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -28,8 +29,11 @@ type Options struct {
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
-	// Keys encrypts what is kept about persons. Nil keeps it in clear.
+	// Keys encrypts what is kept about persons, but for samples. Nil keeps it in clear.
 	Keys *personkey.Keys
+	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
+	// effect without Keys.
+	EncryptSamples bool
 }
 
 // Store keeps everything in memory. Each seam is behind a method of its name. Safe
@@ -40,6 +44,7 @@ type Store struct {
 	envelope  webhook.Envelope
 	retention time.Duration
 	keys      *personkey.Keys
+	samples   seriesbox.Cipher
 	written   func()
 
 	mu sync.Mutex // guards everything below
@@ -87,6 +92,7 @@ func New(opts *Options) *Store {
 		envelope:  opts.Envelope,
 		retention: opts.Retention,
 		keys:      opts.Keys,
+		samples:   seriesbox.Cipher{Keys: opts.Keys, Encrypt: opts.EncryptSamples},
 		outbox:    newOutbox(),
 		queue:     newQueue(),
 		users:     newUserTable(),

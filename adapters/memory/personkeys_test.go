@@ -15,7 +15,7 @@ func TestPersonKeys(t *testing.T) {
 
 func TestAtRest(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
-		s := newStore()
+		s := newSampleStore()
 		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
 	})
 }

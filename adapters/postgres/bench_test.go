@@ -50,15 +50,20 @@ func written(b *testing.B, pool *pgxpool.Pool, tables string) func() (int64, int
 // BenchmarkSamples measures the store, and beside it a table with a row for each
 // sample, upserted by series and time: the design that everybody starts with.
 func BenchmarkSamples(b *testing.B) {
-	b.Run("store", func(b *testing.B) { healthdatatest.BenchSamples(b, storeKeeper) })
+	b.Run("store", func(b *testing.B) { healthdatatest.BenchSamples(b, inClear.storeKeeper) })
 	b.Run("rows", func(b *testing.B) { healthdatatest.BenchSamples(b, rowKeeper) })
-	b.Run("turns", func(b *testing.B) { healthdatatest.BenchSamplesInTurn(b, storeKeeper, rowKeeper) })
+	b.Run("turns", func(b *testing.B) { healthdatatest.BenchSamplesInTurn(b, inClear.storeKeeper, rowKeeper) })
+}
+
+// BenchmarkEncryptedSamples measures the store with encrypted samples and in clear, by turns.
+func BenchmarkEncryptedSamples(b *testing.B) {
+	healthdatatest.BenchSamplesInTurn(b, encrypted.storeKeeper, inClear.storeKeeper)
 }
 
 // storeKeeper keeps what the store makes of samples, and folds beside that, as hosts do.
-func storeKeeper(b *testing.B) healthdatatest.SampleStore {
+func (f form) storeKeeper(b *testing.B) healthdatatest.SampleStore {
 	pool := durable(b)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error)
 	go func() { stopped <- s.RunFolding(ctx) }()

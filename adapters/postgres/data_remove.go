@@ -53,7 +53,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			}
 			wanted[s.Key] = s
 			cells := s.Span.Points(s.Times)
-			m.lines = append(m.lines, &line{userKey: k, key: s.Key, span: s.Span, parts: []*part{{cells: cells}}})
+			m.lines = append(m.lines, &line{userKey: k, key: s.Key, box: d.s.seriesOf(k, &s.Key), span: s.Span, parts: []*part{{cells: cells}}})
 		}
 		slices.SortFunc(m.lines, func(a, b *line) int { return a.key.Compare(b.key) })
 		m.queueLock(b, m.lines)
@@ -78,7 +78,9 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			}
 			n += removed
 			m.news.add(k, l.key.Resource, of.Times[0], of.Times[len(of.Times)-1])
-			w.change(l, &c)
+			if err := w.change(ctx, l, &c); err != nil {
+				return err
+			}
 		}
 		if n+parts == 0 {
 			return nil

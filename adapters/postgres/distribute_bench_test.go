@@ -19,9 +19,9 @@ func BenchmarkCluster(b *testing.B) {
 	if !pgtest.Spread() {
 		b.Skip("TEST_CITUS is not set")
 	}
-	b.Run("write", func(b *testing.B) { healthdatatest.BenchSamplesInTurn(b, clusterKeeper, storeKeeper) })
+	b.Run("write", func(b *testing.B) { healthdatatest.BenchSamplesInTurn(b, clusterKeeper, inClear.storeKeeper) })
 	b.Run("read", func(b *testing.B) {
-		keepers := [2]healthdatatest.SampleStore{clusterKeeper(b), storeKeeper(b)}
+		keepers := [2]healthdatatest.SampleStore{clusterKeeper(b), inClear.storeKeeper(b)}
 		var took [2]time.Duration
 		for _, k := range keepers {
 			healthdatatest.FillYear(b, k)
@@ -38,7 +38,7 @@ func BenchmarkCluster(b *testing.B) {
 	})
 }
 
-// clusterKeeper is storeKeeper on a cluster.
+// clusterKeeper is the storeKeeper of samples in clear on a cluster.
 func clusterKeeper(b *testing.B) healthdatatest.SampleStore {
 	cluster, err := pgtest.StartCluster(b.Context(), pgtest.Durable, 2)
 	require.NoError(b, err)

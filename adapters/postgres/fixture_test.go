@@ -62,6 +62,37 @@ func setClock(t testing.TB, owner *pgxpool.Pool) func(time.Time) {
 	}
 }
 
+// form is whether a store encrypts samples.
+type form string
+
+const (
+	inClear   form = "in clear"
+	encrypted form = "encrypted"
+)
+
+// sampleKeys are what stores of [encrypted] encrypt with.
+var sampleKeys = personKeys()
+
+// New returns a store with some options.
+func (f form) New(db postgres.DB, opts *postgres.Options) *postgres.Store {
+	if f == encrypted {
+		o := postgres.Options{}
+		if opts != nil {
+			o = *opts
+		}
+		o.Keys, o.EncryptSamples = sampleKeys, true
+		opts = &o
+	}
+	return postgres.New(db, opts)
+}
+
+// eachForm runs a test with samples in clear and with encrypted ones.
+func eachForm(t *testing.T, test func(t *testing.T, f form)) {
+	for _, f := range []form{inClear, encrypted} {
+		t.Run(string(f), func(t *testing.T) { test(t, f) })
+	}
+}
+
 // newPerson adds a user of a team of its own.
 func newPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	t.Helper()

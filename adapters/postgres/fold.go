@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 const (
@@ -195,6 +196,13 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 	if slices.ContainsFunc(some, func(f foldable) bool { return f.team != team }) {
 		team = db.AllTeams
 	}
+	refs := make([]personkey.Ref, len(some))
+	for i, f := range some {
+		refs[i] = f.owner()
+	}
+	if err := s.samples.Load(ctx, refs); err != nil {
+		return err
+	}
 	return s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		f := &folding{merging: merging{s: s, u: u}, some: some}
 		was, err := f.numbered(ctx, selectNumbered)
@@ -227,7 +235,7 @@ func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
 		}
 		f.lines = append(f.lines, changed...)
 		b := u.Batch()
-		if _, err := f.write(b); err != nil || b.Len() == 0 {
+		if _, err := f.write(ctx, b); err != nil || b.Len() == 0 {
 			return err
 		}
 		return u.Commit(ctx, b)
@@ -263,6 +271,7 @@ func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err 
 				return err
 			}
 			l.userKey, l.number, l.span = f.some[n-1].userKey, f.some[n-1].number, series.Span(span)
+			l.box = f.s.seriesOf(l.userKey, k)
 			lines = append(lines, l)
 		}
 		return rows.Err()
@@ -277,14 +286,14 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 		return nil, nil
 	}
 	b := f.u.Batch()
-	f.queueSegments(b, lines)
+	f.queueSegments(ctx, b, lines)
 	if err := f.u.Send(ctx, b); err != nil {
 		return nil, err
 	}
 	var ranges [][]series.Range
 	for _, l := range lines {
 		if !l.crowded() {
-			if err := l.addTail(); err != nil {
+			if err := l.addTail(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -296,7 +305,7 @@ func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err
 		some, ranges = append(some, l), append(ranges, load)
 	}
 	b = f.u.Batch()
-	f.queueChunks(b, some, ranges)
+	f.queueChunks(ctx, b, some, ranges)
 	if err := f.u.Send(ctx, b); err != nil {
 		return nil, err
 	}

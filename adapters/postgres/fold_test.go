@@ -34,7 +34,9 @@ func (m *meanwhile) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.Trac
 }
 
 // A fold reads before it locks. What others do in between is not lost, whatever it is.
-func TestFoldMeetsOthers(t *testing.T) {
+func TestFoldMeetsOthers(t *testing.T) { eachForm(t, testFoldMeetsOthers) }
+
+func testFoldMeetsOthers(t *testing.T, f form) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(pgtest.URL(t))
 	require.NoError(t, err)
@@ -43,11 +45,11 @@ func TestFoldMeetsOthers(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	folding := postgres.New(pool, nil)
+	folding := f.New(pool, nil)
 	other, err := pgxpool.New(t.Context(), config.ConnString())
 	require.NoError(t, err)
 	t.Cleanup(other.Close)
-	s := postgres.New(other, nil)
+	s := f.New(other, nil)
 
 	// A chunk, in a crowded series many long batches, and small ones, all within one cell.
 	const chunk, long, first, end = 1400, 1500, 3500, 4000
@@ -154,7 +156,9 @@ func eraseNow(t testing.TB, s *postgres.Store, u healthdata.User) {
 // What many small writes leave is folded while they go on, without the tail, whichever process made
 // the segments: full tails, batches that are too long for one, requests about several
 // series, and those that continuous queries wait for.
-func TestCrowdIsFoldedWhileOthersWrite(t *testing.T) {
+func TestCrowdIsFoldedWhileOthersWrite(t *testing.T) { eachForm(t, testCrowdIsFoldedWhileOthersWrite) }
+
+func testCrowdIsFoldedWhileOthersWrite(t *testing.T, f form) {
 	t.Parallel()
 	for name, write := range map[string]func(t *testing.T, s *postgres.Store, u healthdata.User, i int){
 		"tails": func(t *testing.T, s *postgres.Store, u healthdata.User, i int) {
@@ -173,7 +177,7 @@ func TestCrowdIsFoldedWhileOthersWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.Pool(t)
-			s := postgres.New(pool, nil)
+			s := f.New(pool, nil)
 			u := newPerson(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup

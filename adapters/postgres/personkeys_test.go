@@ -28,7 +28,7 @@ func TestAtRest(t *testing.T) {
 		pool := pgtest.Pool(t)
 		keys := personKeys()
 		return personkeytest.AtRestHarness{
-			Store: postgres.New(pool, &postgres.Options{Keys: keys}), Keys: keys, Kept: func(t testing.TB) []byte { return allRows(t, pool) },
+			Store: postgres.New(pool, &postgres.Options{Keys: keys, EncryptSamples: true}), Keys: keys, Kept: func(t testing.TB) []byte { return allRows(t, pool) },
 		}
 	})
 }

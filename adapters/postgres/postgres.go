@@ -51,6 +51,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/orderstore"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -85,9 +86,13 @@ type Options struct {
 	// Retention is how long [Store.Run] keeps messages and what came of them.
 	// Default 30 days.
 	Retention time.Duration
-	// Keys encrypts what is kept about persons. Its store of keys needs connections of its
-	// own (see [PersonKeys]). Nil keeps everything in clear.
+	// Keys encrypts what is kept about persons, but for samples. Its store of keys needs
+	// connections of its own (see [PersonKeys]). Nil keeps everything in clear.
 	Keys *personkey.Keys
+	// EncryptSamples encrypts samples that are written with Keys too. Samples that were written
+	// with another setting are read; folding them writes them with this one. Default: samples are
+	// kept in clear. It has no effect without Keys.
+	EncryptSamples bool
 	// Log receives what went wrong in the background, and how many deliveries ended
 	// because their messages were too old. Default: slog.Default().
 	Log *slog.Logger
@@ -103,9 +108,10 @@ type Store struct {
 	links    *linkstore.Store
 	orders   *orderstore.Store
 
-	opts   Options
-	writes gathering
-	crowd  crowd
-	asked  atomic.Bool // whether users are spread
-	spread atomic.Bool
+	opts    Options
+	samples seriesbox.Cipher
+	writes  gathering
+	crowd   crowd
+	asked   atomic.Bool // whether users are spread
+	spread  atomic.Bool
 }

@@ -23,17 +23,21 @@ func TestUsersModel(t *testing.T) {
 	healthdatatest.RunUsersModel(t, newUsers)
 }
 
-func newData(t testing.TB) healthdatatest.DataHarness {
-	s := postgres.New(pgtest.Pool(t), nil)
+func (f form) newData(t testing.TB) healthdatatest.DataHarness {
+	s := f.New(pgtest.Pool(t), nil)
 	return healthdatatest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
-func TestData(t *testing.T) {
+func TestData(t *testing.T) { eachForm(t, testData) }
+
+func testData(t *testing.T, f form) {
 	t.Parallel()
-	healthdatatest.RunData(t, newData)
+	healthdatatest.RunData(t, f.newData)
 }
 
-func TestDataModel(t *testing.T) {
+func TestDataModel(t *testing.T) { eachForm(t, testDataModel) }
+
+func testDataModel(t *testing.T, f form) {
 	t.Parallel()
-	healthdatatest.RunDataModel(t, newData)
+	healthdatatest.RunDataModel(t, f.newData)
 }

@@ -95,7 +95,7 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 		return s.appendChunks(ctx, r)
 	}
 	a := &appending{}
-	if a.add(r) != nil {
+	if a.add(ctx, s, r) != nil {
 		return false, nil //nolint:nilerr // a merge decides, and returns the error
 	}
 	written, err := s.append(ctx, a)
@@ -114,10 +114,13 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 		}
 	}
 	slices.SortStableFunc(single, func(a, b *request) int { return compareLines(a.userKey, &a.parts[0].Key, b.userKey, &b.parts[0].Key) })
+	if err := s.loadKeys(ctx, single); err != nil {
+		return group // a merge returns the error
+	}
 	a := &appending{}
 	for i, r := range single {
 		same := func(o *request) bool { return o.userKey == r.userKey && o.parts[0].Key == r.parts[0].Key }
-		if i > 0 && same(single[i-1]) || i+1 < len(single) && same(single[i+1]) || a.add(r) != nil {
+		if i > 0 && same(single[i-1]) || i+1 < len(single) && same(single[i+1]) || a.add(ctx, s, r) != nil {
 			rest = append(rest, r)
 		}
 	}
@@ -139,11 +142,12 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 }
 
 // add adds a request of one batch, with the events of samples that are all new.
-func (a *appending) add(r *request) error {
+func (a *appending) add(ctx context.Context, s *Store, r *request) error {
 	var piece []byte
 	var events []healthlab.Event
+	box := s.seriesOf(r.userKey, &r.parts[0].Key)
 	err := r.hold(func() (err error) {
-		if piece, err = series.NewPiece(r.parts[0].Samples); err != nil || r.events == nil {
+		if piece, err = box.NewPiece(ctx, r.parts[0].Samples); err != nil || r.events == nil {
 			return err
 		}
 		events, err = r.tell([]series.Outcome{allNew(r.parts[0].n)})

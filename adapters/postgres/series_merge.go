@@ -15,12 +15,15 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // line is one series that a transaction writes to, with its row locked.
 type line struct {
 	userKey
 	key   healthdata.SeriesKey
+	box   seriesbox.Series
 	span  series.Span
 	parts []*part // of all requests, in the order of arrival
 
@@ -73,6 +76,9 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 	if slices.ContainsFunc(reqs, func(r *request) bool { return r.team != team }) {
 		team = db.AllTeams
 	}
+	if err := s.loadKeys(ctx, reqs); err != nil {
+		return err
+	}
 	err := s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		for _, r := range reqs {
 			r.err = nil
@@ -90,7 +96,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 			return reqs[0].err
 		}
 		b := u.Batch()
-		begun, err := m.write(b)
+		begun, err := m.write(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -124,7 +130,7 @@ func (m *merging) gather() {
 			k := lineKey{r.userKey, p.Key}
 			l := m.of[k]
 			if l == nil {
-				l = &line{userKey: r.userKey, key: p.Key}
+				l = &line{userKey: r.userKey, key: p.Key, box: m.s.seriesOf(r.userKey, &p.Key)}
 				m.of[k] = l
 				m.lines = append(m.lines, l)
 			}
@@ -184,7 +190,7 @@ for no key update of s`
 	openTail = `case when not s.tail_closed and s.tail_at is not null then s.tail end`
 
 	loadSegments = `
-select x.n, g.seq, g.header, g.data` + fromKeys + `
+select x.n, g.seq, g.start_at, g.header, g.data` + fromKeys + `
 join healthlab.segment g on g.user_id = s.user_id and g.series = s.series and ($7::uuid is null or g.user_id = $7)
 order by x.n, g.seq`
 
@@ -228,10 +234,10 @@ func (m *merging) lock(ctx context.Context) error {
 	m.names.LookLive(b, teams, users) // after the lock: a call that removes the user waits for it
 	m.queueAwaited(b, m.lines)
 	if m.eager() {
-		m.queueSegments(b, m.lines)
+		m.queueSegments(ctx, b, m.lines)
 		_, ranges := series.Reach(m.lines[0].span, m.lines[0].parts[0].cells, nil)
 		m.lines[0].loaded = ranges
-		m.queueChunks(b, []*line{m.lines[0]}, [][]series.Range{ranges})
+		m.queueChunks(ctx, b, []*line{m.lines[0]}, [][]series.Range{ranges})
 	}
 	if err := m.u.Send(ctx, b); err != nil {
 		return err
@@ -315,7 +321,7 @@ func (m *merging) queueAwaited(b *pgx.Batch, lines []*line) {
 	queueAwaited(b, teams, resources, func(i int) { *lines[i].direct = false })
 }
 
-func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
+func (m *merging) queueSegments(ctx context.Context, b *pgx.Batch, lines []*line) {
 	var keys keyColumns
 	for _, l := range lines {
 		keys.add(l)
@@ -324,45 +330,58 @@ func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 	b.Queue(loadSegments, keys.args(only(keys.users))...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
-			var seq int64
+			var seq, start int64
 			var header, data []byte
-			if err := rows.Scan(&n, &seq, &header, &data); err != nil {
-				return err
-			}
-			g, err := segmentOf(header, data)
-			if err != nil {
+			if err := rows.Scan(&n, &seq, &start, &header, &data); err != nil {
 				return err
 			}
 			l := lines[n-1]
+			g, err := openSegment(ctx, &l.box, start, header, data)
+			if err != nil {
+				return err
+			}
 			l.seqs, l.sizes, l.pending = append(l.seqs, seq), append(l.sizes, len(data)), append(l.pending, g)
 		}
 		return rows.Err()
 	})
 }
 
-// segmentOf returns a segment as it is stored: with its header, or as a tail.
-func segmentOf(header, data []byte) (series.Segment, error) {
+// openSegment returns a segment that is stored with its header, or as a tail.
+func openSegment(ctx context.Context, box *seriesbox.Series, start int64, header, data []byte) (series.Segment, error) {
 	if len(header) == 0 {
-		return series.ReadTail(data)
+		return box.ReadTail(ctx, data)
 	}
-	h, err := series.ParseHeader(header)
-	return series.Segment{Header: h, Data: data}, err
+	return box.Open(ctx, start, header, data)
+}
+
+// seriesOf returns what encrypts a series.
+func (s *Store) seriesOf(k userKey, key *healthdata.SeriesKey) seriesbox.Series {
+	return s.samples.Series(k.owner(), key)
+}
+
+// loadKeys opens the keys of the persons of some requests, if samples are encrypted.
+func (s *Store) loadKeys(ctx context.Context, reqs []*request) error {
+	refs := make([]personkey.Ref, len(reqs))
+	for i, r := range reqs {
+		refs[i] = r.owner()
+	}
+	return s.samples.Load(ctx, refs)
 }
 
 // ofTail is in the place of the number of a segment.
 const ofTail = -1
 
 // addTail adds the tail to the segments that were loaded, behind them.
-func (l *line) addTail() error {
+func (l *line) addTail(ctx context.Context) error {
 	if l.tail == nil {
 		return nil
 	}
-	g, err := series.ReadTail(l.tail)
+	g, err := l.box.ReadTail(ctx, l.tail)
 	l.seqs, l.sizes, l.pending = append(l.seqs, ofTail), append(l.sizes, 0), append(l.pending, g)
 	return err
 }
 
-func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Range) {
+func (m *merging) queueChunks(ctx context.Context, b *pgx.Batch, lines []*line, ranges [][]series.Range) {
 	var keys keyColumns
 	var from, to, number []int64
 	for i, of := range ranges {
@@ -382,11 +401,11 @@ func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Ran
 			if err := rows.Scan(&n, &start, &header, &data); err != nil {
 				return err
 			}
-			h, err := series.ParseHeader(header)
+			c, err := lines[n].box.Open(ctx, start, header, data)
 			if err != nil {
 				return err
 			}
-			lines[n].insert(series.Chunk{Header: h, Data: data})
+			lines[n].insert(c)
 		}
 		return rows.Err()
 	})
@@ -443,13 +462,13 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 		}
 	}
 	if len(first) > 0 {
-		m.queueSegments(b, first)
+		m.queueSegments(ctx, b, first)
 		ranges := make([][]series.Range, len(first))
 		for i, l := range first {
 			_, ranges[i] = series.Reach(l.span, l.want(), nil)
 			l.loaded = ranges[i]
 		}
-		m.queueChunks(b, first, ranges)
+		m.queueChunks(ctx, b, first, ranges)
 		if err := m.u.Send(ctx, b); err != nil {
 			return err
 		}
@@ -458,7 +477,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 	var more []*line
 	var ranges [][]series.Range
 	for _, l := range need {
-		if err := l.addTail(); err != nil {
+		if err := l.addTail(ctx); err != nil {
 			return err
 		}
 		if beyond := l.reach(); len(beyond) > 0 {
@@ -469,7 +488,7 @@ func (m *merging) fetch(ctx context.Context, need []*line) error {
 		return nil
 	}
 	b = m.u.Batch()
-	m.queueChunks(b, more, ranges)
+	m.queueChunks(ctx, b, more, ranges)
 	return m.u.Send(ctx, b)
 }
 

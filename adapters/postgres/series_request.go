@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 const (
@@ -36,6 +37,9 @@ type userKey struct {
 }
 
 func (k userKey) ref() healthdata.UserRef { return healthdata.UserRef{Team: k.team, User: k.user} }
+
+// owner is whose key encrypts what is the user's.
+func (k userKey) owner() personkey.Ref { return personkey.Ref{Team: k.team, User: k.user} }
 
 // request is one call of MergeSamples.
 type request struct {
@@ -183,8 +187,11 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		}
 		b = u.Batch()
 		var rows chunkRows
-		for _, c := range change.Put {
-			rows.add(r.userKey, number, c)
+		box := s.seriesOf(r.userKey, &p.Key)
+		for i := range change.Put {
+			if err := rows.add(ctx, box, r.userKey, number, &change.Put[i]); err != nil {
+				return err
+			}
 		}
 		rows.queue(b)
 		if !direct {

@@ -19,6 +19,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // requireIdle requires that no connection of a pool is out.
@@ -58,17 +60,26 @@ func consistent(t testing.TB, pool *pgxpool.Pool) {
 func consistentTails(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
-		select s.user_id, s.last_at, s.tail_at, s.tail_closed, s.tail, (select max(x.stop_at) from (
+		select s.team_id, s.user_id, s.resource, s.provider, s.source_type, s.part, s.last_at, s.tail_at, s.tail_closed, s.tail, (select max(x.stop_at) from (
 			select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
 			union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series) x)
 		from healthlab.series s`)
 	require.NoError(t, err)
-	var user uuid.UUID
+	var team, user uuid.UUID
+	var key healthdata.SeriesKey
+	of := []any{&team, &user, &key.Resource, &key.Provider, (*string)(&key.SourceType), &key.Part}
+	readTail := func(tail []byte) series.Segment {
+		cipher := seriesbox.Cipher{Keys: sampleKeys}
+		box := cipher.Series(personkey.Ref{Team: healthlab.TeamID{UUID: team}, User: healthlab.UserID{UUID: user}}, &key)
+		g, err := box.ReadTail(t.Context(), tail)
+		require.NoError(t, err)
+		return g
+	}
 	var last int64
 	var tailAt, stored *int64
 	var closed bool
 	var tail []byte
-	_, err = pgx.ForEachRow(rows, []any{&user, &last, &tailAt, &closed, &tail, &stored}, func() error {
+	_, err = pgx.ForEachRow(rows, append(of, &last, &tailAt, &closed, &tail, &stored), func() error {
 		require.Equal(t, tailAt == nil, len(tail) == 0, "a tail and its time: %s", user)
 		end := int64(math.MinInt64)
 		if stored != nil {
@@ -78,8 +89,7 @@ func consistentTails(t testing.TB, pool *pgxpool.Pool) {
 			require.NotNil(t, tailAt, "a closed tail: %s", user)
 		}
 		if len(tail) > 0 {
-			g, err := series.ReadTail(tail)
-			require.NoError(t, err)
+			g := readTail(tail)
 			require.Equal(t, g.Start, *tailAt, "the beginning of a tail: %s", user)
 			if !closed {
 				end = max(end, g.Stop)
@@ -89,12 +99,13 @@ func consistentTails(t testing.TB, pool *pgxpool.Pool) {
 		return nil
 	})
 	require.NoError(t, err)
-	rows, err = pool.Query(t.Context(), `select user_id, start_at, stop_at, data from healthlab.segment where header = ''`)
+	rows, err = pool.Query(t.Context(), `
+		select s.team_id, s.user_id, s.resource, s.provider, s.source_type, s.part, g.start_at, g.stop_at, g.data
+		from healthlab.segment g join healthlab.series s on s.user_id = g.user_id and s.series = g.series where g.header = ''`)
 	require.NoError(t, err)
 	var start, stop int64
-	_, err = pgx.ForEachRow(rows, []any{&user, &start, &stop, &tail}, func() error {
-		g, err := series.ReadTail(tail)
-		require.NoError(t, err)
+	_, err = pgx.ForEachRow(rows, append(of, &start, &stop, &tail), func() error {
+		g := readTail(tail)
 		require.Equal(t, [2]int64{g.Start, g.Stop}, [2]int64{start, stop}, "the times of a full tail: %s", user)
 		return nil
 	})
@@ -109,10 +120,12 @@ func tailed(t testing.TB, pool *pgxpool.Pool) int {
 
 // Single samples wait in the row of their series; so many of them become a segment, and
 // so many segments a chunk.
-func TestTailsBecomeSegments(t *testing.T) {
+func TestTailsBecomeSegments(t *testing.T) { eachForm(t, testTailsBecomeSegments) }
+
+func testTailsBecomeSegments(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	u := newPerson(t, s)
 	mergeInto(t, s, u, heart, 0, 1, 0)
 	require.Equal(t, 1, rows(t, pool, "segment"), "the first sample makes the series")
@@ -143,10 +156,12 @@ func TestTailsBecomeSegments(t *testing.T) {
 }
 
 // Every reader of a series reads its tail too.
-func TestEveryReaderTakesTheTail(t *testing.T) {
+func TestEveryReaderTakesTheTail(t *testing.T) { eachForm(t, testEveryReaderTakesTheTail) }
+
+func testEveryReaderTakesTheTail(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	values := func(t *testing.T, u healthdata.User) (out []float64) {
 		t.Helper()
 		for _, sm := range readSeries(t, s, u, heart) {
@@ -193,10 +208,12 @@ func TestEveryReaderTakesTheTail(t *testing.T) {
 
 // Batches that are too long for a tail become segments, which the writer folds when
 // there are too many. A tail stays beside them.
-func TestSegmentsFoldOnOverflow(t *testing.T) {
+func TestSegmentsFoldOnOverflow(t *testing.T) { eachForm(t, testSegmentsFoldOnOverflow) }
+
+func testSegmentsFoldOnOverflow(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	u := newPerson(t, s)
 	mergeInto(t, s, u, heart, 0, 1, 0)
 	mergeInto(t, s, u, heart, 1, 1, 0)
@@ -217,10 +234,12 @@ func TestSegmentsFoldOnOverflow(t *testing.T) {
 }
 
 // What overlaps a pending segment takes it along, so that it cannot win later.
-func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
+func TestLateSamplesFoldWhatTheyTouch(t *testing.T) { eachForm(t, testLateSamplesFoldWhatTheyTouch) }
+
+func testLateSamplesFoldWhatTheyTouch(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	u := newPerson(t, s)
 	mergeInto(t, s, u, heart, 10, 10, 1)
 	mergeInto(t, s, u, heart, 20, 10, 1)
@@ -237,10 +256,12 @@ func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
 }
 
 // A repeated upload writes nothing at all.
-func TestRepeatedUploadWritesNothing(t *testing.T) {
+func TestRepeatedUploadWritesNothing(t *testing.T) { eachForm(t, testRepeatedUploadWritesNothing) }
+
+func testRepeatedUploadWritesNothing(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	u := newPerson(t, s)
 	mergeInto(t, s, u, heart, 0, 1500, 1)
 	mergeInto(t, s, u, heart, 1500, 5, 1)
@@ -255,10 +276,12 @@ func TestRepeatedUploadWritesNothing(t *testing.T) {
 	require.Equal(t, before, state())
 }
 
-func TestRunFolding(t *testing.T) {
+func TestRunFolding(t *testing.T) { eachForm(t, testRunFolding) }
+
+func testRunFolding(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	s := postgres.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
+	s := f.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
 	u := newPerson(t, s)
 	for i := range 5 {
 		mergeInto(t, s, u, heart, i*10, 10, float64(i))
@@ -287,15 +310,17 @@ func TestRunFolding(t *testing.T) {
 
 // Writers of several processes, with folding beside them: no sample is lost, each is
 // new exactly once, and the latest value stays.
-func TestNoLostUpdateAmongProcesses(t *testing.T) {
+func TestNoLostUpdateAmongProcesses(t *testing.T) { eachForm(t, testNoLostUpdateAmongProcesses) }
+
+func testNoLostUpdateAmongProcesses(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const processes, callers, rounds = 2, 8, 12
-	u := newPerson(t, postgres.New(pool, nil))
+	u := newPerson(t, f.New(pool, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	var background, all sync.WaitGroup
 	for range processes {
-		s := postgres.New(pool, &postgres.Options{Writers: 2, FoldAfter: time.Millisecond})
+		s := f.New(pool, &postgres.Options{Writers: 2, FoldAfter: time.Millisecond})
 		background.Go(func() { _ = s.RunFolding(ctx) })
 		for c := range callers {
 			all.Go(func() {
@@ -322,7 +347,7 @@ func TestNoLostUpdateAmongProcesses(t *testing.T) {
 	var fresh int
 	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.webhook_event where key = '1 0'`).Scan(&fresh))
 	require.Equal(t, processes*callers*rounds, rows(t, pool, "webhook_event"), "every answered write has its event")
-	samples := readSeries(t, postgres.New(pool, nil), u, heart)
+	samples := readSeries(t, f.New(pool, nil), u, heart)
 	require.Len(t, samples, fresh, "each sample was new once")
 	require.Len(t, samples, callers*(rounds-rounds/3))
 	consistent(t, pool)
@@ -331,11 +356,13 @@ func TestNoLostUpdateAmongProcesses(t *testing.T) {
 
 // The same without events, where most writes are a single statement: every caller has a
 // series of its own, and all share another one.
-func TestNoLostAppendAmongProcesses(t *testing.T) {
+func TestNoLostAppendAmongProcesses(t *testing.T) { eachForm(t, testNoLostAppendAmongProcesses) }
+
+func testNoLostAppendAmongProcesses(t *testing.T, f form) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const processes, callers, rounds = 2, 20, 60
-	u := newPerson(t, postgres.New(pool, nil))
+	u := newPerson(t, f.New(pool, nil))
 	own := func(c int) healthdata.SeriesKey {
 		key := heart
 		key.Part = fmt.Sprint(c)
@@ -344,7 +371,7 @@ func TestNoLostAppendAmongProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var background, all sync.WaitGroup
 	for p := range processes {
-		s := postgres.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
+		s := f.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
 		background.Go(func() { _ = s.RunFolding(ctx) })
 		for c := range callers {
 			all.Go(func() {
@@ -370,7 +397,7 @@ func TestNoLostAppendAmongProcesses(t *testing.T) {
 	all.Wait()
 	cancel()
 	background.Wait()
-	s := postgres.New(pool, nil)
+	s := f.New(pool, nil)
 	for c := range callers {
 		samples := readSeries(t, s, u, own(c))
 		require.Len(t, samples, processes*(rounds-2*rounds/20))

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"context"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 )
 
 const (
@@ -51,10 +54,16 @@ type chunkRows struct {
 	headers, data [][]byte
 }
 
-func (c *chunkRows) add(k userKey, number int32, chunk series.Chunk) {
+// add adds a chunk or a segment with a header, encrypted as the store says.
+func (c *chunkRows) add(ctx context.Context, box seriesbox.Series, k userKey, number int32, chunk *series.Chunk) error {
+	header, data, err := box.Seal(ctx, chunk)
+	if err != nil {
+		return err
+	}
 	c.users, c.teams, c.series = append(c.users, k.user.UUID), append(c.teams, k.team.UUID), append(c.series, number)
 	c.starts, c.stops = append(c.starts, chunk.Start), append(c.stops, chunk.Stop)
-	c.headers, c.data = append(c.headers, chunk.Append(nil)), append(c.data, chunk.Data)
+	c.headers, c.data = append(c.headers, header), append(c.data, data)
+	return nil
 }
 
 // addTail adds a segment that was a tail, which has no header.
@@ -107,10 +116,10 @@ type seriesWrites struct {
 
 // write adds to a batch what the accepted parts change, and returns how many segments that
 // begins.
-func (m *merging) write(b *pgx.Batch) (begun int, err error) {
+func (m *merging) write(ctx context.Context, b *pgx.Batch) (begun int, err error) {
 	var w seriesWrites
 	for _, l := range m.lines {
-		if err := l.write(&w); err != nil {
+		if err := l.write(ctx, &w); err != nil {
 			return 0, err
 		}
 	}
@@ -119,7 +128,7 @@ func (m *merging) write(b *pgx.Batch) (begun int, err error) {
 }
 
 // write adds the changes of one series.
-func (l *line) write(w *seriesWrites) error {
+func (l *line) write(ctx context.Context, w *seriesWrites) error {
 	switch {
 	case l.added != nil && l.added.Len() >= wholeChunk:
 		c, err := series.Apply(nil, nil, l.added, l.span)
@@ -127,7 +136,7 @@ func (l *line) write(w *seriesWrites) error {
 			return err
 		}
 		l.taken = nil
-		w.change(l, &c)
+		return w.change(ctx, l, &c)
 	case l.added != nil:
 		c, err := series.NewChunk(l.added)
 		if err != nil {
@@ -135,25 +144,27 @@ func (l *line) write(w *seriesWrites) error {
 		}
 		was := l.crowded()
 		l.seq++
+		if err := w.appended.add(ctx, l.box, l.userKey, l.number, &c); err != nil {
+			return err
+		}
 		l.segments++
-		l.bytes += c.Size
-		w.appended.add(l.userKey, l.number, c)
+		l.bytes += len(w.appended.data[len(w.seqs)])
 		w.seqs = append(w.seqs, l.seq)
 		w.row(l, false, l.crowded() && !was)
 	case l.change != nil:
-		w.change(l, l.change)
+		return w.change(ctx, l, l.change)
 	case len(l.fresh) > 0:
 		c, err := series.Fold(l.body, append(l.log(), l.fresh...), l.span)
 		if err != nil {
 			return err
 		}
-		w.change(l, &c)
+		return w.change(ctx, l, &c)
 	}
 	return nil
 }
 
 // change adds a change of the body, into which the segments taken went.
-func (w *seriesWrites) change(l *line, c *series.Change) {
+func (w *seriesWrites) change(ctx context.Context, l *line, c *series.Change) error {
 	for _, i := range l.taken {
 		if l.seqs[i] == ofTail {
 			l.tail = nil
@@ -166,12 +177,15 @@ func (w *seriesWrites) change(l *line, c *series.Change) {
 	for _, start := range c.Drop {
 		w.drop.add(l, start)
 	}
-	for _, chunk := range c.Put {
-		w.put.add(l.userKey, l.number, chunk)
+	for i := range c.Put {
+		if err := w.put.add(ctx, l.box, l.userKey, l.number, &c.Put[i]); err != nil {
+			return err
+		}
 	}
 	if len(l.taken) > 0 || !c.Empty() {
 		w.row(l, true, l.crowded()) // others may have appended meanwhile
 	}
+	return nil
 }
 
 func (w *seriesWrites) row(l *line, rewritten, crowds bool) {

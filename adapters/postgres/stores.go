@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -57,6 +58,7 @@ func New(database DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
+	s.samples = seriesbox.Cipher{Keys: s.opts.Keys, Encrypt: s.opts.EncryptSamples}
 	s.db = db.New(database, db.Options{Keys: s.opts.Keys, RowSecurity: s.opts.RowSecurity})
 	s.messages = outbox.New(s.db, s.opts.Envelope, s.opts.Retention, s.opts.Log)
 	s.users = userstore.New(s.db, s.messages, followUser, eraseUser)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/seriesbox"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -110,7 +112,7 @@ order by s.resource, s.provider, s.source_type, s.part`
 	// The chunk that reaches into a range from before it is the last one that begins
 	// at or before it, since chunks do not overlap.
 	selectHeaders = `
-select s.series, c.header
+select s.series, c.start_at, c.header
 from healthlab.series s
 join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.team_id = $2
 	and c.start_at < $5 and c.stop_at >= $4 and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
@@ -118,7 +120,7 @@ join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.te
 order by c.series, c.start_at`
 
 	selectSegments = `
-select s.series, g.header, g.data
+select s.series, g.start_at, g.header, g.data
 from healthlab.series s
 join healthlab.segment g on g.user_id = s.user_id and g.series = s.series and g.team_id = $2
 	and g.start_at < $5 and g.stop_at >= $4` + ofSeries + ` and s.segments > 0
@@ -149,33 +151,25 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		var n numbered
 		k := &n.Key
 		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &n.tail}, func() error {
+			n.box = v.s.seriesOf(userKey{v.team, v.user}, k)
 			found = append(found, n)
 			return nil
 		})
 		return err
 	})
-	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error {
-		of := byNumber(found)
-		var number int32
-		var header []byte
-		_, err := pgx.ForEachRow(rows, []any{&number, (*pgtype.DriverBytes)(&header)}, func() error {
-			h, err := series.ParseHeader(header)
-			if s := of[number]; s != nil {
-				s.Chunks = append(s.Chunks, series.Chunk{Header: h})
-			}
-			return err
-		})
-		return err
-	})
+	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error { return scanHeaders(ctx, rows, byNumber(found)) })
 	b.Queue(selectSegments, args...).Query(func(rows pgx.Rows) error {
 		of := byNumber(found)
 		var number int32
+		var start int64
 		var header, data []byte
-		_, err := pgx.ForEachRow(rows, []any{&number, (*pgtype.DriverBytes)(&header), &data}, func() error {
-			g, err := segmentOf(header, data)
-			if s := of[number]; s != nil {
-				s.Pending = append(s.Pending, g)
+		_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header), &data}, func() error {
+			s := of[number]
+			if s == nil {
+				return nil
 			}
+			g, err := openSegment(ctx, &s.box, start, header, data)
+			s.Pending = append(s.Pending, g)
 			return err
 		})
 		return err
@@ -190,7 +184,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	for _, s := range found {
 		v.numbers[s.Key] = s.number
 		if s.tail != nil {
-			g, err := series.ReadTail(s.tail)
+			g, err := s.box.ReadTail(ctx, s.tail)
 			if err != nil {
 				return nil, err
 			}
@@ -205,10 +199,28 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	return out, nil
 }
 
+// scanHeaders reads the rows of selectHeaders.
+func scanHeaders(ctx context.Context, rows pgx.Rows, of map[int32]*numbered) error {
+	var number int32
+	var start int64
+	var header []byte
+	_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header)}, func() error {
+		s := of[number]
+		if s == nil {
+			return nil
+		}
+		h, err := s.box.OpenHeader(ctx, start, header)
+		s.Chunks = append(s.Chunks, series.Chunk{Header: h})
+		return err
+	})
+	return err
+}
+
 // numbered is a series with its number within the user.
 type numbered struct {
 	number int32
 	tail   []byte // nil if nothing of it can be in the range
+	box    seriesbox.Series
 	healthdata.Series
 }
 
@@ -249,7 +261,8 @@ func (v *view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int6
 		return []series.Chunk{}, ctx.Err()
 	}
 	at := make(map[int64]series.Chunk, len(starts))
-	err := v.ask(ctx, func(rows pgx.Rows) error { return scanChunks(rows, at) },
+	box := v.s.seriesOf(userKey{v.team, v.user}, &key)
+	err := v.ask(ctx, func(rows pgx.Rows) error { return scanChunks(ctx, rows, &box, at) },
 		selectChunks, v.user.UUID, v.team.UUID, number, starts)
 	if err != nil {
 		return nil, err
@@ -266,12 +279,15 @@ func (v *view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int6
 }
 
 // scanChunks reads the rows of selectChunks.
-func scanChunks(rows pgx.Rows, to map[int64]series.Chunk) error {
+func scanChunks(ctx context.Context, rows pgx.Rows, box *seriesbox.Series, to map[int64]series.Chunk) error {
 	var start int64
 	var header, data []byte
-	_, err := pgx.ForEachRow(rows, []any{&start, (*pgtype.DriverBytes)(&header), &data}, func() error {
-		h, err := series.ParseHeader(header)
-		to[start] = series.Chunk{Header: h, Data: data}
+	_, err := pgx.ForEachRow(rows, []any{&start, (*pgtype.DriverBytes)(&header), (*pgtype.DriverBytes)(&data)}, func() error {
+		if !personkey.Sealed(data) {
+			data = bytes.Clone(data) // a box is decrypted into other bytes
+		}
+		c, err := box.Open(ctx, start, header, data)
+		to[start] = c
 		return err
 	})
 	return err

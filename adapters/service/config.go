@@ -48,8 +48,8 @@ type Config struct {
 	// used with Keys: secrets are then under the installation's own key, which Keys keeps
 	// ([personkey.Keys.Sealer]).
 	Sealer healthlab.Sealer
-	// Keys encrypts personal data in the Store: the Store is made with the same Keys. Erasing a
-	// user deletes the user's key. Required, unless AllowPlaintext is set.
+	// Keys encrypts personal data in the Store: the Store is made with the same Keys, and encrypts
+	// samples if its option EncryptSamples says so. Erasing a user deletes the user's key. Required, unless AllowPlaintext is set.
 	Keys *personkey.Keys
 	// AllowPlaintext accepts a Store that keeps personal data in clear, and needs no Keys.
 	AllowPlaintext bool

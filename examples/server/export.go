@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,9 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	var user healthlab.UserID
 	f.TextVar(&team.UUID, "team", uuid.Nil, "`id` of the team")
 	f.TextVar(&user.UUID, "user", uuid.Nil, "`id` of the user")
+	secretFile := f.String("secret-file", "", "`file` as the server has it, if samples are encrypted")
+	sealingFile := f.String("sealing-keys", "", "`file` as the server has it, if samples are encrypted")
+	keysURL := f.String("keys-url", "", "postgres://… as the server has it, if samples are encrypted")
 	resource := f.String("resource", "", "`slug` of a timeseries resource, such as heartrate")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -63,7 +67,22 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	if *address == "" || team.IsZero() || user.IsZero() || *resource == "" {
 		return errors.New("export needs -database-url, -team, -user and -resource")
 	}
-	kept, err := openStorage(ctx, *address, keysAt{}, nil) // samples are not encrypted
+	at := keysAt{address: *keysURL}
+	if *secretFile != "" || *sealingFile != "" {
+		if *secretFile != "" { // newMaster would make it
+			if _, err := os.Stat(*secretFile); err != nil {
+				return fmt.Errorf("-secret-file: %w", err)
+			}
+		}
+		secret, err := newMaster(*secretFile)
+		if err != nil {
+			return fmt.Errorf("-secret-file: %w", err)
+		}
+		if at.sealer, err = secret.sealer(*sealingFile, *secretFile != ""); err != nil {
+			return err
+		}
+	}
+	kept, err := openStorage(ctx, *address, at, nil)
 	if err != nil {
 		return err
 	}

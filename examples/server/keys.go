@@ -11,7 +11,9 @@ import (
 )
 
 // keys says where the flags have the keys of persons.
-func (c *config) keys() keysAt { return keysAt{sealer: c.sealer, address: c.keysURL} }
+func (c *config) keys() keysAt {
+	return keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}
+}
 
 // keys returns what the storage encrypts with.
 func (s *storage) keys() *personkey.Keys {

@@ -90,6 +90,9 @@ func plant(t *testing.T, p *program, name string) (user, order string) {
 		p.get("/lab_report/v1/parser/job/"+job.ID, &job)
 		return job.Status == "completed"
 	})
+	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+u.ID+`"}`)
+	post(p, "/v2/timeseries/"+u.ID+"/note", `{"stage":"daily","provider":"manual","time_zone":"UTC","source":{"type":"app"},"data":[
+		{"timestamp":"2026-03-01T07:00:00Z","end":"2026-03-01T08:00:00Z","unit":"text","value":"note-zq-marker"}]}`)
 	return u.ID, placed.Order.ID
 }
 
@@ -110,6 +113,11 @@ func keptFiles(t *testing.T, folder string) (names []string) {
 	return names
 }
 
+// notesOf is the path of the notes of a user.
+func notesOf(user string) string {
+	return "/v2/timeseries/" + user + "/note/grouped?start_date=2026-03-01&end_date=2026-03-02"
+}
+
 // No planted value is in a backup. Erasing a person erases the person from backups, too: in
 // a restored backup nothing of the person can be read, others are as they were, and the command
 // erases what is left.
@@ -117,9 +125,9 @@ func TestErasureReachesBackups(t *testing.T) {
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, backup := pgtest.Empty(t), secretFile(t), filepath.Join(t.TempDir(), "data.sql")
 	files, copied := t.TempDir(), filepath.Join(t.TempDir(), "files")
-	p := start(t, "-database-url", database, "-secret-file", secret, "-files", files, "-webhook-url", hook)
+	p := start(t, "-database-url", database, "-secret-file", secret, "-files", files, "-webhook-url", hook, "-encrypt-samples")
 	erased, erasedOrder := plant(t, p, "erased")
-	_, keptOrder := plant(t, p, "kept")
+	kept, keptOrder := plant(t, p, "kept")
 	dump(t, database, backup)
 	requireNoMarks(t, backup)
 	before := keptFiles(t, files)
@@ -154,7 +162,23 @@ func TestErasureReachesBackups(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, status("/v3/order/"+keptOrder))
 	require.Equal(t, http.StatusNotFound, status("/v3/order/"+erasedOrder))
+	require.Equal(t, http.StatusOK, status(notesOf(kept)), "encrypted samples are read by a server that does not encrypt them")
+	require.Equal(t, http.StatusNotFound, status(notesOf(erased)))
+	require.Equal(t, http.StatusOK, status("/v2/user/"+erased), "the backup has the user")
 	p.quit()
+	export := func(user string, more ...string) (string, error) {
+		var lines bytes.Buffer
+		err := run(t.Context(), append([]string{"export", "-database-url", restored, "-keys-url", database, "-team", teamOf(p.key).String(), "-user", user, "-resource", "note"},
+			more...), &lines, io.Discard)
+		return lines.String(), err
+	}
+	lines, err := export(kept, "-secret-file", secret)
+	require.NoError(t, err)
+	require.Contains(t, lines, "note-zq-marker")
+	_, err = export(erased, "-secret-file", secret)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = export(kept)
+	require.ErrorIs(t, err, healthlab.Unavailable, "encrypted samples need the keys")
 
 	var said bytes.Buffer
 	require.NoError(t, run(t.Context(), append([]string{"keys", "erase"}, args...), &said, io.Discard))

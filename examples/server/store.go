@@ -50,6 +50,7 @@ type storage struct {
 type keysAt struct {
 	sealer  healthlab.Sealer
 	address string // of another database; empty for the schema healthlab_keys of that of the data
+	samples bool   // samples that are written are encrypted too
 }
 
 // openStorage opens what -database-url names. tracer sees its statements; nil for none.
@@ -59,7 +60,7 @@ func openStorage(ctx context.Context, address string, at keysAt, tracer pgx.Quer
 		if at.sealer != nil {
 			keys = personkey.New(memory.NewPersonKeys(), at.sealer, nil)
 		}
-		store := memory.New(&memory.Options{Keys: keys})
+		store := memory.New(&memory.Options{Keys: keys, EncryptSamples: at.samples})
 		return &storage{Store: store, blobs: store.Blobs(), journal: store.LabJournal(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
@@ -122,7 +123,7 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 		pool.Close()
 		return nil, err
 	}
-	store := postgres.New(pool, &postgres.Options{Keys: keys})
+	store := postgres.New(pool, &postgres.Options{Keys: keys, EncryptSamples: at.samples})
 	return &storage{
 		Store: store, journal: store.LabJournal(), backlog: store.Backlog, foldLag: store.FoldLag, pool: pool,
 		close: func(context.Context) error {

@@ -152,9 +152,10 @@ func benchIngest(b *testing.B, k SampleStore, n int) {
 
 // BenchSamplesInTurn writes batches of several sizes from one caller to a keeper and to
 // another one, up to a hundred calls each by turns, so that what the disk does meanwhile is
-// the same for both; and single samples from 64 callers, two hundred each by turns. The metric
-// of-other is how many samples a second the first takes for each that the other one does;
-// us/call and other-us/call are what a call takes, of many callers divided by their number.
+// the same for both; and single samples from 64 callers, two hundred each by turns. It reads a
+// year of each by turns, too. The metric of-other is how many samples a second the first takes for
+// each that the other one does; us/call and other-us/call are what a call takes, of many callers
+// divided by their number.
 func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) SampleStore) {
 	const lines = 4
 	for _, n := range []int{1, 100, 1000, 10_000} {
@@ -188,6 +189,28 @@ func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) Sam
 		})
 	}
 	b.Run("n=1/callers=64", func(b *testing.B) { benchCallersByTurns(b, [2]SampleStore{newKeeper(b), newOther(b)}) })
+	b.Run("Read/year", func(b *testing.B) { benchReadByTurns(b, [2]SampleStore{newKeeper(b), newOther(b)}) })
+}
+
+// benchReadByTurns reads a year from each of two keepers by turns.
+func benchReadByTurns(b *testing.B, keepers [2]SampleStore) {
+	for _, k := range keepers {
+		FillYear(b, k)
+	}
+	var took [2]time.Duration
+	turns := 0
+	for ; b.Loop(); turns++ {
+		for i, k := range keepers {
+			begun := time.Now()
+			if n, err := k.Read(b.Context(), 0); err != nil || n != year {
+				b.Fatal(n, err)
+			}
+			took[i] += time.Since(begun)
+		}
+	}
+	b.ReportMetric(float64(took[1])/float64(took[0]), "of-other")
+	b.ReportMetric(float64(took[0].Microseconds())/float64(turns), "us/call")
+	b.ReportMetric(float64(took[1].Microseconds())/float64(turns), "other-us/call")
 }
 
 // benchCallersByTurns has as many callers write single samples to each of two keepers by turns.

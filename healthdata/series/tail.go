@@ -27,12 +27,21 @@ const (
 // makes them shorter: a 2; 5 bytes, little-endian, whose bit i says that byte i + 1 is not
 // zero; and the bytes that are not. The faults are those of [Encode], and Invalid for a
 // batch whose encoding is longer than 65535 bytes.
-func NewPiece(b *Block) ([]byte, error) {
+//
+// If seal is not nil, it encrypts the bytes behind the length, and its error is returned.
+func NewPiece(b *Block, seal func(plain []byte) ([]byte, error)) ([]byte, error) {
 	piece, err := Encode(make([]byte, pieceHead, 64+3*b.Len()), b)
 	if err != nil {
 		return nil, err
 	}
 	piece = piece[:pieceHead+len(pack(piece[pieceHead:]))]
+	if seal != nil {
+		box, err := seal(piece[pieceHead:])
+		if err != nil {
+			return nil, err
+		}
+		piece = append(piece[:pieceHead], box...)
+	}
 	n := len(piece) - pieceHead
 	if n > math.MaxUint16 {
 		return nil, invalid("a batch is too long for a tail")
@@ -83,7 +92,10 @@ func unpack(dst, data []byte) (out []byte, ok bool) {
 // ReadTail returns the samples of a tail as one segment. Where two pieces have a sample
 // at the same time, the newer one wins. What is not made of pieces gives [ErrCorrupt],
 // as does an empty tail.
-func ReadTail(tail []byte) (Segment, error) {
+//
+// If open is not nil, it gets the bytes of each piece behind the length and returns them as they
+// were before they were encrypted; its error is returned.
+func ReadTail(tail []byte, open func(piece []byte) ([]byte, error)) (Segment, error) {
 	var pieces [][]byte
 	for len(tail) > 0 {
 		ok := true
@@ -100,6 +112,12 @@ func ReadTail(tail []byte) (Segment, error) {
 	var all, piece, spare Block
 	var whole []byte
 	for _, data := range slices.Backward(pieces) {
+		if open != nil {
+			var err error
+			if data, err = open(data); err != nil {
+				return Segment{}, err
+			}
+		}
 		if len(data) > 0 && data[0] == packed {
 			var ok bool
 			if whole, ok = unpack(whole[:0], data); !ok {

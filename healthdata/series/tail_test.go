@@ -2,6 +2,7 @@ package series_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"testing"
 
@@ -23,14 +24,14 @@ func TestTailIsItsPieces(t *testing.T) {
 				build.Add(drawSample(r))
 			}
 			b := build.Block()
-			piece, err := series.NewPiece(b)
+			piece, err := series.NewPiece(b, nil)
 			require.NoError(r, err)
 			tail = append(piece, tail...)
 			c, err := series.NewChunk(b)
 			require.NoError(r, err)
 			pending = append(pending, c)
 		}
-		got, err := series.ReadTail(tail)
+		got, err := series.ReadTail(tail, nil)
 		require.NoError(r, err)
 		require.Equal(r, scanned(r, pending), scanned(r, []series.Segment{got}))
 	})
@@ -56,12 +57,12 @@ func TestPiecesAreShort(t *testing.T) {
 		}
 		plain, err := series.Encode(nil, build.Block())
 		require.NoError(r, err)
-		piece, err := series.NewPiece(build.Block())
+		piece, err := series.NewPiece(build.Block(), nil)
 		require.NoError(r, err)
 		require.LessOrEqual(r, len(piece), 2+len(plain))
 		old := append(binary.LittleEndian.AppendUint16(nil, uint16(len(plain))), plain...)
 		for _, tail := range [][]byte{old, piece, append(old, piece...)} {
-			got, err := series.ReadTail(tail)
+			got, err := series.ReadTail(tail, nil)
 			require.NoError(r, err)
 			data, err := series.Encode(nil, decoded(r, got))
 			require.NoError(r, err)
@@ -70,7 +71,7 @@ func TestPiecesAreShort(t *testing.T) {
 	})
 	b := new(series.Block)
 	b.Append(series.Sample{Time: newYear, Value: 61, Attrs: series.Attrs{Offset: 3600}})
-	piece, err := series.NewPiece(b)
+	piece, err := series.NewPiece(b, nil)
 	require.NoError(t, err)
 	require.Len(t, piece, 22)
 }
@@ -84,10 +85,10 @@ func decoded(t require.TestingT, c series.Chunk) *series.Block {
 func TestTailRefuses(t *testing.T) {
 	b := new(series.Block)
 	b.Append(series.Sample{Time: newYear, Value: 1})
-	piece, err := series.NewPiece(b)
+	piece, err := series.NewPiece(b, nil)
 	require.NoError(t, err)
 	for n := range piece {
-		_, err := series.ReadTail(piece[:n])
+		_, err := series.ReadTail(piece[:n], nil)
 		require.ErrorIs(t, err, series.ErrCorrupt, n)
 	}
 	head := func(change func(packed []byte)) []byte {
@@ -104,33 +105,72 @@ func TestTailRefuses(t *testing.T) {
 		"nothing":                   {0, 0},
 		"a head and nothing behind": {6, 0, 2, 0, 0, 0, 0, 0},
 	} {
-		_, err := series.ReadTail(tail)
+		_, err := series.ReadTail(tail, nil)
 		require.ErrorIs(t, err, series.ErrCorrupt, name)
 	}
-	_, err = series.NewPiece(&series.Block{})
+	_, err = series.NewPiece(&series.Block{}, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 
 	long := new(series.Block)
 	for i := range 9000 {
 		long.Append(series.Sample{Time: newYear + int64(i*i), Value: 1 / float64(i+3)})
 	}
-	_, err = series.NewPiece(long)
+	_, err = series.NewPiece(long, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// Pieces that are encrypted and pieces in clear are read from one tail.
+func TestEncryptedPieces(t *testing.T) {
+	flip := func(data []byte) ([]byte, error) {
+		box := []byte{0x80}
+		for _, v := range data {
+			box = append(box, ^v)
+		}
+		return box, nil
+	}
+	open := func(data []byte) ([]byte, error) {
+		if data[0] != 0x80 {
+			return data, nil
+		}
+		plain, _ := flip(data[1:])
+		return plain[1:], nil
+	}
+	one, two := new(series.Block), new(series.Block)
+	one.Append(series.Sample{Time: newYear, Value: 61, Attrs: series.Attrs{Text: "a note"}})
+	two.Append(series.Sample{Time: newYear + minute, Value: 62})
+	sealed, err := series.NewPiece(one, flip)
+	require.NoError(t, err)
+	plain, err := series.NewPiece(two, nil)
+	require.NoError(t, err)
+	tail := slices.Concat(plain, sealed)
+	require.NotContains(t, string(tail), "a note")
+	got, err := series.ReadTail(tail, open)
+	require.NoError(t, err)
+	require.Equal(t, []float64{61, 62}, decoded(t, got).Value)
+	_, err = series.ReadTail(tail, nil)
+	require.ErrorIs(t, err, series.ErrCorrupt)
+
+	errNo := errors.New("no")
+	refuse := func([]byte) ([]byte, error) { return nil, errNo }
+	_, err = series.NewPiece(one, refuse)
+	require.ErrorIs(t, err, errNo)
+	_, err = series.ReadTail(tail, refuse)
+	require.ErrorIs(t, err, errNo)
 }
 
 func FuzzReadTail(f *testing.F) {
 	b := new(series.Block)
 	b.Append(series.Sample{Time: newYear, Value: 61, Attrs: series.Attrs{Offset: 3600, App: "one.app"}})
-	older, err := series.NewPiece(b)
+	older, err := series.NewPiece(b, nil)
 	require.NoError(f, err)
 	f.Add(older)
 	b.Append(series.Sample{Time: newYear + minute, End: newYear + 2*minute, Value: 61.5, Value2: 3})
-	newer, err := series.NewPiece(b)
+	newer, err := series.NewPiece(b, nil)
 	require.NoError(f, err)
 	f.Add(append(newer, older...))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := series.ReadTail(data)
+		c, err := series.ReadTail(data, nil)
 		if err != nil {
 			require.ErrorIs(t, err, series.ErrCorrupt)
 			return

@@ -46,6 +46,7 @@ var mayImport = forSuites(map[string][]string{
 	"internal/audit":       {},
 	"internal/pgtest":      {".", "adapters/postgres/embedded"},
 	"internal/browse":      {"internal/prove"},
+	"internal/seriesbox":   {"healthdata", "healthdata/series", "personkey"},
 
 	"accesslog":                 {"."},
 	"personkey":                 {"."},
@@ -91,7 +92,9 @@ var mayImport = forSuites(map[string][]string{
 
 	// The row of every folder in adapters. Adapters do not import each other. They implement
 	// receiver.Seen, so they may import webhook/receiver.
-	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
+	"adapters":          append([]string{".", "webhook/receiver", "internal/work"}, domain...),
+	"adapters/memory":   append([]string{".", "webhook/receiver", "internal/work", "internal/seriesbox"}, domain...),
+	"adapters/postgres": append([]string{".", "webhook/receiver", "internal/work", "internal/seriesbox"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
 	// Recordings of providers are files: FIT of Wahoo, TCX of Google Health.
@@ -111,6 +114,8 @@ var mayImport = forSuites(map[string][]string{
 var testsMayImport = forSuites(map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
 	"adapters": {"adapters/memory", "internal/pgtest"},
+
+	"internal/seriesbox": {"."},
 	// The tests read the printed documents with pdftext.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
 	// The export is tested with the assembly, in a folder.

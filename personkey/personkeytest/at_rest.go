@@ -3,8 +3,10 @@ package personkeytest
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -42,7 +45,7 @@ type AtRestStore interface {
 	LabJournal() labjournal.Store
 }
 
-// AtRestHarness is a fresh, empty store that encrypts with keys of persons.
+// AtRestHarness is a fresh, empty store that encrypts with keys of persons, samples too.
 type AtRestHarness struct {
 	Store AtRestStore
 	// Files is nil if the store keeps no files.
@@ -111,10 +114,12 @@ const (
 	markFile    = "document-zq-marker"
 	markEvent   = "event-zq-marker"
 	markSummary = "summary-zq-marker"
+	markSample  = "zqsample" // the bytes of a value of 8 bytes
 )
 
 var atRestMarks = []string{
 	markFirst, markLast, markBirth, markPhone, markEmail, markAddress, markMember, markNote, markResult, markFile, markEvent, markSummary,
+	markSample,
 }
 
 // requireNoMarks fails if a kept form has a planted value: in any case, as text, in hex or in
@@ -150,6 +155,7 @@ var atRestCases = map[string]struct {
 	"ParsingJobs":  {plantJob, readJob},
 	"Files":        {plantFile, readFile},
 	"Records":      {plantRecord, readRecord},
+	"Samples":      {plantSamples, readSamples},
 	"Tables":       {plantTable, readTable},
 	"LabJournal":   {plantLabMessage, readLabMessage},
 }
@@ -377,6 +383,69 @@ func readRecord(t atRestT) error {
 	})
 	require.Equal(t, err == nil, viewed == nil, "Find and View agree")
 	return err
+}
+
+var atRestSeries = healthdata.SeriesKey{Resource: "note", Provider: "manual", SourceType: "app"}
+
+// atRestSamples are how many samples plantSamples writes at a time: so many that a store may keep
+// them each in another way.
+var atRestSamples = []int{1, 1, 2000, 1, 30, 1}
+
+// plantSamples writes samples with a note, whose values begin and end with markSample.
+func plantSamples(t atRestT) {
+	value := math.Float64frombits(binary.LittleEndian.Uint64([]byte(markSample)))
+	at := atRestNoon.UnixMicro()
+	for _, n := range atRestSamples {
+		b := new(series.Block)
+		for i := range n {
+			s := series.Sample{Time: at, Value: float64(i) / 3, Attrs: series.Attrs{Text: markNote, Tags: markNote}}
+			if i == 0 || i == n-1 {
+				s.Value = value
+			}
+			b.Append(s)
+			at += time.Minute.Microseconds()
+		}
+		t.ok(t.Store.Data().MergeSamples(t.Context(), t.team, t.user, []healthdata.SampleBatch{{Key: atRestSeries, Samples: b, Span: series.PerMinute}},
+			func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{t.event()}, nil }))
+	}
+	b := new(series.Block)
+	b.Append(series.Sample{Time: at, Value: value, Attrs: series.Attrs{Text: markNote}})
+	t.ok(t.Store.Data().MergeSamples(t.Context(), t.team, t.user, []healthdata.SampleBatch{{Key: atRestSeries, Samples: b, Span: series.PerMinute}}, nil))
+}
+
+func readSamples(t atRestT) error {
+	return t.Store.Data().View(t.Context(), t.team, t.user, func(v healthdata.View) error {
+		all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{atRestSeries.Resource}})
+		if err != nil {
+			return err
+		}
+		require.Len(t, all, 1)
+		var starts []int64
+		for i := range all[0].Chunks {
+			starts = append(starts, all[0].Chunks[i].Start)
+		}
+		chunks, err := v.Load(t.Context(), atRestSeries, starts)
+		if err != nil {
+			return err
+		}
+		n := 0
+		var scan series.Scanner
+		for b, err := range scan.Blocks(chunks, all[0].Pending, series.Range{From: series.MinTime, To: series.MaxTime}) {
+			if err != nil {
+				return err
+			}
+			for _, s := range b.All() {
+				require.Equal(t, markNote, s.Attrs.Text)
+				n++
+			}
+		}
+		want := 1
+		for _, n := range atRestSamples {
+			want += n
+		}
+		require.Equal(t, want, n)
+		return nil
+	})
 }
 
 func plantTable(t atRestT) {

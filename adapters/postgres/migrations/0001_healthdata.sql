@@ -124,7 +124,7 @@ comment on column healthlab.series.tail_at is 'The time of the first sample of t
 comment on column healthlab.series.tail_closed is
 	'The tail was full and has become a segment. What comes next begins another; until then the bytes mean nothing.';
 comment on column healthlab.series.tail is
-	'Small batches that were appended last, the newest first: the log of the server takes what differs from the row before, up to where both are equal. Each is its length in 2 bytes and its encoded samples.';
+	'Small batches that were appended last, the newest first: the log of the server takes what differs from the row before, up to where both are equal. Each is its length in 2 bytes and its encoded samples, encrypted or not.';
 comment on column healthlab.series.direct is
 	'The user is live, and no continuous query of the team reads the resource, so that a batch is appended without reading other tables. Set by a transaction that has locked the row; cleared by the deletion of the user and by the backfill of a query, before either relies on it.';
 comment on column healthlab.series.rewrites is
@@ -144,7 +144,8 @@ create table healthlab.chunk (
 );
 alter table healthlab.chunk alter column header set storage plain, alter column data set storage external;
 comment on table healthlab.chunk is
-	'The body of a series: encoded samples, in stretches that do not overlap. The view healthlab.samples shows what is inside.';
+	'The body of a series: encoded samples, in stretches that do not overlap. They may be encrypted.';
+comment on column healthlab.chunk.header is 'Number of samples, sums and extremes; encrypted or not, as data is. An encrypted one begins with the byte 0x81.';
 comment on constraint chunk_pkey on healthlab.chunk is
 	'A chunk is known by the time of its first sample, in microseconds since 1970.';
 comment on constraint chunk_times on healthlab.chunk is 'The first sample is not after the last.';
