@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -34,17 +31,9 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Tim
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var due []*keptOrder
-	for _, kept := range v.s.orders.byID {
-		if at := kept.read.VisitWork.Due; !at.IsZero() && !at.After(now) {
-			due = append(due, kept)
-		}
-	}
-	slices.SortFunc(due, func(a, b *keptOrder) int {
-		return cmp.Or(a.read.VisitWork.Due.Compare(b.read.VisitWork.Due), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
-	})
-	out := make([]orders.Record, 0, min(max(n, 0), len(due)))
-	for _, kept := range due[:min(max(n, 0), len(due))] {
+	due := v.s.orders.due(n, now, &v.s.orders.visitsDue, func(r *orders.Record) time.Time { return r.VisitWork.Due })
+	out := make([]orders.Record, 0, len(due))
+	for _, kept := range due {
 		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
 			r.VisitWork = orders.VisitWork{Due: instant(until), Lease: instant(until)}
 		})
