@@ -21,6 +21,7 @@ func (w *simulation) check(days int) {
 	ctx, t := w.t.Context(), w.t
 	require.Empty(t, w.receiver.violations)
 	require.Zero(t, w.provider.refused, "the provider refused grants: a rotation was lost")
+	require.LessOrEqual(t, w.provider.most, hourLimit, "requests in an hour")
 	live, gone := 0, map[[16]byte]bool{}
 	for i, p := range w.people {
 		if !p.deleted.IsZero() {
@@ -47,6 +48,7 @@ func (w *simulation) check(days int) {
 	list, err := w.s.Health.Users(ctx, w.team, 0, 1)
 	require.NoError(t, err)
 	require.Equal(t, live, list.Total)
+	require.NotEmpty(t, idsIn(w.store, map[[16]byte]bool{w.team.UUID: true}), "the look at the store finds ids")
 	require.Empty(t, idsIn(w.store, gone), "ids of people who left are still in the store")
 }
 
@@ -134,16 +136,17 @@ func idsIn(store any, ids map[[16]byte]bool) []string {
 				look(each.Value(), path)
 			}
 		case reflect.Array, reflect.Slice:
-			if v.Type().Elem().Kind() == reflect.Uint8 {
-				if v.Kind() == reflect.Array && v.Len() == 16 {
-					var id [16]byte
-					for i := range id {
-						id[i] = byte(v.Index(i).Uint())
-					}
-					if ids[id] {
-						found = append(found, path)
-					}
+			if v.Type().ConvertibleTo(reflect.TypeFor[[16]byte]()) && v.Kind() == reflect.Array {
+				var id [16]byte
+				for i := range id {
+					id[i] = byte(v.Index(i).Uint())
 				}
+				if ids[id] {
+					found = append(found, path)
+				}
+				return
+			}
+			if v.Type().Elem().Kind() <= reflect.Complex128 { // numbers
 				return
 			}
 			for i := range v.Len() {

@@ -58,6 +58,9 @@ type tracker struct {
 	accounts map[string]*account // by name
 
 	pulls, rotations, lost, limited, outages, refused int
+
+	hour        time.Time // of the last requests
+	asked, most int       // requests in that hour, and in the hour with the most
 }
 
 // account is what the provider has of one person.
@@ -152,6 +155,11 @@ func (p *tracker) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 // Pull returns heart rates. One request in fifty is one too many.
 func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	now := time.Now()
+	if hour := now.Truncate(time.Hour); hour != p.hour {
+		p.hour, p.asked = hour, 0
+	}
+	p.asked++
+	p.most = max(p.most, p.asked)
 	if p.down(now) {
 		p.outages++
 		return linking.PullPage{}, errDown

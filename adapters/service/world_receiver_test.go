@@ -130,6 +130,9 @@ func (w *simulation) report(digest string) string {
 	for i, total := range w.figures() {
 		fmt.Fprintf(&b, "%38s %10d  %s\n", figureNames[i], total, spark(w.weeks, i))
 	}
+	fmt.Fprintf(&b, "%38s %10d of %d\n", "requests in the busiest hour", w.provider.most, hourLimit)
+	fmt.Fprintf(&b, "%38s %10d of %d\n", "kinds of orders, by test and failure", min(w.placed, len(w.tests)*len(failures)), len(w.tests)*len(failures))
+	fmt.Fprintf(&b, "%38s %10d of %d\n", "kinds of appointments, by failure", min(w.asked, len(visitFailures)), len(visitFailures))
 	fmt.Fprintf(&b, "%38s  %s\n", "digest of all messages and values", digest)
 	return b.String()
 }

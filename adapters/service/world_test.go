@@ -79,7 +79,7 @@ type placedOrder struct {
 // and in order, totals equal the truth, orders have ended and hold no slot, and nothing is left of
 // people who left. HEALTHLAB_SEED repeats a run.
 func TestWorld(t *testing.T) {
-	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), prove.Count(30, 365)
+	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLAB_DAYS", prove.Count(30, 365))
 	began := time.Now()
 	_, report := simulate(t, uint64(seed), population, days)
 	t.Logf("seed %d: %d people, %d days, took %v, 0 violations\n%s", seed, population, days, time.Since(began), report)
@@ -178,7 +178,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	c.Connectors = map[string]linking.ProviderConnector{"tracker": {Password: w.provider, Refresher: w.provider, Puller: w.provider}}
 	c.Pulls = pull.Options{
 		Every: 24 * time.Hour, Overlap: 3 * 24 * time.Hour, SweepEvery: 3650 * 24 * time.Hour, Workers: 64,
-		Limits: map[string]pull.Limits{"tracker": {App: []pull.Limit{{Requests: 1200, Per: time.Hour, Burst: 60}}}},
+		Limits: map[string]pull.Limits{"tracker": {App: []pull.Limit{{Requests: hourLimit, Per: time.Hour, Burst: 60}}}},
 	}
 	c.Laboratory = sandbox.NewLab(&sandbox.LabOptions{Step: 24 * time.Hour})
 	c.Notifier, c.Health.MaxUsers = notify(w.receiver.notify), 1_000_000
@@ -204,6 +204,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 
 const (
 	mostTracked = 1000  // people with a connection to the tracker
+	hourLimit   = 1200  // requests that the tracker takes in an hour
 	mostOrders  = 10000 // about how many orders there are
 )
 
