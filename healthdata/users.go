@@ -303,8 +303,17 @@ func (u *User) restore(at time.Time, grace time.Duration) error {
 // then it lets what is running finish, and returns nil. Run it in at least one process;
 // any number may. A user is erased within seconds after the last instant at which its
 // deletion can be undone.
-func (s *Service) Run(ctx context.Context) error {
-	loop := work.Loop[UserRef]{
+func (s *Service) Run(ctx context.Context) error { return s.erasures().Run(ctx) }
+
+// EraseDue erases users whose grace period is over, at most 100 of them one after another,
+// and returns how many it took up: for hosts that bring their own scheduler.
+func (s *Service) EraseDue(ctx context.Context) (int, error) {
+	const most = 100
+	return s.erasures().Once(ctx, most)
+}
+
+func (s *Service) erasures() *work.Loop[UserRef] {
+	return &work.Loop[UserRef]{
 		Name: "erasures",
 		Claim: func(ctx context.Context, n int) ([]UserRef, error) {
 			due, err := s.users.ClaimErasures(ctx, s.now().Add(-s.opts.GracePeriod), n, eraseLease)
@@ -318,7 +327,6 @@ func (s *Service) Run(ctx context.Context) error {
 		Idle:    eraseIdle,
 		Log:     s.opts.Log,
 	}
-	return loop.Run(ctx)
 }
 
 // erase removes one user. One that is gone, or came back, needs no more of it.

@@ -174,6 +174,27 @@ func TestRun(t *testing.T) {
 	})
 }
 
+func TestEraseDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		providers, err := healthdata.NewProviders(nil)
+		require.NoError(t, err)
+		s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
+		require.NoError(t, err)
+		u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+		require.NoError(t, err)
+		require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+		for _, want := range []int{0, 1, 0} {
+			n, err := s.EraseDue(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+			time.Sleep(healthdata.GracePeriod)
+		}
+		_, err = store.Users().Get(t.Context(), team, u.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	})
+}
+
 // What lies outside the store goes first, and is tried again until it is gone.
 func TestErasureForgetsWhatLiesOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,6 +42,7 @@ type Dispatcher struct {
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
 	news      chan struct{} // for other processes
+	swept     time.Time     // by Step
 }
 
 // punctual is a Notifier that needs no deadline, which takes some time to make for each
@@ -142,6 +143,38 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
+// Step does what is due now, one after another: it routes up to Options.RouteBatch events,
+// sends what is due and has a slot, records the outcomes, and once an hour does what Run does
+// once an hour. It returns how many events and deliveries it took up: for hosts that bring
+// their own scheduler, and for tests. An endpoint that fails is not an error. Do not call it
+// while Run or another Step runs.
+func (d *Dispatcher) Step(ctx context.Context) (int, error) {
+	if now := d.opts.Now(); now.Sub(d.swept) >= sweepEvery {
+		if err := d.sweepOnce(ctx); err != nil {
+			return 0, fmt.Errorf("sweep of endpoints and bodies: %w", err)
+		}
+		d.swept = now
+	}
+	routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+	if err != nil {
+		return 0, fmt.Errorf("route events: %w", err)
+	}
+	d.targets.routed(routed.Endpoints)
+	d.targets.rescan()
+	jobs, claimed, err := d.claimJobs(ctx)
+	if err != nil {
+		return routed.Events, fmt.Errorf("claim deliveries: %w", err)
+	}
+	for _, j := range jobs {
+		d.do(ctx, j)
+		if len(d.outcomes) == cap(d.outcomes) {
+			d.settleNow(ctx)
+		}
+	}
+	d.settleNow(ctx)
+	return routed.Events + claimed, nil
+}
+
 // route moves written events into lanes.
 func (d *Dispatcher) route(ctx context.Context) {
 	failed := 0
@@ -192,11 +225,26 @@ func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup
 	}
 }
 
+// claimOnce claims what is due and starts a sender for each delivery.
 func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitGroup) (int, error) {
+	jobs, n, err := d.claimJobs(ctx)
+	for _, j := range jobs {
+		select {
+		case d.jobs <- j: // a worker is free
+		default:
+			d.hire(sending, senders, j)
+		}
+	}
+	return n, err
+}
+
+// claimJobs claims what is due, and returns the jobs and how many deliveries were claimed. A
+// delivery that may kill this process waits if another one of them runs.
+func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	if d.targets.scanDue(d.opts.Now()) {
 		ids, err := d.deliveries.Due(ctx)
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 		d.targets.found(ids, d.opts.Now())
 	}
@@ -204,11 +252,11 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	d.targets.dropOld(began.Add(-holdAtMost))
 	quotas := d.targets.quotas(began)
 	if len(quotas) == 0 {
-		return 0, nil
+		return nil, 0, nil
 	}
 	claimed, err := d.deliveries.Claim(ctx, Claim{Quotas: quotas, Lease: d.opts.Lease})
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	n := len(claimed.Deliveries)
 	if n > 0 {
@@ -217,15 +265,11 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	claimed.Deliveries = d.oneSuspect(ctx, claimed.Deliveries, began)
 	turns := d.targets.started(quotas, claimed.Deliveries, began)
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
+	jobs := make([]job, len(claimed.Deliveries))
 	for i, delivery := range claimed.Deliveries {
-		j := job{delivery, clock, turns[i]}
-		select {
-		case d.jobs <- j: // a worker is free
-		default:
-			d.hire(sending, senders, j)
-		}
+		jobs[i] = job{delivery, clock, turns[i]}
 	}
-	return n, nil
+	return jobs, n, nil
 }
 
 // hire starts a sender with a first job. It is a function of its own so that only the

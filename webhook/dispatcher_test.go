@@ -483,3 +483,39 @@ func TestNewDispatcherRefuses(t *testing.T) {
 	_, err = webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &webhook.Options{Lease: 20 * time.Second})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
+
+// Step sends what is due in the order of lanes, and what failed when its time comes.
+func TestStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t)
+		h.create(t)
+		h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
+			if nth == 1 {
+				return webhook.Result{Class: webhook.ClassThrottled, Status: http.StatusServiceUnavailable}
+			}
+			return webhook.Result{Class: webhook.ClassOK, Status: http.StatusOK}
+		}
+		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		require.NoError(t, err)
+		var sent []string
+		for range 100 { // more than an endpoint has slots
+			sent = append(sent, webhook.MessageID(h.write(t, "labtest.order.updated", "an order")))
+		}
+		step := func() int {
+			n, err := d.Step(t.Context())
+			require.NoError(t, err)
+			return n
+		}
+		require.Equal(t, 101, step(), "100 events and the first of their lane")
+		require.Zero(t, step(), "it failed, and the others wait behind it")
+		time.Sleep(time.Minute)
+		for step() > 0 {
+		}
+		var got []string
+		for _, r := range h.to.all()[1:] {
+			got = append(got, r.ID)
+		}
+		require.Equal(t, sent, got)
+		require.Empty(t, h.logs.String())
+	})
+}

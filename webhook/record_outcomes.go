@@ -22,6 +22,18 @@ func (d *Dispatcher) settle(ctx context.Context) {
 	}
 }
 
+// settleNow records the outcomes that wait. What another transaction holds is left to its
+// lease.
+func (d *Dispatcher) settleNow(ctx context.Context) {
+	batch := make([]*settling, 0, len(d.outcomes))
+	for len(d.outcomes) > 0 {
+		batch = append(batch, <-d.outcomes)
+	}
+	if len(batch) > 0 {
+		d.abandon(d.settleBatch(ctx, batch))
+	}
+}
+
 // gather adds outcomes to a batch for a moment, and reports whether more will come.
 func (d *Dispatcher) gather(batch []*settling) (all []*settling, open bool) {
 	var first <-chan time.Time

@@ -11,11 +11,16 @@ import (
 // send does one job, and then others, until there will be no more.
 func (d *Dispatcher) send(ctx context.Context, j job) {
 	for more := true; more; j, more = <-d.jobs {
-		if j.turn == nil || <-j.turn {
-			d.deliver(ctx, j.delivery, j.clock)
-		} else {
-			d.giveBack(ctx, j.delivery, 0)
-		}
+		d.do(ctx, j)
+	}
+}
+
+// do does one job when it is its turn.
+func (d *Dispatcher) do(ctx context.Context, j job) {
+	if j.turn == nil || <-j.turn {
+		d.deliver(ctx, j.delivery, j.clock)
+	} else {
+		d.giveBack(ctx, j.delivery, 0)
 	}
 }
 

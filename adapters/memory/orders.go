@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -19,6 +20,7 @@ import (
 // orderTable keeps the orders of all teams.
 type orderTable struct {
 	byID          map[orders.OrderID]*keptOrder
+	byTerm        map[teamTerm]map[orders.OrderID]*keptOrder
 	byTransaction map[teamTransaction][]orders.OrderID
 	bySample      map[string]orders.OrderID
 	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
@@ -28,7 +30,12 @@ type orderTable struct {
 	holds         map[teamHold]orders.OrderID
 	slots         map[slotSite]appointment.CachedSlots
 	deleted       func(healthlab.TeamID, healthlab.UserID) bool // users
-	sealed        *personkey.Keys
+
+	// When each order may be claimed: for its laboratory, for its appointments, and for
+	// messages to its patient.
+	labDue, visitsDue, notificationsDue work.Due[orders.OrderID]
+
+	sealed *personkey.Keys
 }
 
 // hidden reports whether the user of an order is deleted.
@@ -70,6 +77,12 @@ func clearOrder(r *orders.Record) orders.Record {
 	return out
 }
 
+// teamTerm is a token of orders.SearchTerms that orders of a team have.
+type teamTerm struct {
+	team  healthlab.TeamID
+	token int64
+}
+
 type teamTransaction struct {
 	team healthlab.TeamID
 	id   orders.TransactionID
@@ -83,6 +96,7 @@ type feed struct {
 func newOrderTable() orderTable {
 	return orderTable{
 		byID:          map[orders.OrderID]*keptOrder{},
+		byTerm:        map[teamTerm]map[orders.OrderID]*keptOrder{},
 		byTransaction: map[teamTransaction][]orders.OrderID{},
 		bySample:      map[string]orders.OrderID{},
 		eventIDs:      map[healthlab.TeamID]int64{},
@@ -262,8 +276,14 @@ func (t *orderTable) matching(ctx context.Context, q *orders.Query) ([]*keptOrde
 	if err != nil {
 		return nil, err
 	}
+	among := t.byID
+	for _, token := range all {
+		if with := t.byTerm[teamTerm{q.Team, token}]; len(with) < len(among) {
+			among = with
+		}
+	}
 	var found []*keptOrder
-	for _, kept := range t.byID {
+	for _, kept := range among {
 		if q.MatchClear(&kept.read.Order) && !t.hidden(&kept.read) && hasTokens(kept.terms, all) &&
 			(len(search) == 0 || q.MatchID(&kept.read.Order) || hasAnyTokens(kept.terms, search)) {
 			found = append(found, kept)
@@ -356,7 +376,7 @@ func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time
 	}
 	defer v.s.mu.Unlock()
 	at := v.s.clock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return unleased(r.Lab.Due, r.Lab.Lease, at) })
+	due := v.s.orders.due(n, now, &v.s.orders.labDue, func(r *orders.Record) time.Time { return unleased(r.Lab.Due, r.Lab.Lease, at) })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
 		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) {
@@ -378,7 +398,7 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Tim
 	}
 	defer v.s.mu.Unlock()
 	at := v.s.clock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time {
+	due := v.s.orders.due(n, now, &v.s.orders.notificationsDue, func(r *orders.Record) time.Time {
 		if v.s.orders.hidden(r) {
 			return time.Time{}
 		}
@@ -403,11 +423,12 @@ func unleased(due, lease, at time.Time) time.Time {
 	return due
 }
 
-// due returns up to n orders whose time has come, the longest due first.
-func (t *orderTable) due(n int, now time.Time, when func(*orders.Record) time.Time) []*keptOrder {
+// due returns up to n of the scheduled orders whose time has come, the longest due first.
+// Orders without a time are left out.
+func (t *orderTable) due(n int, now time.Time, scheduled *work.Due[orders.OrderID], when func(*orders.Record) time.Time) []*keptOrder {
 	var due []*keptOrder
-	for _, kept := range t.byID {
-		if at := when(&kept.read); !at.IsZero() && !at.After(now) {
+	for _, id := range scheduled.Until(now) {
+		if kept := t.byID[id]; !when(&kept.read).IsZero() {
 			due = append(due, kept)
 		}
 	}
@@ -429,7 +450,18 @@ func (t *orderTable) moved(ctx context.Context, kept *keptOrder, move func(*orde
 		return orders.Record{}, err
 	}
 	kept.read, kept.data = clearOrder(&r), data
+	t.schedule(r.ID, &kept.read)
 	return t.load(ctx, kept)
+}
+
+// schedule notes when an order may be claimed; never if it is nil.
+func (t *orderTable) schedule(id orders.OrderID, r *orders.Record) {
+	if r == nil {
+		r = &orders.Record{}
+	}
+	t.labDue.Set(id, r.Lab.Due)
+	t.visitsDue.Set(id, r.VisitWork.Due)
+	t.notificationsDue.Set(id, r.Notifications.Due)
 }
 
 func refOfOrder(r *orders.Record) personkey.Ref { return personkey.Ref{Team: r.TeamID, User: r.UserID} }
@@ -581,6 +613,14 @@ func (t *orderTable) keep(kept *keptOrder) {
 			delete(t.bySample, *before.read.SampleID)
 		}
 		t.release(&before.read)
+		t.dropTerms(before)
+	}
+	for _, token := range kept.terms {
+		term := teamTerm{r.TeamID, token}
+		if t.byTerm[term] == nil {
+			t.byTerm[term] = map[orders.OrderID]*keptOrder{}
+		}
+		t.byTerm[term][r.ID] = kept
 	}
 	for _, name := range r.Holds() {
 		t.holds[teamHold{r.TeamID, name}] = r.ID
@@ -589,7 +629,18 @@ func (t *orderTable) keep(kept *keptOrder) {
 		t.bySample[*r.SampleID] = r.ID
 	}
 	t.byID[r.ID] = kept
+	t.schedule(r.ID, r)
 	t.eventIDs[r.TeamID] = max(t.eventIDs[r.TeamID], r.LastEvent.ID+1)
+}
+
+// dropTerms removes an order from the index of terms.
+func (t *orderTable) dropTerms(kept *keptOrder) {
+	for _, token := range kept.terms {
+		term := teamTerm{kept.read.TeamID, token}
+		if delete(t.byTerm[term], kept.read.ID); len(t.byTerm[term]) == 0 {
+			delete(t.byTerm, term)
+		}
+	}
 }
 
 // spoilt reports whether any text of a document that was encoded as JSON has the

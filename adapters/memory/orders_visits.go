@@ -32,7 +32,7 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, leas
 	}
 	defer v.s.mu.Unlock()
 	at := v.s.clock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return unleased(r.VisitWork.Due, r.VisitWork.Lease, at) })
+	due := v.s.orders.due(n, now, &v.s.orders.visitsDue, func(r *orders.Record) time.Time { return unleased(r.VisitWork.Due, r.VisitWork.Lease, at) })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
 		loaded, err := v.s.orders.moved(ctx, kept, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -12,12 +13,16 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 // pullTable keeps tasks, budgets and quarantine of all teams.
 type pullTable struct {
-	tasks   map[pull.Key]*pull.Task
+	tasks       map[userKey]map[pull.Key]*pull.Task
+	due         work.Due[pull.Key] // when each task may be claimed
+	connections work.Due[pull.Ref] // of live users
+
 	budgets map[pull.BudgetKey]pull.Budget
 	refused map[refusedKey]pull.Refused
 	notices map[noticeKey]time.Time // when they came
@@ -36,7 +41,7 @@ type refusedKey struct {
 
 func newPullTable() pullTable {
 	return pullTable{
-		tasks: map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
+		tasks: map[userKey]map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
 		notices: map[noticeKey]time.Time{},
 	}
 }
@@ -51,29 +56,72 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	type due struct {
-		ref pull.Ref
-		c   *healthdata.Connection
+	found := v.s.pulls.connections.Until(now)
+	connection := func(ref pull.Ref) *healthdata.Connection {
+		return v.s.users.byID[ref.User].user.Connection(ref.Provider)
 	}
-	var found []due
-	for _, row := range v.s.users.byID {
-		if !row.user.Live() {
-			continue
-		}
-		for i := range row.user.Connections {
-			c := &row.user.Connections[i]
-			if !c.Due.IsZero() && !c.Due.After(now) {
-				found = append(found, due{pull.Ref{Team: row.user.Team, User: row.user.ID, Provider: c.Provider}, c})
+	slices.SortFunc(found, func(a, b pull.Ref) int {
+		return cmp.Or(connection(a).Due.Compare(connection(b).Due), compareRefs(a, b))
+	})
+	var out []pull.Ref
+	for _, ref := range found[:min(max(n, 0), len(found))] {
+		connection(ref).Due = instant(until)
+		v.s.pulls.connections.Set(ref, instant(until))
+		out = append(out, ref)
+	}
+	return out, nil
+}
+
+// planConnections notes when the connections of a user are due, who was another before.
+func (t *pullTable) planConnections(was, now *healthdata.User) {
+	for _, c := range was.Connections {
+		t.connections.Set(pull.Ref{Team: was.Team, User: was.ID, Provider: c.Provider}, time.Time{})
+	}
+	if !now.Live() {
+		return
+	}
+	for _, c := range now.Connections {
+		t.connections.Set(pull.Ref{Team: now.Team, User: now.ID, Provider: c.Provider}, c.Due)
+	}
+}
+
+// task returns the task of a key, or nil.
+func (t *pullTable) task(k pull.Key) *pull.Task { return t.tasks[userKey{k.Team, k.User}][k] }
+
+// put keeps a task, in place of the one with its key.
+func (t *pullTable) put(task pull.Task) {
+	owner := userKey{task.Team, task.User}
+	if t.tasks[owner] == nil {
+		t.tasks[owner] = map[pull.Key]*pull.Task{}
+	}
+	t.tasks[owner][task.Key] = &task
+	if task.Due.IsZero() {
+		t.due.Set(task.Key, time.Time{})
+	} else {
+		t.due.Set(task.Key, latest(task.Due, task.Lease))
+	}
+}
+
+// all goes through all tasks, in no order.
+func (t *pullTable) all() iter.Seq[*pull.Task] {
+	return func(yield func(*pull.Task) bool) {
+		for _, tasks := range t.tasks {
+			for _, task := range tasks {
+				if !yield(task) {
+					return
+				}
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b due) int { return cmp.Or(a.c.Due.Compare(b.c.Due), compareRefs(a.ref, b.ref)) })
-	var out []pull.Ref
-	for _, d := range found[:min(max(n, 0), len(found))] {
-		d.c.Due = instant(until)
-		out = append(out, d.ref)
+}
+
+// drop removes a task.
+func (t *pullTable) drop(k pull.Key) {
+	owner := userKey{k.Team, k.User}
+	if delete(t.tasks[owner], k); len(t.tasks[owner]) == 0 {
+		delete(t.tasks, owner)
 	}
-	return out, nil
+	t.due.Set(k, time.Time{})
 }
 
 func compareRefs(a, b pull.Ref) int {
@@ -87,8 +135,8 @@ func compareTasks(a, b pull.Task) int {
 // tasksOf returns the tasks of a user that fit, in the order of their keys.
 func (v pullStore) tasksOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Key) bool) []pull.Task {
 	var out []pull.Task
-	for k, t := range v.s.pulls.tasks {
-		if k.Team == team && k.User == user && fits(k) {
+	for k, t := range v.s.pulls.tasks[userKey{team, user}] {
+		if fits(k) {
 			out = append(out, cloneTask(*t))
 		}
 	}
@@ -114,27 +162,28 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	if err != nil {
 		return err
 	}
-	next := map[pull.Key]*pull.Task{}
+	next := map[pull.Key]pull.Task{}
 	for _, t := range planned.Tasks {
 		t, err := keepTask(t)
 		if err != nil {
 			return err
 		}
-		if t.Ref != ref || next[t.Key] != nil {
+		if _, twice := next[t.Key]; twice || t.Ref != ref {
 			return fmt.Errorf("%w: a plan has tasks of its connection, each once", healthlab.Invalid)
 		}
-		next[t.Key] = &t
+		next[t.Key] = t
 	}
 	if err := v.s.emit(ctx, planned.Events); err != nil {
 		return err
 	}
 	for _, t := range old {
-		delete(v.s.pulls.tasks, t.Key)
+		v.s.pulls.drop(t.Key)
 	}
-	for k, t := range next {
-		v.s.pulls.tasks[k] = t
+	for _, t := range next {
+		v.s.pulls.put(t)
 	}
 	row.user.Connection(ref.Provider).Due = instant(planned.Due)
+	v.s.pulls.connections.Set(ref, instant(planned.Due))
 	return nil
 }
 
@@ -145,8 +194,8 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 	defer v.s.mu.Unlock()
 	at := v.s.clock()
 	var due []*pull.Task
-	for _, t := range v.s.pulls.tasks {
-		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(at) && !slices.Contains(q.Without, t.App()) {
+	for _, k := range v.s.pulls.due.Until(q.Now) {
+		if t := v.s.pulls.task(k); !t.Lease.After(at) && !slices.Contains(q.Without, t.App()) {
 			due = append(due, t)
 		}
 	}
@@ -157,6 +206,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 	for _, t := range due[:min(max(q.N, 0), len(due))] {
 		t.Lease = at.Add(q.Lease)
 		t.Fence++
+		v.s.pulls.put(*t)
 		out = append(out, cloneTask(*t))
 	}
 	return out, nil
@@ -167,7 +217,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		return pull.Task{}, err
 	}
 	defer v.s.mu.Unlock()
-	old := v.s.pulls.tasks[key]
+	old := v.s.pulls.task(key)
 	if old == nil || !v.s.userIsLive(key.Team, key.User) {
 		return pull.Task{}, fmt.Errorf("%w: no such task", healthlab.NotFound)
 	}
@@ -183,7 +233,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 	if err := v.s.emit(ctx, events); err != nil {
 		return pull.Task{}, err
 	}
-	*old = next
+	v.s.pulls.put(next)
 	return cloneTask(next), nil
 }
 
@@ -211,8 +261,9 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 	if _, ok := known[key]; ok {
 		return 0, nil
 	}
-	next := map[*pull.Task]pull.Task{}
-	for k, t := range v.s.pulls.tasks {
+	var next []pull.Task
+	for t := range v.s.pulls.all() {
+		k := t.Key
 		if k.Provider != n.Provider || k.Kind != pull.News || t.Due.IsZero() || !v.s.userIsLive(k.Team, k.User) ||
 			len(n.Resources) > 0 && !slices.Contains(n.Resources, k.Resource) {
 			continue
@@ -229,10 +280,10 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 		if err != nil {
 			return 0, err
 		}
-		next[t] = edited
+		next = append(next, edited)
 	}
-	for t, edited := range next {
-		*t = edited
+	for _, t := range next {
+		v.s.pulls.put(t)
 	}
 	maps.DeleteFunc(known, func(_ noticeKey, at time.Time) bool { return at.Before(forget) })
 	known[key] = n.At
@@ -397,10 +448,8 @@ func cloneBudget(b pull.Budget) pull.Budget {
 
 // erase removes what is kept about a user.
 func (t *pullTable) erase(team healthlab.TeamID, user healthlab.UserID) {
-	for k := range t.tasks {
-		if k.Team == team && k.User == user {
-			delete(t.tasks, k)
-		}
+	for k := range t.tasks[userKey{team, user}] {
+		t.drop(k)
 	}
 	for k := range t.budgets {
 		if k.Team == team && k.User == user {

@@ -125,6 +125,7 @@ func (v users) Insert(ctx context.Context, u healthdata.User, limit int) error {
 	t.rows = slices.Insert(t.rows, at, row)
 	t.live[u.ClientUserID] = row
 	v.s.users.byID[u.ID] = row
+	v.s.pulls.planConnections(&healthdata.User{}, &row.user)
 	return nil
 }
 
@@ -185,6 +186,7 @@ func (v users) update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		*row = was
 		return healthdata.User{}, err
 	}
+	v.s.pulls.planConnections(&old, &row.user)
 	if old.Live() {
 		delete(t.live, old.ClientUserID)
 	}

@@ -103,6 +103,8 @@ func (t *orderTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 			delete(t.bySample, *s)
 		}
 		t.release(&kept.read)
+		t.dropTerms(kept)
+		t.schedule(id, nil)
 		name := teamTransaction{team, kept.read.OrderTransaction.ID}
 		t.byTransaction[name] = slices.DeleteFunc(t.byTransaction[name], func(member orders.OrderID) bool { return member == id })
 		if len(t.byTransaction[name]) == 0 {

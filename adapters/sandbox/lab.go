@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
@@ -52,7 +53,7 @@ type Lab struct {
 
 	mu     sync.Mutex
 	orders map[orders.OrderID]*labOrder
-	queue  []source                     // in the order in which they came
+	due    work.Due[source]             // when the next thing happens to each
 	early  map[orders.OrderID]*labOrder // only an appointment came so far
 	visits map[uuid.UUID]*labVisit
 	taken  map[string]int // how many places of a slot
@@ -143,9 +144,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	case o.cancelled:
 		return orders.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
 	}
-	if l.orders[s.Order.ID] = o; !slices.Contains(l.queue, source(o)) {
-		l.queue = append(l.queue, o)
-	}
+	l.orders[s.Order.ID] = o
 	o.order = s.Order
 	switch {
 	case s.Stage == orders.SubmitKit && o.kit.IsZero():
@@ -153,6 +152,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	case s.Stage == orders.SubmitRequisition && o.request.IsZero():
 		o.request = now
 	}
+	l.schedule(o)
 	if o.tries <= o.fate.Down+o.fate.Silent {
 		// It has the order now, and the answer gets lost.
 		return orders.Accepted{}, context.DeadlineExceeded
@@ -191,6 +191,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 		return fmt.Errorf("%w: the order is being worked on", healthlab.Precondition)
 	default:
 		o.cancelled = true
+		l.schedule(o)
 		return nil
 	}
 }
@@ -217,20 +218,24 @@ func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, 
 	}, nil
 }
 
+// schedule notes when the next thing happens to a source, after it has changed.
+func (l *Lab) schedule(s source) {
+	at, ok := s.next(l)
+	if !ok {
+		at = time.Time{}
+	}
+	l.due.Set(s, at)
+}
+
 // advance lets everything happen that has had the time to, oldest first.
 func (l *Lab) advance(now time.Time) {
 	for {
-		var next source
-		var at time.Time
-		for _, o := range l.queue {
-			if due, ok := o.next(l); ok && !due.After(now) && (next == nil || due.Before(at)) {
-				next, at = o, due
-			}
-		}
-		if next == nil {
+		next, at, ok := l.due.First()
+		if !ok || at.After(now) {
 			return
 		}
 		m := next.message(l, at)
+		l.schedule(next)
 		for range 1 + next.again() {
 			l.sent = append(l.sent, m)
 		}

@@ -277,10 +277,10 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 			v.take(l, slot)
 		}
 		v.made = now
-		l.visitOf(b.Order).visit()
-		l.queue = append(l.queue, v)
+		l.visited(b.Order, (*labOrder).visit)
 		v.later = b.Slot.Key == "" || slices.Contains(l.opts.PatientManaged, b.Provider)
 		v.agreed = !v.later && !v.fate.Slow && !v.fate.Never
+		l.schedule(v)
 	}
 	if v.fate.Slow && !now.Before(v.made.Add(time.Minute)) {
 		v.agreed = true
@@ -292,18 +292,18 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	return v.answer(), nil
 }
 
-// visitOf returns the lab's order that an appointment is for; it may come after the
+// visited changes the lab's order that an appointment is for; it may come after the
 // appointment.
-func (l *Lab) visitOf(id orders.OrderID) *labOrder {
-	o := l.orders[id]
-	if o == nil {
-		o = l.early[id]
+func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
+	if o := l.orders[id]; o != nil {
+		change(o)
+		l.schedule(o)
+		return
 	}
-	if o == nil {
-		o = &labOrder{}
-		l.early[id] = o
+	if l.early[id] == nil {
+		l.early[id] = &labOrder{}
 	}
-	return o
+	change(l.early[id])
 }
 
 func (v *labVisit) answer() orders.Booked {
@@ -351,6 +351,7 @@ func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 			return orders.Booked{}, err
 		}
 		v.take(l, slot)
+		l.schedule(v)
 	}
 	if v.moves <= fate.Down+fate.Silent {
 		return orders.Booked{}, context.DeadlineExceeded
@@ -378,6 +379,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c orders.VisitCancellation) error
 	}
 	v.cancelled = true
 	v.leave(l)
+	l.schedule(v)
 	return nil
 }
 
@@ -472,7 +474,7 @@ func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
 	}
 	switch n.on {
 	case appointment.VisitDone:
-		l.visitOf(b.Order).drawn = at
+		l.visited(b.Order, func(o *labOrder) { o.drawn = at })
 	case appointment.VisitDropped:
 		v.cancelled = true
 		v.leave(l)

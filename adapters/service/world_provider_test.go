@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -42,17 +41,26 @@ func (v *values) at(t time.Time) int16 {
 	return absent
 }
 
+// sum adds the known values up.
+func (v *values) sum() (sum int) {
+	for _, x := range v.of {
+		sum += int(max(x, 0))
+	}
+	return sum
+}
+
 // tracker is a provider of heart rates. Its grants end after half a day and are rotated, it is down
-// on some days, refuses some requests as too many, and loses some answers of renewals. Safe for
-// concurrent use.
+// on some days, refuses some requests as too many, and loses some answers of renewals.
 type tracker struct {
 	number uint64 // of the run, for what happens
 	begin  time.Time
 
-	mu       sync.Mutex
 	accounts map[string]*account // by name
 
 	pulls, rotations, lost, limited, outages, refused int
+
+	hour        time.Time // of the last requests
+	asked, most int       // requests in that hour, and in the hour with the most
 }
 
 // account is what the provider has of one person.
@@ -112,8 +120,6 @@ func (p *tracker) open(secret []byte) (*account, string) {
 
 // SignIn makes the first grant.
 func (p *tracker) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.account(r.Username)
 	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: r.Username, Secret: secretOf(r.Username, 0), ExpiresAt: time.Now().Add(grantLife)}}, nil
 }
@@ -125,8 +131,6 @@ func (p *tracker) CompleteMFA(context.Context, linking.MFARequest) (linking.Gran
 
 // Refresh rotates a grant. At times the answer is lost on its way.
 func (p *tracker) Refresh(_ context.Context, secret []byte) (linking.Renewal, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.down(time.Now()) {
 		p.outages++
 		return linking.Renewal{}, errDown
@@ -150,9 +154,12 @@ func (p *tracker) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 
 // Pull returns heart rates. One request in fifty is one too many.
 func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Now()
+	if hour := now.Truncate(time.Hour); hour != p.hour {
+		p.hour, p.asked = hour, 0
+	}
+	p.asked++
+	p.most = max(p.most, p.asked)
 	if p.down(now) {
 		p.outages++
 		return linking.PullPage{}, errDown
@@ -182,7 +189,5 @@ func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPa
 
 // record adds the heart rates of a person.
 func (p *tracker) record(name string, at time.Time, bpm float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.account(name).heart.set(at, bpm)
 }

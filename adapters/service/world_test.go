@@ -2,15 +2,12 @@ package service_test
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,140 +31,77 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// simulation is a population that lives with a service on a fake clock.
+// simulation is a population that lives with a service on a fake clock. One goroutine does all of
+// it: people live a day, and the service's work is stepped hour by hour, one kind after another. So
+// a seed repeats a run.
 type simulation struct {
-	t      *testing.T
-	random *rand.Rand
-	s      *service.Service
-	team   healthlab.TeamID
-	test   catalogue.LabTest
-	home   catalogue.LabTest // a test whose sample a phlebotomist takes
-	store  *memory.Store
-	begin  time.Time
-	people []*person
-	// ordering is the chance that a person orders on a day.
-	ordering float64
+	t        *testing.T
+	random   *rand.Rand
+	s        *service.Service
+	work     []func(context.Context) (int, error) // what the service does in the background
+	team     healthlab.TeamID
+	tests    []catalogue.LabTest // a test kit, and a test whose sample a phlebotomist takes
+	store    *memory.Store
+	begin    time.Time
+	people   []*person
+	ordering float64 // the chance that a person orders on a day
 
-	samples, corrections, duplicates, zones, placed, booked, cancelled, deleted int
-	provider                                                                    *tracker
-	receiver                                                                    *receiver
-	weeks                                                                       []week
+	samples, corrections, duplicates, zones, placed, asked, booked, cancelled, deleted int
+	provider                                                                           *tracker
+	receiver                                                                           *receiver
+	weeks                                                                              [][]int // figures at the end of each
 }
-
-// week is what happened until the end of a week.
-type week struct{ samples, corrections, pulls, rotations, outages, limited, orders, deletions, events, refused int }
 
 // person is what is true of one user.
 type person struct {
 	id      healthlab.UserID
-	name    string // at the provider; empty without a connection
+	name    people.PatientDetailsInput
+	account string // at the provider; empty without a connection
 	steps   values
-	every   int // the most days from one sync of the device to the next
-	next    int // the day of the next one
-	behind  int // days that were not sent
+	hours   values // of the zone in which the steps were made, east of UTC
+	zone    int    // of the device, in hours
+	every   int    // the most days from one sync of the device to the next
+	next    int    // the day of the next one
+	behind  int    // days that were not sent
 	orders  []placedOrder
 	deleted time.Time
 }
 
-// placedOrder is an order and the day on which it was placed.
+// placedOrder is an order, the day on which it was placed, and what becomes of its appointment.
 type placedOrder struct {
-	id  orders.OrderID
-	day int
-}
-
-// receiver takes events like a customer: it fails at times, and knows messages by their id.
-type receiver struct {
-	mu                sync.Mutex
-	random            *rand.Rand
-	begin             time.Time
-	seen, before      map[string]bool // ids of messages: of these days, and of the days before
-	history           map[string]int  // by order: number of events of the last message
-	steps, heart      map[healthlab.UserID]*values
-	received, refused int
-	violations        []string
-}
-
-func (r *receiver) notify(_ context.Context, n webhook.Notification) webhook.Result {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.random.IntN(20) == 0 {
-		r.refused++
-		return webhook.Result{Class: webhook.ClassThrottled, Status: 503}
-	}
-	if r.seen[n.ID] || r.before[n.ID] {
-		return webhook.Result{Class: webhook.ClassOK, Status: 200}
-	}
-	r.seen[n.ID] = true
-	r.received++
-	var message struct {
-		Type string           `json:"event_type"`
-		User healthlab.UserID `json:"user_id"`
-		Data json.RawMessage  `json:"data"`
-	}
-	if err := json.Unmarshal(n.Body, &message); err != nil {
-		r.violations = append(r.violations, err.Error())
-	}
-	switch message.Type {
-	case orders.EventOrderCreated, orders.EventOrderUpdated:
-		var o struct {
-			ID     string            `json:"id"`
-			Events []json.RawMessage `json:"events"`
-		}
-		if err := json.Unmarshal(message.Data, &o); err != nil || len(o.Events) <= r.history[o.ID] {
-			r.violations = append(r.violations, fmt.Sprintf("order %s: %d events after %d", o.ID, len(o.Events), r.history[o.ID]))
-		}
-		r.history[o.ID] = len(o.Events)
-	case "daily.data.steps.created", "daily.data.steps.updated":
-		r.take(r.steps, message.User, message.Data)
-	case "daily.data.heartrate.created", "daily.data.heartrate.updated":
-		r.take(r.heart, message.User, message.Data)
-	}
-	return webhook.Result{Class: webhook.ClassOK, Status: 200}
-}
-
-// take keeps the newest values of a person.
-func (r *receiver) take(of map[healthlab.UserID]*values, user healthlab.UserID, data []byte) {
-	var batch struct {
-		Data []struct {
-			At    healthlab.Time `json:"timestamp"`
-			Value float64        `json:"value"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(data, &batch); err != nil {
-		r.violations = append(r.violations, err.Error())
-	}
-	if of[user] == nil {
-		of[user] = &values{begin: r.begin}
-	}
-	for _, x := range batch.Data {
-		of[user].set(x.At.Time, x.Value)
-	}
-}
-
-// forget drops ids of messages that are too old to be sent again.
-func (r *receiver) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.before, r.seen = r.seen, map[string]bool{}
+	id    orders.OrderID
+	day   int
+	visit string // empty without an appointment
 }
 
 // A population lives for months: devices send data, twice and corrected; a provider rotates grants, is
 // down, has limits and corrects what it said; people change zones, order lab tests that fail in every
 // way, take appointments, and leave; the receiver of events fails. In the end every event came once
 // and in order, totals equal the truth, orders have ended and hold no slot, and nothing is left of
-// people who left. HEALTHLAB_SEED repeats what people, the provider and the laboratory do, but not
-// the order in which goroutines run.
+// people who left. HEALTHLAB_SEED repeats a run.
 func TestWorld(t *testing.T) {
-	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), prove.Count(30, 365)
+	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLAB_DAYS", prove.Count(30, 365))
+	t.Logf("HEALTHLAB_SEED=%d HEALTHLAB_PEOPLE=%d HEALTHLAB_DAYS=%d repeat this run", seed, population, days)
 	began := time.Now()
+	_, report := simulate(t, uint64(seed), population, days)
+	t.Logf("took %v, 0 violations\n%s", time.Since(began), report)
+}
+
+// The same seed makes the same run, to the byte of each message and value.
+func TestWorldRepeats(t *testing.T) {
+	first, _ := simulate(t, 7, 12, 20)
+	again, _ := simulate(t, 7, 12, 20)
+	other, _ := simulate(t, 8, 12, 20)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+}
+
+// simulate lets a population live, checks the outcome, and returns the digest of all that was sent and
+// stored, and the report.
+func simulate(t *testing.T, seed uint64, population, days int) (digest, report string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newSimulation(t, uint64(seed))
-		ctx, stop := context.WithCancel(t.Context())
-		var working sync.WaitGroup
-		for _, run := range []func(context.Context) error{w.s.Health.Run, w.s.Orders.Run, w.s.Deliveries.Run, w.s.Pulls.Run} {
-			working.Go(func() { require.NoError(t, run(ctx)) })
-		}
-		w.ordering = min(0.025, mostOrders/float64(population*days))
+		w := newSimulation(t, seed)
+		w.ordering = min(0.1, mostOrders/float64(population*days))
 		for range population {
 			w.join()
 		}
@@ -175,18 +109,43 @@ func TestWorld(t *testing.T) {
 			for _, p := range w.people {
 				w.live(p, day)
 			}
-			time.Sleep(24 * time.Hour)
+			w.pass(24)
 			if day%7 == 6 {
-				w.count()
+				w.receiver.forget()
+				w.weeks = append(w.weeks, w.figures())
 			}
 		}
-		time.Sleep(60 * 24 * time.Hour) // orders end, grace periods are over, and events are sent
-		w.check()
-		stop()
-		working.Wait()
-		w.report(seed, population, days)
+		for _, p := range w.people {
+			w.giveUp(p, days+patience)
+		}
+		w.pass(60 * 24) // orders end, grace periods are over, and events are sent
+		w.check(days)
+		digest = fmt.Sprintf("%x", w.receiver.digest.Sum(nil))
+		report = w.report(digest)
 	})
-	t.Logf("took %v", time.Since(began))
+	return digest, report
+}
+
+// pass lets hours pass. In each, the service does all that is due.
+func (w *simulation) pass(hours int) {
+	for range hours {
+		until := time.Now().Add(time.Hour)
+		for w.step() > 0 {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Until(until))
+	}
+}
+
+// step does once each kind of the service's work, and returns how much there was to do.
+func (w *simulation) step() int {
+	all := 0
+	for _, do := range w.work {
+		n, err := do(w.t.Context())
+		require.NoError(w.t, err)
+		all += n
+	}
+	return all
 }
 
 // setting reads a number of the environment.
@@ -203,14 +162,15 @@ func setting(t *testing.T, name string, standard int) int {
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	begin := time.Now().UTC().Truncate(24 * time.Hour)
-	w := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 1)), team: healthlab.TeamID{UUID: uuid.New()}, begin: begin}
-	w.receiver = &receiver{
-		random: rand.New(rand.NewPCG(seed, 2)), begin: begin, seen: map[string]bool{}, history: map[string]int{},
-		steps: map[healthlab.UserID]*values{}, heart: map[healthlab.UserID]*values{},
-	}
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	ids := rand.NewChaCha8(key)
+	newID := func() uuid.UUID { return uuid.Must(uuid.NewRandomFromReader(ids)) }
+	w := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 1)), team: healthlab.TeamID{UUID: newID()}, begin: begin}
+	w.receiver = newReceiver(seed, begin)
 	w.provider = &tracker{number: seed, begin: begin, accounts: map[string]*account{}}
 	c := config(t)
-	w.store = memory.New(&memory.Options{Retention: 48 * time.Hour})
+	w.store = memory.New(&memory.Options{Retention: 48 * time.Hour, Envelope: webhook.Envelope{Sequence: true}})
 	c.Store, c.Files, c.Log = w.store, w.store.Blobs(), slog.New(slog.DiscardHandler)
 	var err error
 	c.Providers, err = healthdata.NewProviders([]healthdata.Provider{
@@ -220,49 +180,75 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	})
 	require.NoError(t, err)
 	c.Connectors = map[string]linking.ProviderConnector{"tracker": {Password: w.provider, Refresher: w.provider, Puller: w.provider}}
-	c.Pulls = pull.Options{Every: 24 * time.Hour, Overlap: 3 * 24 * time.Hour, SweepEvery: 3650 * 24 * time.Hour, Idle: time.Hour}
+	c.Pulls = pull.Options{
+		Every: 24 * time.Hour, Overlap: 3 * 24 * time.Hour, SweepEvery: 3650 * 24 * time.Hour, Workers: 64,
+		Limits: map[string]pull.Limits{"tracker": {App: []pull.Limit{{Requests: hourLimit, Per: time.Hour, Burst: 60}}}},
+	}
 	c.Laboratory = sandbox.NewLab(&sandbox.LabOptions{Step: 24 * time.Hour})
 	c.Notifier, c.Health.MaxUsers = notify(w.receiver.notify), 1_000_000
-	c.Webhooks.Idle, c.Orders.Idle, c.Orders.SandboxMoves = time.Hour, time.Hour, true
+	c.Orders.SandboxMoves = true
+	c.Health.NewID, c.Health.NewUserID, c.Orders.NewID, c.Linking.NewID, c.Webhooks.NewID = newID, newID, newID, newID, newID
 	w.s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
-	_, err = w.s.Organisations.CreateTeam(t.Context(), uuid.New(), organisation.NewTeam{ID: w.team, Name: "A team"})
+	w.work = []func(context.Context) (int, error){
+		w.s.Pulls.Step, w.s.Orders.PlaceDue, w.s.Orders.TakeUpdates, w.s.Orders.Bookings().Due, w.s.Orders.DoNotifications,
+		w.s.Health.EraseDue, w.s.Deliveries.Step,
+	}
+	_, err = w.s.Organisations.CreateTeam(t.Context(), newID(), organisation.NewTeam{ID: w.team, Name: "A team"})
 	require.NoError(t, err)
 	_, err = w.s.Webhooks.Create(t.Context(), w.team, webhook.NewEndpoint{URL: "https://receiver.example.com/events"})
 	require.NoError(t, err)
-	page, err := c.Catalogue.FindLabTests(t.Context(), catalogue.LabTestQuery{Team: w.team, Method: catalogue.Testkit})
-	require.NoError(t, err)
-	w.test = page.Tests[0]
-	page, err = c.Catalogue.FindLabTests(t.Context(), catalogue.LabTestQuery{Team: w.team, Method: catalogue.AtHomePhlebotomy})
-	require.NoError(t, err)
-	w.home = page.Tests[0]
+	for _, method := range []catalogue.CollectionMethod{catalogue.Testkit, catalogue.AtHomePhlebotomy} {
+		page, err := c.Catalogue.FindLabTests(t.Context(), catalogue.LabTestQuery{Team: w.team, Method: method})
+		require.NoError(t, err)
+		w.tests = append(w.tests, page.Tests[0])
+	}
 	return w
 }
 
-// mostTracked is how many people have a connection to the tracker: the store in memory looks at all of
-// their tasks for each that it claims.
-const mostTracked = 200
-
-// mostOrders is about how many orders there are: each result is compared with all orders of the team.
-const mostOrders = 3000
+const (
+	mostTracked = 1000  // people with a connection to the tracker
+	hourLimit   = 1200  // requests that the tracker takes in an hour
+	mostOrders  = 10000 // about how many orders there are
+)
 
 func (w *simulation) join() {
 	u, err := w.s.Health.CreateUser(w.t.Context(), w.team, healthdata.NewUser{ClientUserID: strconv.Itoa(len(w.people))})
 	require.NoError(w.t, err)
 	_, err = w.s.Health.Connect(w.t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(w.t, err)
-	p := &person{id: u.ID, steps: values{begin: w.begin}, every: 1 + w.random.IntN(14)}
+	n := len(w.people)
+	p := &person{id: u.ID, steps: values{begin: w.begin}, hours: values{begin: w.begin}, every: 1 + w.random.IntN(14)}
+	p.name = people.PatientDetailsInput{
+		FirstName: "Ana " + letters(n), LastName: "Roe", DOB: healthlab.Date{Year: 1930 + n%50, Month: 5, Day: 9},
+		Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com",
+	}
 	w.people = append(w.people, p)
-	if len(w.people) > mostTracked {
+	if n >= mostTracked {
 		return
 	}
-	p.name = "member-" + strconv.Itoa(len(w.people))
+	p.account = "member-" + strconv.Itoa(n)
 	offer, err := w.s.Linking.CreateToken(w.t.Context(), w.team, linking.NewToken{User: u.ID})
 	require.NoError(w.t, err)
-	signed, err := w.s.Linking.SignIn(w.t.Context(), offer.Token, linking.PasswordSignIn{Provider: "tracker", Username: p.name, Password: "a password"})
+	signed, err := w.s.Linking.SignIn(w.t.Context(), offer.Token, linking.PasswordSignIn{Provider: "tracker", Username: p.account, Password: "a password"})
 	require.NoError(w.t, err)
 	require.Equal(w.t, linking.ResultSuccess, signed.State)
 }
+
+// letters writes a number in letters.
+func letters(n int) string {
+	text := string(rune('a' + n%26))
+	if n >= 26 {
+		text = letters(n/26-1) + text
+	}
+	return text
+}
+
+// zones are where people go: names, and hours east of UTC that their devices say.
+var zones = []struct {
+	name  string
+	hours int
+}{{"UTC", 0}, {"America/New_York", -5}, {"Asia/Tokyo", 9}, {"Pacific/Apia", 13}}
 
 // live is one day of a person.
 func (w *simulation) live(p *person, day int) {
@@ -282,27 +268,24 @@ func (w *simulation) live(p *person, day int) {
 		p.next, p.behind = day+1+w.random.IntN(p.every), 0
 	}
 	w.visit(p, day)
+	w.giveUp(p, day)
 	switch {
 	case chance < 10:
-		_, err := w.s.Health.PatchUser(ctx, w.team, p.id, healthdata.UserPatch{
-			FallbackTimeZone: healthdata.SetTo([]string{"UTC", "America/New_York", "Asia/Tokyo", "Pacific/Apia"}[w.random.IntN(4)]),
-		})
+		to := zones[w.random.IntN(len(zones))]
+		_, err := w.s.Health.PatchUser(ctx, w.team, p.id, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo(to.name)})
 		require.NoError(w.t, err)
+		p.zone = to.hours
 		w.zones++
 	case w.random.Float64() < w.ordering:
-		test, fate := w.test, w.fate()
-		if w.random.IntN(2) == 0 {
-			test = w.home
-		}
+		// Every failure comes with every test.
+		test, failure := w.tests[w.placed%len(w.tests)], failures[w.placed/len(w.tests)%len(failures)]
 		o, err := w.s.Orders.Place(ctx, w.team, orders.PlaceRequest{
-			UserID: p.id, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test.ID}},
-			PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1964, Month: 5, Day: 9},
-				Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
+			UserID: p.id, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test.ID}}, PatientDetails: p.name,
 			PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Phoenix", State: "AZ", Zip: "85004", Country: "US"},
-			Passthrough:    &fate,
+			Passthrough:    &failure,
 		})
 		require.NoError(w.t, err)
-		p.orders = append(p.orders, placedOrder{o.ID, day})
+		p.orders = append(p.orders, placedOrder{id: o.ID, day: day})
 		w.placed++
 	case chance < 12:
 		require.NoError(w.t, w.s.Health.DeleteUser(ctx, w.team, p.id))
@@ -311,65 +294,103 @@ func (w *simulation) live(p *person, day int) {
 	}
 }
 
+// failures are what becomes of orders at the laboratory: all goes well, or one of its failures.
+var failures = func() []string {
+	out := []string{"well", "refused", "down", "silent", "slow", "repeats", "too_late_to_cancel", "uncovered"}
+	for _, story := range sandbox.Stories() {
+		out = append(out, string(story))
+	}
+	for i := range out {
+		out[i] = "sandbox:" + out[i]
+	}
+	return out
+}()
+
+// visitFailures are what becomes of appointments: all goes well, or one of the failures of those who
+// come.
+var visitFailures = []string{"well", "refused", "gone", "down", "silent", "slow", "never", "moved", "dropped", "too_late", "repeats"}
+
 // visit books an appointment for the order of the day before, if it needs one, and at times the team
 // cancels the order afterwards. The rules refuse both for orders that have gone another way.
 func (w *simulation) visit(p *person, day int) {
 	if len(p.orders) == 0 || p.orders[len(p.orders)-1].day != day-1 {
 		return
 	}
-	ctx, id := w.t.Context(), p.orders[len(p.orders)-1].id
+	placed := &p.orders[len(p.orders)-1]
+	ctx, id := w.t.Context(), placed.id
 	o, err := w.s.Orders.Get(ctx, w.team, id)
 	require.NoError(w.t, err)
 	if o.Method() != catalogue.AtHomePhlebotomy {
 		return
 	}
+	w.book(placed)
+	if w.random.IntN(4) == 0 {
+		w.cancel(id)
+	}
+}
+
+// patience is after how many days the team cancels an order whose appointment is not confirmed.
+const patience = 7
+
+// giveUp cancels orders whose provider never confirms the appointment.
+func (w *simulation) giveUp(p *person, day int) {
+	for i := range p.orders {
+		if placed := &p.orders[i]; placed.visit == "never" && placed.day <= day-patience && p.deleted.IsZero() {
+			w.cancel(placed.id)
+			placed.visit = "given up"
+		}
+	}
+}
+
+func (w *simulation) cancel(id orders.OrderID) {
+	if _, err := w.s.Orders.Cancel(w.t.Context(), w.team, id); err != nil {
+		var refused *healthlab.RuleError
+		require.ErrorAs(w.t, err, &refused)
+		return
+	}
+	w.cancelled++
+}
+
+// book books the first time that is free. If the provider refuses it, the next one goes well.
+func (w *simulation) book(placed *placedOrder) {
+	ctx := w.t.Context()
 	free, err := w.s.Orders.Appointments().HomeSlots(ctx, w.team, nil, appointment.AddressInput{FirstLine: "7 Elm Rd", City: "Phoenix", State: "AZ", ZipCode: "85004"})
 	require.NoError(w.t, err)
-	var refused *healthlab.RuleError
+	visit := visitFailures[w.asked%len(visitFailures)]
+	w.asked++
 	for _, d := range free.Slots {
 		if len(d.Slots) == 0 || d.Slots[0].BookingKey == nil {
 			continue
 		}
-		_, err = w.s.Orders.Bookings().Book(ctx, w.team, id, appointment.Phlebotomy, orders.BookRequest{BookingKey: *d.Slots[0].BookingKey})
+		notes := "sandbox:" + visit
+		_, err = w.s.Orders.Bookings().Book(ctx, w.team, placed.id, appointment.Phlebotomy, orders.BookRequest{BookingKey: *d.Slots[0].BookingKey, AppointmentNotes: &notes})
 		if err == nil {
 			w.booked++
-			break
+			placed.visit = visit
+			return
 		}
+		var refused *healthlab.RuleError
 		require.ErrorAs(w.t, err, &refused)
+		visit = "well"
 	}
-	if w.random.IntN(4) == 0 {
-		if _, err = w.s.Orders.Cancel(ctx, w.team, id); err == nil {
-			w.cancelled++
-		} else {
-			require.ErrorAs(w.t, err, &refused)
-		}
-	}
-}
-
-// fate is what becomes of an order at the laboratory: all goes well, or one of its failures.
-func (w *simulation) fate() string {
-	names := []string{"well", "refused", "down", "silent", "slow", "repeats", "too_late_to_cancel", "uncovered"}
-	for _, story := range sandbox.Stories() {
-		names = append(names, string(story))
-	}
-	return "sandbox:" + names[w.random.IntN(len(names))]
 }
 
 // wear records the heart rates of a day at the provider, for a person who has a connection to it.
 func (w *simulation) wear(p *person, daysAgo int) {
-	if p.name == "" {
+	if p.account == "" {
 		return
 	}
 	midnight := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -daysAgo)
 	for i := range slotsOfDay {
-		w.provider.record(p.name, midnight.Add(time.Duration(i)*slot), float64(50+w.random.IntN(60)))
+		w.provider.record(p.account, midnight.Add(time.Duration(i)*slot), float64(50+w.random.IntN(60)))
 	}
 }
 
 // sync uploads the steps of the last days, by three hours, at times twice.
 func (w *simulation) sync(p *person) {
 	midnight := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-p.behind)
-	var samples []healthdata.Sample
+	offset := p.zone * 3600
+	samples := make([]healthdata.Sample, 0, slotsOfDay*p.behind)
 	for i := range slotsOfDay * p.behind {
 		at := midnight.Add(time.Duration(i) * slot)
 		end, steps := healthlab.At(at.Add(time.Hour)), float64(w.random.IntN(2000))
@@ -379,7 +400,10 @@ func (w *simulation) sync(p *person) {
 			w.samples++
 		}
 		p.steps.set(at, steps)
-		samples = append(samples, healthdata.Sample{Timestamp: healthlab.At(at), End: &end, Unit: "count", Value: healthdata.Number(steps)})
+		p.hours.set(at, float64(p.zone))
+		samples = append(samples, healthdata.Sample{
+			Timestamp: healthlab.At(at), End: &end, TimezoneOffset: &offset, Unit: "count", Value: healthdata.Number(steps),
+		})
 	}
 	upload := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	for again := range 2 {
@@ -390,114 +414,4 @@ func (w *simulation) sync(p *person) {
 		_, err := w.s.Health.IngestSamples(w.t.Context(), w.team, p.id, "steps", upload, samples)
 		require.NoError(w.t, err)
 	}
-}
-
-// count ends a week of the report.
-func (w *simulation) count() {
-	w.receiver.forget()
-	w.provider.mu.Lock()
-	defer w.provider.mu.Unlock()
-	p := w.provider
-	w.weeks = append(w.weeks, week{w.samples, w.corrections, p.pulls, p.rotations, p.outages, p.limited, w.placed, w.deleted, w.receiver.received, w.receiver.refused})
-}
-
-// check holds the service and the receiver to the truth.
-func (w *simulation) check() {
-	ctx, t := w.t.Context(), w.t
-	require.Empty(t, w.receiver.violations)
-	require.Zero(t, w.provider.refused, "the provider refused grants: a rotation was lost")
-	live := 0
-	for i, p := range w.people {
-		stored, err := w.stored(p, "steps")
-		if !p.deleted.IsZero() {
-			require.ErrorIs(t, err, healthlab.NotFound)
-			_, err = w.s.Health.UndoDelete(ctx, w.team, healthdata.DeletedUser{User: p.id})
-			require.ErrorIs(t, err, healthlab.NotFound, "person %d is erased", i)
-			for _, o := range p.orders {
-				_, err = w.s.Orders.Get(ctx, w.team, o.id)
-				require.ErrorIs(t, err, healthlab.NotFound, "order of person %d is erased", i)
-			}
-			continue
-		}
-		require.NoError(t, err)
-		live++
-		require.Equal(t, p.steps.of, stored, "steps of person %d", i)
-		require.Equal(t, p.steps.of, w.receiver.steps[p.id].of, "events of person %d", i)
-		if p.name != "" {
-			heart := w.provider.accounts[p.name].heart.of
-			stored, err = w.stored(p, "heartrate")
-			require.NoError(t, err)
-			require.Equal(t, heart, stored, "heart rates of person %d", i)
-			require.Equal(t, heart, w.receiver.heart[p.id].of, "events of the heart rates of person %d", i)
-		}
-		for _, placed := range p.orders {
-			o, err := w.store.Orders().Get(ctx, w.team, placed.id)
-			require.NoError(t, err)
-			lost := *o.Passthrough == "sandbox:"+string(sandbox.NeverAgain) // the laboratory sends nothing
-			final := o.LowLevel().Final()
-			booked := slices.ContainsFunc(o.Visits, func(v orders.Visit) bool { return !v.Status.Final() })
-			waits := o.Method() == catalogue.AtHomePhlebotomy && !booked &&
-				slices.Contains([]orders.LowLevel{orders.RequisitionCreated, orders.AppointmentCancelled}, o.LowLevel()) // for an appointment
-			require.True(t, final || lost || waits, "order of person %d, %s, is %s", i, *o.Passthrough, o.LastEvent.Status)
-			require.Len(t, o.Events, w.receiver.history[placed.id.String()], "events of an order of person %d", i)
-			require.False(t, final && booked, "an ended order of person %d holds a slot", i)
-		}
-	}
-	list, err := w.s.Health.Users(ctx, w.team, 0, 1)
-	require.NoError(t, err)
-	require.Equal(t, live, list.Total)
-}
-
-// stored reads the values that the service has.
-func (w *simulation) stored(p *person, resource string) ([]int16, error) {
-	samples, err := w.s.Health.AllSamples(w.t.Context(), w.team, p.id, healthdata.SampleQuery{Resource: resource, From: time.Unix(0, 0), To: time.Now()})
-	v := values{begin: w.begin}
-	for _, s := range samples {
-		v.set(s.Timestamp.Time, s.Value.Number)
-	}
-	return v.of, err
-}
-
-// report prints what happened, with a plot of each figure by week.
-func (w *simulation) report(seed, population, days int) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d people, %d days, 0 violations\n", seed, population, days)
-	p := w.provider
-	for _, row := range []struct {
-		name  string
-		total int
-		of    func(week) int
-	}{
-		{"samples of devices", w.samples, func(k week) int { return k.samples }},
-		{"corrections", w.corrections, func(k week) int { return k.corrections }},
-		{"pulls", p.pulls, func(k week) int { return k.pulls }},
-		{"rotations of grants", p.rotations, func(k week) int { return k.rotations }},
-		{"requests while the provider was down", p.outages, func(k week) int { return k.outages }},
-		{"requests over a limit", p.limited, func(k week) int { return k.limited }},
-		{"orders", w.placed, func(k week) int { return k.orders }},
-		{"deletions", w.deleted, func(k week) int { return k.deletions }},
-		{"events received", w.receiver.received, func(k week) int { return k.events }},
-		{"events refused by the receiver", w.receiver.refused, func(k week) int { return k.refused }},
-	} {
-		fmt.Fprintf(&b, "%38s %10d  %s\n", row.name, row.total, spark(w.weeks, row.of))
-	}
-	fmt.Fprintf(&b, "%38s %10d\n%38s %10d\n%38s %10d\n%38s %10d\n%38s %10d\n", "duplicates", w.duplicates, "changes of zone", w.zones,
-		"renewals whose answer was lost", p.lost, "appointments", w.booked, "orders cancelled by the team", w.cancelled)
-	w.t.Log(b.String())
-}
-
-// spark plots how much a figure grew in each week.
-func spark(weeks []week, of func(week) int) string {
-	var grown []int
-	before, top := 0, 1
-	for _, k := range weeks {
-		grown = append(grown, of(k)-before)
-		before, top = of(k), max(top, of(k)-before)
-	}
-	levels := []rune(" ▁▂▃▄▅▆▇█")
-	var b strings.Builder
-	for _, n := range grown {
-		b.WriteRune(levels[(n*(len(levels)-1)+top-1)/top])
-	}
-	return b.String()
 }

@@ -1,0 +1,103 @@
+package work
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Due keeps keys by the instants at which they are due, for stores that keep their rows in
+// memory: a claim finds what is due without a look at all rows. The zero value is empty. It
+// is not safe for concurrent use.
+type Due[K comparable] struct {
+	heap  dueHeap[K]
+	byKey map[K]*dueKey[K]
+	sets  int
+}
+
+// dueKey is a key in the heap.
+type dueKey[K comparable] struct {
+	key   K
+	at    time.Time
+	set   int // grows with each new key
+	place int // in the heap
+}
+
+// Set makes a key due at an instant, instead of the one at which it was. The zero time
+// removes the key.
+func (d *Due[K]) Set(key K, at time.Time) {
+	old := d.byKey[key]
+	switch {
+	case old == nil && at.IsZero():
+	case old == nil:
+		if d.byKey == nil {
+			d.byKey = map[K]*dueKey[K]{}
+		}
+		d.sets++
+		fresh := &dueKey[K]{key: key, at: at, set: d.sets}
+		d.byKey[key] = fresh
+		heap.Push(&d.heap, fresh)
+	case at.IsZero():
+		heap.Remove(&d.heap, old.place)
+		delete(d.byKey, key)
+	default:
+		old.at = at
+		heap.Fix(&d.heap, old.place)
+	}
+}
+
+// First returns the key that is due first and its instant; of several at the same instant,
+// the one that was added first. False if there is no key.
+func (d *Due[K]) First() (key K, at time.Time, ok bool) {
+	if len(d.heap) == 0 {
+		return key, at, false
+	}
+	return d.heap[0].key, d.heap[0].at, true
+}
+
+// Until returns the keys that are due at an instant or before it, in no particular order.
+func (d *Due[K]) Until(now time.Time) []K {
+	var out []K
+	// What is below a key of the heap is not due before it.
+	below := []int{0}
+	for len(below) > 0 {
+		i := below[len(below)-1]
+		below = below[:len(below)-1]
+		if i >= len(d.heap) || d.heap[i].at.After(now) {
+			continue
+		}
+		out = append(out, d.heap[i].key)
+		below = append(below, 2*i+1, 2*i+2)
+	}
+	return out
+}
+
+// dueHeap is a heap of keys, the one that is due first at the top.
+type dueHeap[K comparable] []*dueKey[K]
+
+func (h dueHeap[K]) Len() int { return len(h) }
+
+func (h dueHeap[K]) Less(i, j int) bool {
+	if c := h[i].at.Compare(h[j].at); c != 0 {
+		return c < 0
+	}
+	return h[i].set < h[j].set
+}
+
+func (h dueHeap[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *dueHeap[K]) Push(x any) {
+	k, _ := x.(*dueKey[K])
+	k.place = len(*h)
+	*h = append(*h, k)
+}
+
+func (h *dueHeap[K]) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}
