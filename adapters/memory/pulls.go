@@ -95,11 +95,7 @@ func (t *pullTable) put(task pull.Task) {
 		t.tasks[owner] = map[pull.Key]*pull.Task{}
 	}
 	t.tasks[owner][task.Key] = &task
-	if task.Due.IsZero() {
-		t.due.Set(task.Key, time.Time{})
-	} else {
-		t.due.Set(task.Key, latest(task.Due, task.Lease))
-	}
+	t.due.Set(task.Key, task.Due)
 }
 
 // all goes through all tasks, in no order.
@@ -206,7 +202,6 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 	for _, t := range due[:min(max(q.N, 0), len(due))] {
 		t.Lease = at.Add(q.Lease)
 		t.Fence++
-		v.s.pulls.put(*t)
 		out = append(out, cloneTask(*t))
 	}
 	return out, nil

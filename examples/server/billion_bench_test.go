@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
@@ -50,22 +49,27 @@ func BenchmarkBillion(b *testing.B) {
 
 	for b.Loop() {
 		began := time.Now()
-		var loading errgroup.Group
-		loading.SetLimit(4)
-		for i, user := range users {
-			loading.Go(func() error {
-				for at := 0; at < perUser; at += batch {
-					if err := store.Data().MergeSamples(context.Background(), team, user, []healthdata.SampleBatch{{
-						Key:     healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: healthdata.SourceWatch},
-						Samples: heartRates(newYear, at, batch, i), Span: series.PerMinute,
-					}}, nil); err != nil {
-						return err
+		var loading sync.WaitGroup
+		next := make(chan int)
+		for range 4 {
+			loading.Go(func() {
+				for i := range next {
+					for at := 0; at < perUser; at += batch {
+						if err := store.Data().MergeSamples(b.Context(), team, users[i], []healthdata.SampleBatch{{
+							Key:     healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: healthdata.SourceWatch},
+							Samples: heartRates(newYear, at, batch, i), Span: series.PerMinute,
+						}}, nil); err != nil {
+							b.Error(err)
+						}
 					}
 				}
-				return nil
 			})
 		}
-		require.NoError(b, loading.Wait())
+		for i := range users {
+			next <- i
+		}
+		close(next)
+		loading.Wait()
 		b.ReportMetric(time.Since(began).Minutes(), "min/load")
 		b.ReportMetric(float64(len(users)*perUser)/time.Since(began).Seconds(), "samples/s")
 		b.ReportMetric(float64(tableBytes(b, pool))/1e9, "GB")
