@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,8 +68,13 @@ func TestImportByManyProcesses(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	look := pgtest.Connect(t, address)
-	var hours atomic.Int64 // every look at the clock is after all leases
-	now := func() time.Time { return noon.Add(time.Duration(hours.Add(1)) * time.Hour) }
+	// Every look at the clock of the store is after all leases.
+	_, err := look.Exec(t.Context(), `
+		create sequence public.hours;
+		create or replace function healthlab.clock() returns timestamptz language sql volatile as
+			$$ select timestamptz '2026-03-04 12:00Z' + nextval('public.hours') * interval '1 hour' $$`)
+	require.NoError(t, err)
+	now := func() time.Time { return noon.Time }
 	health, first := importer(t, look, now)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	var recipes []bulk.Recipe
