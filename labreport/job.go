@@ -135,7 +135,9 @@ type Job struct {
 	Tries int
 	// DueAt is when background work goes on with the job: staging, reading, or at
 	// the end the deletion of its files. Zero means that nothing is left to do, or
-	// that a person must act. [Store.Claim] moves it to the end of the lease.
+	// that a person must act. [Store.Claim] compares it with the store's clock and
+	// moves it to the end of the lease. Every other DueAt is by the clock of the process
+	// that sets it: a process whose clock is slow retries earlier.
 	DueAt time.Time
 	// StartedAt is when reading began; zero before.
 	StartedAt time.Time

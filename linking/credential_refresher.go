@@ -51,12 +51,13 @@ type KeeperOptions struct {
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
 	// Lease is how long one process may take to renew a secret, both calls and the
-	// writes included, before another one may try. Default 2 minutes; at least three
-	// times the Timeout.
+	// writes included, before another one may try, by the store's clock. Default 2
+	// minutes; at least three times the Timeout.
 	Lease time.Duration
 	// Clients keeps the clients of teams, as in [Options].
 	Clients TeamClients
-	// Now is the clock. Default time.Now.
+	// Now is the clock that says when a secret ends and when a failed renewal is tried
+	// again. Default time.Now.
 	Now func() time.Time
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
@@ -282,10 +283,10 @@ func (k *Keeper) claim(ctx context.Context, who account, seen Credential) (Crede
 			return nil, errMoved
 		case !working(u, who.provider):
 			return nil, healthlab.NotFound
-		case c.Lease.After(now):
+		case c.Lease.After(c.StoreTime):
 			return nil, errBusy
 		}
-		c.Lease = now.Add(k.opts.Lease)
+		c.Lease = c.StoreTime.Add(k.opts.Lease)
 		return nil, nil
 	})
 }
@@ -344,7 +345,7 @@ func (k *Keeper) ask(ctx context.Context, c *Credential, box healthlab.Sealed) (
 
 // keep stores a new secret. It is precious: the provider may have forgotten the old one.
 // So it is stored even if the lease is over, as long as the grant is the same, and
-// storing is tried for as long as the lease lasts.
+// storing is tried for as long as a lease lasts.
 func (k *Keeper) keep(ctx context.Context, who account, c Credential, answer Renewal) error {
 	box, err := k.seal.Seal(ctx, answer.Secret, grantPlace(who.team, who.user, who.provider))
 	if err != nil {
@@ -362,8 +363,8 @@ func (k *Keeper) keep(ctx context.Context, who account, c Credential, answer Ren
 		})
 		return err
 	}
-	wait := maxPause
-	for err = store(); errors.Is(err, healthlab.Unavailable) && k.now().Before(c.Lease); err = store() {
+	wait, began := maxPause, k.opts.Now()
+	for err = store(); errors.Is(err, healthlab.Unavailable) && k.opts.Now().Sub(began) < k.opts.Lease; err = store() {
 		if err := pause(ctx, wait); err != nil {
 			return err
 		}

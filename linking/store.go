@@ -107,7 +107,8 @@ type Grants interface {
 	// the credential back. If change returns events, they are written in the same step,
 	// and so is the user, as healthdata.Users.Update does; if it returns none, what it
 	// did to the user is undone. ID, Team, User, Provider and CreatedAt are the store's.
-	// NotFound as of Credential.
+	// StoreTime is set while change runs. change may run more than once, so it must be
+	// pure. NotFound as of Credential.
 	UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 		change func(*Credential, *healthdata.User) ([]healthlab.Event, error)) (Credential, error)
 }
@@ -132,11 +133,15 @@ type Credential struct {
 	Version int64
 	// Previous is the secret before the last renewal; without a Box, there was none.
 	Previous healthlab.Sealed
-	// Lease is until when a process may be asking the provider for a new secret; zero
-	// if none is.
+	// Lease is when the lease of the process that asks the provider for a new secret
+	// ends, by the store's clock; zero if no process has one.
 	Lease time.Time
+	// StoreTime is the store's clock while the change of an UpdateCredential runs, in
+	// UTC; zero otherwise. A change compares Lease with it, and counts a new Lease from
+	// it. It is not stored.
+	StoreTime time.Time
 	// Failures counts the tries to renew it that failed in a row, and RetryAt is when
-	// the next one makes sense; zero at once.
+	// the next one makes sense, by the clock of the process that failed; zero at once.
 	Failures int
 	RetryAt  time.Time
 }

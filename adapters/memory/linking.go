@@ -261,6 +261,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		return linking.Credential{}, err
 	}
 	next := keepCredential(old, key)
+	next.StoreTime = v.s.clock()
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err
@@ -424,6 +425,6 @@ func keepCredential(c linking.Credential, key account) linking.Credential {
 	c.Team, c.User, c.Provider = key.team, key.user, key.provider
 	c.Secret.Box, c.Previous.Box = slices.Clone(c.Secret.Box), slices.Clone(c.Previous.Box)
 	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)
-	c.Lease, c.RetryAt = instant(c.Lease), instant(c.RetryAt)
+	c.Lease, c.RetryAt, c.StoreTime = instant(c.Lease), instant(c.RetryAt), time.Time{}
 	return c
 }

@@ -8,9 +8,10 @@ import (
 )
 
 func newLinking(testing.TB) linkingtest.StoreHarness {
-	store := newStore()
+	store, setClock := clockedStore()
 	return linkingtest.StoreHarness{
 		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+		SetClock: setClock,
 	}
 }
 

@@ -25,8 +25,9 @@ func linkingOf(s *postgres.Store) linkingtest.StoreHarness {
 
 func newLinking(t testing.TB) linkingtest.StoreHarness {
 	address := pgtest.URL(t)
-	h := linkingOf(postgres.New(pgtest.Connect(t, address), nil))
-	h.Second = postgres.New(pgtest.Connect(t, address), nil).Grants()
+	pool := pgtest.Connect(t, address)
+	h := linkingOf(postgres.New(pool, nil))
+	h.Second, h.SetClock = postgres.New(pgtest.Connect(t, address), nil).Grants(), setClock(t, pool)
 	return h
 }
 
@@ -69,7 +70,12 @@ func TestLinkingFlows(t *testing.T) {
 // The suite passes for a role that row-level security holds for.
 func TestLinkingWithRowSecurity(t *testing.T) {
 	t.Parallel()
-	restricted := func(t testing.TB) linkingtest.StoreHarness { return linkingOf(newRestricted(t)) }
+	restricted := func(t testing.TB) linkingtest.StoreHarness {
+		store, setClock := restrictedClock(t)
+		h := linkingOf(store)
+		h.SetClock = setClock
+		return h
+	}
 	linkingtest.RunStore(t, restricted)
 	linkingtest.RunGrants(t, restricted)
 	store, setClock := restrictedClock(t)

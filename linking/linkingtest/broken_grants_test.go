@@ -36,11 +36,12 @@ func grantMutant(name, dies string, suite func(*testing.T, func(testing.TB) link
 ) conformance.Broken {
 	return conformance.Broken{Name: "grants: " + name, Suite: func(t *testing.T) {
 		suite(t, func(testing.TB) linkingtest.StoreHarness {
-			s := memory.New(nil)
+			clock := conformance.NewClock(time.Unix(0, 0))
+			s := memory.New(&memory.Options{Now: clock.Now})
 			b := &brokenGrants{Grants: s.Grants(), users: s.Users()}
 			b.update = how(b)
 			return linkingtest.StoreHarness{
-				Linking: s.Linking(), Grants: b, Second: b, Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
+				Linking: s.Linking(), Grants: b, Second: b, Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(), SetClock: clock.Set,
 			}
 		})
 	}, Subtest: dies}
@@ -67,6 +68,21 @@ var brokenGrantStores = []conformance.Broken{
 		return func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 			c.Lease = time.Time{}
 			return change(c, u)
+		}
+	})),
+	grantMutant("shows changes the caller's clock", "StoreTime", linkingtest.RunGrants, changed(func(change grantChange) grantChange {
+		return func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
+			c.StoreTime = time.Now()
+			return change(c, u)
+		}
+	})),
+	grantMutant("ends leases early", "CallersClocks", linkingtest.RunCredentialRefresh, changed(func(change grantChange) grantChange {
+		return func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
+			events, err := change(c, u)
+			if !c.Lease.IsZero() {
+				c.Lease = c.Lease.Add(-time.Hour)
+			}
+			return events, err
 		}
 	})),
 	grantMutant("drops the secret before", "RoundTrip", linkingtest.RunGrants, changed(func(change grantChange) grantChange {

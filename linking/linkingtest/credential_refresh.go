@@ -24,6 +24,7 @@ import (
 // outages, and processes that die between the exchange and the store.
 func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Run("OneExchange", func(t *testing.T) { keepOnce(t, newStore(t)) })
+	t.Run("CallersClocks", func(t *testing.T) { keepOnStoresClock(t, newStore(t)) })
 	t.Run("Rounds", func(t *testing.T) { keepRounds(t, newStore(t)) })
 }
 
@@ -104,8 +105,7 @@ type mortal struct {
 	doomed bool
 	events []healthlab.Event
 	died   func()
-	asked  sync.Once
-	first  func() // runs once, after the first change
+	after  func(error) // runs after every change, with its error; nil does nothing
 }
 
 var errDied = errors.New("the process died")
@@ -125,8 +125,8 @@ func (m *mortal) UpdateCredential(ctx context.Context, team healthlab.TeamID, us
 		told = events
 		return events, err
 	})
-	if m.first != nil {
-		m.asked.Do(m.first)
+	if m.after != nil {
+		m.after(err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,8 +150,9 @@ type keepers struct {
 	keepers  [2]*linking.Keeper
 	sessions int
 
-	mu  sync.Mutex
-	now time.Time
+	mu    sync.Mutex
+	now   time.Time        // the store's clock
+	ahead [2]time.Duration // by how much the clocks of the processes are fast
 }
 
 func (k *keepers) clock() time.Time {
@@ -164,6 +165,7 @@ func (k *keepers) wait(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.now = k.now.Add(d)
+	k.h.SetClock(k.now)
 }
 
 const keeperLease = 2 * time.Minute
@@ -178,6 +180,7 @@ func newKeepers(t *testing.T, h StoreHarness) *keepers {
 	require.NoError(t, err)
 	k.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
+	k.wait(0)
 	for i, store := range []linking.Grants{h.Grants, h.Second} {
 		k.stores[i] = &mortal{Grants: store, died: func() { k.wait(keeperLease + time.Second) }}
 		k.restart(i)
@@ -189,11 +192,11 @@ func newKeepers(t *testing.T, h StoreHarness) *keepers {
 func (k *keepers) restart(i int) {
 	var err error
 	k.keepers[i], err = linking.NewKeeper(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
-		k.seal, &linking.KeeperOptions{Now: k.clock, Lease: keeperLease})
+		k.seal, &linking.KeeperOptions{Now: func() time.Time { return k.clock().Add(k.ahead[i]) }, Lease: keeperLease})
 	require.NoError(k.t, err)
 }
 
-// link connects a person, with a secret that ends at once.
+// link connects a person, with a secret that has ended by every clock.
 func (k *keepers) link(user string, grace bool) {
 	k.sessions++
 	s := linkSession("a", user, fmt.Sprint("keeper ", k.sessions))
@@ -207,7 +210,7 @@ func (k *keepers) link(user string, grace bool) {
 	_, err = k.h.Linking.Complete(k.t.Context(), linking.Completion{
 		Team: s.Team, Session: s.ID,
 		Credential: linking.Credential{
-			ID: uuid.New(), Team: s.Team, User: s.User, Provider: "acme_scale", Secret: box, CreatedAt: k.clock(), ExpiresAt: k.clock(),
+			ID: uuid.New(), Team: s.Team, User: s.User, Provider: "acme_scale", Secret: box, CreatedAt: k.clock(), ExpiresAt: k.clock().Add(-2 * time.Hour),
 		},
 		Change: func(x *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {
 			x.State = linking.StateConnected
@@ -268,7 +271,8 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	var both sync.WaitGroup
 	for _, m := range k.stores {
 		both.Add(1)
-		m.first = both.Done
+		asked := sync.OnceFunc(both.Done)
+		m.after = func(error) { asked() }
 	}
 	k.rotator.fault = func(answered bool) error {
 		if !answered {
@@ -289,6 +293,39 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	require.Equal(t, rotated("ann", 101), got[0].Secret)
 	c, _ := k.connection("ann")
 	require.Equal(t, healthdata.Connected, c.Status)
+}
+
+// keepOnStoresClock leaves leases behind, of a process whose clock is fast and of one whose
+// clock is slow, and lets the other process refresh: it waits for the end of the lease by
+// the store's clock.
+func keepOnStoresClock(t *testing.T, h StoreHarness) {
+	k := newKeepers(t, h)
+	k.ahead = [2]time.Duration{time.Hour, -time.Hour}
+	for first, user := range []string{"ann", "bob"} {
+		h.AddUser(t, "a", user)
+		k.link(user, true)
+		dies, waits := k.stores[first], k.stores[1-first]
+		dies.died, dies.doomed = func() {}, true
+		_, err := k.ask(first, user)
+		require.ErrorIs(t, err, errDied)
+		k.wait(keeperLease - time.Microsecond)
+		refused := 0
+		waits.after = func(err error) {
+			if err == nil {
+				return
+			}
+			if refused++; refused == 1 {
+				k.wait(time.Microsecond)
+			} else {
+				k.wait(24 * time.Hour) // too late, so that the test ends
+			}
+		}
+		_, err = k.ask(1-first, user)
+		require.NoError(t, err)
+		waits.after = nil
+		require.Equal(t, 1, refused, "while the lease holds, and no longer")
+		require.Equal(t, 2*(first+1), k.rotator.exchanges)
+	}
 }
 
 // keepRounds lets secrets end, over and over, in a world of outages.

@@ -90,6 +90,23 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, want, got)
 		h.requireGrant(t, want, 2)
 	},
+	"StoreTime": func(t *testing.T, h StoreHarness) {
+		c := h.AddGrant(t, "a", "ann")
+		require.Zero(t, c.StoreTime)
+		for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
+			h.SetClock(at)
+			var seen time.Time
+			got, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+				seen = c.StoreTime
+				c.StoreTime = noon.Add(-time.Hour)
+				return nil, nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, at, seen)
+			require.Equal(t, c, got)
+			h.requireGrant(t, c, 2)
+		}
+	},
 	"KeepsItsOwn": func(t *testing.T, h StoreHarness) {
 		c := h.AddGrant(t, "a", "ann")
 		got, err := h.updateGrant(t.Context(), c, func(x *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {

@@ -29,6 +29,9 @@ type StoreHarness struct {
 	Data healthdata.Data
 	// Messages shows the events that were written.
 	Messages webhook.Log
+	// SetClock puts the store's clock at an instant, where it stands still. RunGrants and
+	// RunCredentialRefresh need it.
+	SetClock func(now time.Time)
 }
 
 // RunStore runs the contract of [linking.Store]. newStore returns a fresh, empty store

@@ -87,10 +87,12 @@ func (v *Store) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		b := u.Batch()
 		v.users.QueueLock(ctx, b, team, user, &person)
 		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
+		db.ReadClock(b, &was.StoreTime)
 		if err := u.Send(ctx, b); err != nil {
 			return err
 		}
 		next = was
+		next.StoreTime = was.StoreTime.UTC()
 		next.Secret.Box, next.Previous.Box = slices.Clone(was.Secret.Box), slices.Clone(was.Previous.Box)
 		edited, err := person.Normal()
 		if err != nil {
@@ -106,6 +108,7 @@ func (v *Store) UpdateCredential(ctx context.Context, team healthlab.TeamID, use
 		}
 		next.Secret.Box, next.Previous.Box = slices.Clone(next.Secret.Box), slices.Clone(next.Previous.Box)
 		next.ExpiresAt, next.Lease, next.RetryAt = db.Instant(next.ExpiresAt), db.Instant(next.Lease), db.Instant(next.RetryAt)
+		next.StoreTime = time.Time{}
 		b = u.Batch()
 		if len(events) > 0 {
 			if _, b, err = v.users.Change(ctx, u, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
