@@ -376,9 +376,9 @@ func TestAppendFaults(t *testing.T) {
 		failed := make(chan error)
 		go func() { failed <- write(ctx) }()
 		if end != nil {
-			require.Eventually(t, func() bool {
+			eventually(t, 20*time.Second, func() bool {
 				return len(texts(t, other, `select '' from `+waiters())) > 0
-			}, 20*time.Second, time.Millisecond)
+			})
 			end()
 		}
 		return <-failed

@@ -35,6 +35,16 @@ func texts(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
 	return out
 }
 
+// eventually calls condition each millisecond until it returns true, and fails the test if it
+// does not within the time. It calls condition in the test's goroutine, so that condition may
+// end the test.
+func eventually(t testing.TB, within time.Duration, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !condition(); time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "the condition is not met after %v", within)
+	}
+}
+
 const ourTables = ` pg_class c where c.relnamespace = 'healthlab'::regnamespace and c.relkind in ('r', 'p') `
 
 func TestSchema(t *testing.T) {
