@@ -31,6 +31,7 @@ func TestContinuous(t *testing.T) {
 
 // For a role that row-level security holds for.
 func TestContinuousWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 func read(ctx context.Context, s *postgres.Store, u healthdata.User) error {
@@ -195,6 +196,11 @@ func TestErrorsInside(t *testing.T) {
 			return // all that it writes is spread
 		}
 		for code := range kinds {
+			// One place maps codes to kinds, so one write tries all of them; the others try those
+			// after which a write does something else.
+			if !prove.All() && what != "Users.Insert" && !slices.Contains([]string{"40001", "lost", "XX000"}, code) {
+				continue
+			}
 			require.Error(t, failing(code, 1), "%s: %s", what, code)
 		}
 		require.Equal(t, before, state(t, good), what)
@@ -376,9 +382,9 @@ func TestAppendFaults(t *testing.T) {
 		failed := make(chan error)
 		go func() { failed <- write(ctx) }()
 		if end != nil {
-			require.Eventually(t, func() bool {
+			eventually(t, 20*time.Second, func() bool {
 				return len(texts(t, other, `select '' from `+waiters())) > 0
-			}, 20*time.Second, time.Millisecond)
+			})
 			end()
 		}
 		return <-failed

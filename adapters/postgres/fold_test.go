@@ -197,7 +197,7 @@ func testCrowdIsFoldedWhileOthersWrite(t *testing.T, f form) {
 				most = left
 			}
 			require.Greater(t, most, 14)
-			require.Eventually(t, func() bool { return rows(t, pool, "segment") == 0 }, 20*time.Second, time.Millisecond)
+			eventually(t, 20*time.Second, func() bool { return rows(t, pool, "segment") == 0 })
 			mergeInto(t, s, u, heart, 1_000_000, 1, 60)
 			require.Equal(t, 1, tailed(t, pool))
 			cancel()

@@ -27,6 +27,7 @@ func TestLabJournal(t *testing.T) {
 
 // The suite passes for a role that row-level security holds for.
 func TestLabJournalWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	runLabJournal(t, newRestricted)
 }

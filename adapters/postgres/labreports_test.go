@@ -33,6 +33,7 @@ func TestParsingJobs(t *testing.T) {
 
 // The suites pass for a role that row-level security holds for.
 func TestParsingJobsWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	runParsingJobs(t, restrictedClock)
 }

@@ -69,6 +69,7 @@ func TestLinkingFlows(t *testing.T) {
 
 // The suite passes for a role that row-level security holds for.
 func TestLinkingWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	restricted := func(t testing.TB) linkingtest.StoreHarness {
 		store, setClock := restrictedClock(t)

@@ -152,6 +152,7 @@ func TestReplaceCenters(t *testing.T) {
 
 // The suites pass for a role that row-level security holds for.
 func TestOrdersWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	orderstest.RunStore(t, func(t testing.TB) orderstest.StoreHarness {
 		s, setClock := restrictedClock(t)

@@ -36,11 +36,11 @@ func TestEventsWrittenDuringErasure(t *testing.T) {
 		}
 		erased <- err
 	}()
-	require.Eventually(t, func() bool { // it is done, or waits for the event
+	eventually(t, time.Minute, func() bool { // it is done, or waits for the event
 		var waits bool
 		require.NoError(t, pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())`).Scan(&waits))
 		return waits || len(erased) > 0
-	}, time.Minute, time.Millisecond)
+	})
 	require.NoError(t, writing.Commit(t.Context()))
 	require.NoError(t, <-erased)
 

@@ -28,11 +28,14 @@ func (f form) newData(t testing.TB) healthdatatest.DataHarness {
 	return healthdatatest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
-func TestData(t *testing.T) { eachForm(t, testData) }
-
-func testData(t *testing.T, f form) {
+func TestData(t *testing.T) {
 	t.Parallel()
-	healthdatatest.RunData(t, f.newData)
+	healthdatatest.RunData(t, inClear.newData)
+}
+
+func TestDataEncrypted(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunData(t, encrypted.newData)
 }
 
 func TestDataModel(t *testing.T) { eachForm(t, testDataModel) }

@@ -41,6 +41,7 @@ func TestPullCrashes(t *testing.T) {
 
 // The suite passes for a role that row-level security holds for.
 func TestPullsWithRowSecurity(t *testing.T) {
+	skipRowSecurity(t)
 	t.Parallel()
 	pulltest.RunStore(t, func(t testing.TB) pulltest.StoreHarness { return pullsOf(restrictedClock(t)) })
 }

@@ -15,9 +15,9 @@ import (
 // lockWaits waits until n transactions of the database wait for a lock.
 func lockWaits(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	eventually(t, 20*time.Second, func() bool {
 		return len(texts(t, pool, `select '' from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) == n
-	}, 20*time.Second, time.Millisecond)
+	})
 }
 
 // A merge does not find its series, then another transaction creates it, and a third one

@@ -298,7 +298,7 @@ func testRunFolding(t *testing.T, f form) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return rows(t, pool, "segment") == 0 }, 20*time.Second, 5*time.Millisecond)
+	eventually(t, 20*time.Second, func() bool { return rows(t, pool, "segment") == 0 })
 	cancel()
 	running.Wait()
 	require.Equal(t, want, readSeries(t, s, u, heart))

@@ -59,9 +59,9 @@ func TestEmptyBodiesChecksTwice(t *testing.T) {
 			n, err := s.EventBodies().EmptyBodies(context.WithoutCancel(t.Context()), u.Team, ended, 10)
 			answered <- answer{n, err}
 		}()
-		require.Eventually(t, func() bool {
+		eventually(t, time.Minute, func() bool {
 			return len(texts(t, pool, `select '' from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) == 1
-		}, time.Minute, time.Millisecond)
+		})
 		_, err = tx.Exec(t.Context(), `insert into healthlab.webhook_attempt
 			(team_id, at, endpoint_id, event_id, delivery_id, n, cause, status, class, duration, state, reason)
 			values ($1, $2, $3, $4, 1, 1, 'replay', 200, 'ok', 0, 'succeeded', '')`, u.Team.UUID, ended, uuid.New(), sent.ID)

@@ -140,10 +140,10 @@ func consoleOf(t *testing.T, args ...string) (*program, *consoleClient) {
 // eventually waits until a page shows a text.
 func (c *consoleClient) eventually(path, want string) (page string) {
 	c.Helper()
-	require.Eventually(c, func() bool {
+	wait(c, func() bool {
 		_, page, _ = c.open(path, nil)
 		return strings.Contains(page, want)
-	}, 30*time.Second, 50*time.Millisecond, want)
+	}, want)
 	return page
 }
 

@@ -174,14 +174,14 @@ func consolePages(p *program, c *consoleClient) map[string]string {
 	status, page, _ = c.open("/sandbox/results", url.Values{"csrf": {csrf}})
 	require.Equal(p, http.StatusOK, status, page)
 	var held string
-	require.Eventually(p, func() bool {
+	wait(p, func() bool {
 		_, page, _ := c.open("/reviews", nil)
 		m := regexp.MustCompile(`/console(/reviews/[0-9a-f-]{36})"`).FindStringSubmatch(page)
 		if m != nil {
 			held = m[1]
 		}
 		return m != nil
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 	measured := "/users/" + measuredPerson(p)
 	status, answer := send(p, strings.TrimPrefix(tourUser, "/users/"), "report.pdf", reportPDF(), "needs_human_review")
 	require.Equal(p, http.StatusOK, status, string(answer))
@@ -193,10 +193,10 @@ func consolePages(p *program, c *consoleClient) map[string]string {
 	}
 	require.NoError(p, json.Unmarshal(answer, &job))
 	report := "/reports/" + cmp.Or(job.ID, job.Job.ID)
-	require.Eventually(p, func() bool {
+	wait(p, func() bool {
 		_, page, _ := c.open(report, nil)
 		return strings.Contains(page, "pending review")
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 	return map[string]string{
 		"home": "/", "users": "/users", "person": user, "sleep": tourUser + "/sleep", "workouts": measured + "/workouts", "labs": tourUser + "/labs",
 		"sources-of-a-person": measured, "glucose": measured + "?resource=glucose", "no-data": measured + "/sleep",
@@ -215,14 +215,14 @@ func TestReportInTheConsole(t *testing.T) {
 	c := newConsoleClient(t, p)
 	c.open("/sign-in", url.Values{"key": {"manager"}})
 	var report, page string
-	require.Eventually(t, func() bool {
+	wait(t, func() bool {
 		_, page, _ = c.open("/reports", nil)
 		m := regexp.MustCompile(`/console(/reports/[0-9a-f-]{36})"`).FindStringSubmatch(page)
 		if m != nil {
 			report = m[1]
 		}
 		return m != nil
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 	_, page, _ = c.open(report, nil)
 	require.Contains(t, page, `<rect class="mark" id="box7"`)
 	require.Contains(t, page, `href="#box7"`)
@@ -453,10 +453,10 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	tab.CheckWidths(360, 1440)
 	plain.Go(p.url + consolePath + "/events")
 	plain.Press("Send again")
-	require.Eventually(t, func() bool {
+	wait(t, func() bool {
 		_, page, _ := c.open("/events", nil)
 		return strings.Contains(page, "Trigger: retry")
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 	plain.Go(p.url + consolePath + pages["person"])
 	plain.Press("Read sources")
 	plain.See("Acme Ring")
