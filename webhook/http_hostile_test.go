@@ -115,7 +115,7 @@ func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
 			require.Zero(t, l.bad.Load(), answer)
 			h.Close()
 		}
-		// Nobody answers at the good one: no reason to try the other.
+		// The allowed address refuses the connection: the blocked one must not be tried.
 		l := twoListeners(t, other)
 		closed := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.3/32")}}
 		h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: closed, Resolver: names("127.0.0.3", other), Timeout: 5 * time.Second})
@@ -214,7 +214,7 @@ func raw(t *testing.T, write func(w io.Writer)) string {
 	return "http://" + l.Addr().String()
 }
 
-// repeat writes about so many bytes of a pattern, until nobody listens.
+// repeat writes about size bytes of a pattern, and stops when the reader closes.
 func repeat(w io.Writer, pattern string, size int) {
 	block := []byte(strings.Repeat(pattern, max(1, 32<<10/len(pattern))))
 	for n := 0; n < size; n += len(block) {

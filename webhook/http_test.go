@@ -150,7 +150,7 @@ func TestHTTPClasses(t *testing.T) {
 		plain.URL + "/endless":     webhook.ClassOK,
 		plain.URL + "/long-header": webhook.ClassReset,
 		plain.URL + "/hints":       webhook.ClassOK,
-		secure.URL:                 webhook.ClassTLS, // its certificate is nobody's we know
+		secure.URL:                 webhook.ClassTLS, // its certificate is of an unknown authority
 		closed.URL:                 webhook.ClassConnect,
 		"http://10.0.0.1:9999/":    webhook.ClassBlocked,
 		"http://receiver/":         webhook.ClassBlocked,

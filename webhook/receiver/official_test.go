@@ -27,7 +27,7 @@ type signed struct {
 	Good    bool              `json:"good"`
 }
 
-// messages are sound ones of many sizes and signers, and ones that nobody may believe.
+// messages returns valid messages of many sizes and signers, and forged ones.
 func messages(t *testing.T) []signed {
 	t.Helper()
 	now := time.Now()

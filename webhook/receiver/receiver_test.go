@@ -246,7 +246,8 @@ func TestBatchesAreAlwaysApplied(t *testing.T) {
 	require.Equal(t, 4, n)
 }
 
-func TestWhatNobodyAskedFor(t *testing.T) {
+// A message without a function for its type is ignored, or passed to OnOther.
+func TestMessageWithoutFunction(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	unknown := render(t, "garden.rose.opened", object{"petals": 12}, 0)
 	d.gets(receiver.Ignored, "msg_1", unknown)
