@@ -114,7 +114,7 @@ func noFile(t testing.TB, file []byte, err error) {
 	require.Nil(t, file)
 }
 
-// Whoever pays is on the requisition with all that is known, by whichever name it came.
+// The requisition shows all that is known of the responsible person.
 func TestRequisitionOfAPolicyHolder(t *testing.T) {
 	a := newArchive(t)
 	for _, row := range []struct {
@@ -296,8 +296,8 @@ func TestCoverageNotice(t *testing.T) {
 	}
 }
 
-// What is probably not paid is told to a patient, of a test that is asked for: not of a
-// kit that nobody has registered.
+// A patient gets an ABN for a test that the insurer will probably not pay. A kit that is not
+// registered has no patient and therefore no ABN.
 func TestCoverageNoticeOfAKit(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
@@ -551,7 +551,7 @@ func TestReport(t *testing.T) {
 	require.Equal(t, orders.OrderNotFound, rule(a.KeepReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
 }
 
-// Whoever is erased leaves no file.
+// Erasing a user deletes the files of the user's documents.
 func TestForgetDocuments(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
@@ -582,7 +582,7 @@ func TestForgetDocuments(t *testing.T) {
 	require.Equal(t, 1, a.files.left(t))
 }
 
-// A disk or a printer that fails is nobody's wrong input, and changes nothing.
+// A failing disk or printer is not reported as invalid input, and changes nothing.
 func TestDocumentsThatFail(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()

@@ -59,7 +59,7 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
-// A lab that has results has accepted the order, though nobody said so.
+// A lab that reports results has accepted the order, even if its acceptance was lost.
 func TestRedrawAfterALostAcceptance(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
@@ -293,8 +293,8 @@ func (d *fixture) accountAt(lab, name string, status catalogue.LabAccountStatus)
 		AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 }
 
-// The account of the order that is replaced is used again, as it is now; another one is
-// found only where that one is of another lab, or is nobody's any more.
+// A replacement uses the lab account of the order that it replaces, in its present state.
+// Another account is chosen only if that one is at another lab or no longer the team's.
 func TestRecreationCarriesTheAccount(t *testing.T) {
 	d := newFixture(t)
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {

@@ -231,10 +231,9 @@ func TestRemindersOfAppointments(t *testing.T) {
 	}
 }
 
-// Patients are reminded to book until they have booked; also of an appointment that only
-// they and the lab change, whose order stays where it is. What was not said then is not
-// said later, all at once.
-func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
+// Patients get reminders to book until they have booked, also where patient and lab make the
+// appointment and the order keeps its status. Reminders that were skipped are not sent later.
+func TestBookedPatientsGetNoReminders(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *orders.Options) {
 		o.Messenger = out

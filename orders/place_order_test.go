@@ -330,13 +330,13 @@ func TestKitRules(t *testing.T) {
 	}
 }
 
-// Nobody answers the questions of a kit; what has an answer by itself goes with it.
+// A kit is ordered without answers to its questions; preset answers are sent with it.
 func TestKitAnswersWhatItCan(t *testing.T) {
 	d := newFixture(t)
 	req := d.kit()
 	req.LabTestID = test("asked kit")
 	o, err := d.PlaceTestkit(t.Context(), d.team, req)
-	require.NoError(t, err, "whoever orders it cannot be asked")
+	require.NoError(t, err, "the caller need not answer")
 	want := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
 	answers := func() []catalogue.AOEAnswer {
 		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)

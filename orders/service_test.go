@@ -470,7 +470,7 @@ func TestSimulateTheOnlyResult(t *testing.T) {
 	require.Len(t, results.MissingResults, 1)
 }
 
-// A kit that nobody registered does not leave its patient in a simulation.
+// The simulation of a kit that is not registered stops before the kit leaves the patient.
 func TestSimulationWaitsForThePatient(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
 		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {

@@ -109,7 +109,7 @@ func (d *fixture) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	return a
 }
 
-// checkVisit checks what is true of every appointment that somebody sees.
+// checkVisit checks what must hold for every published appointment.
 func checkVisit(t require.TestingT, a orders.Appointment) {
 	require.True(t, a.Status.Published())
 	require.Equal(t, a.Status.EventStatus(), a.EventStatus)
@@ -596,7 +596,7 @@ func TestBookingRefused(t *testing.T) {
 	_, err = d.Bookings().Book(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 
-	// A key is good once, whoever comes first.
+	// A booking key can be used once.
 	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
 	other := d.placed("walk-in")
 	d.work()
