@@ -127,7 +127,7 @@ func TestDeviceCode(t *testing.T) {
 	require.Equal(t, linking.ResultWaiting, arrived(token, "health_connect").State)
 	_, err = p.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
-	for range 2 { // whoever asks again is told the same
+	for range 2 { // the second call has the same result
 		r := arrived(token, "health_connect")
 		require.Equal(t, linking.ResultSuccess, r.State)
 		require.Equal(t, "https://app.example/?state=success&provider=health_connect", r.Location)

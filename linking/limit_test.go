@@ -16,7 +16,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 const allCodes = 1 << 32
 
-// guess tries a wrong code, and tells whether anybody looked at it.
+// guess tries a wrong code, and reports whether it was checked.
 func guess(t *linking.Try, at time.Time) bool {
 	t.Code = nil
 	_, err := t.Redeem(at)

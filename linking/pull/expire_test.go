@@ -50,7 +50,7 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			_, err = w.health.User(t.Context(), team, linked.ID)
 			require.NoError(t, err)
 			w.wait(24 * time.Hour)
-			w.idle(s) // nobody looks after it any more
+			w.idle(s) // no task is left
 		})
 	}
 }

@@ -385,7 +385,7 @@ func TestBudgetOfAProvider(t *testing.T) {
 			w.person(fmt.Sprint("person ", i))
 		}
 		stop := w.run(t, 2, nil)
-		const minutes = 30 // nine requests wait for everybody: three resources, three pieces
+		const minutes = 30 // nine requests wait for each user: three resources, three pieces
 		time.Sleep(minutes * time.Minute)
 		stop()
 		require.Zero(t, w.cloud.refused)
@@ -574,8 +574,8 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 	})
 }
 
-// A provider whose limit nobody has configured says in every answer what remains of it, and
-// is obeyed: by two processes, and without a refusal.
+// Two processes keep within a limit that is not configured: the provider states the remaining
+// requests in every answer, and refuses none.
 func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, users, window = 60, 40, time.Minute
