@@ -56,8 +56,8 @@ func TestEntriesOfOneHourAreCombined(t *testing.T) {
 	require.Equal(t, rates, healthdata.CombineEntries("nothing", rates))
 }
 
-// What nobody could store is left alone, and refused by itself.
-func TestAnEntryThatNobodyCanStoreIsNotAdded(t *testing.T) {
+// An entry that cannot be stored is not added to another one; it alone is refused.
+func TestInvalidEntryIsNotAdded(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	entry := func(v *healthdata.Value, unit string) healthdata.Sample {

@@ -283,7 +283,7 @@ func TestGroupsAreSourceContexts(t *testing.T) {
 		{chair, []float64{9}},
 	}, got)
 
-	// One provider only, and one that nobody knows.
+	// One provider only, and an unknown one.
 	require.Len(t, all(s.page(healthdata.SampleQuery{Resource: "distance", Provider: "manual"})), 1)
 	require.Empty(t, s.page(healthdata.SampleQuery{Resource: "distance", Provider: "nobody"}).Groups)
 
@@ -334,7 +334,8 @@ func TestSampleBoundsAreInclusive(t *testing.T) {
 	require.Equal(t, []string{"end_date: order"}, problems(t, err))
 }
 
-func TestSamplesOfNobody(t *testing.T) {
+// Samples and AllSamples return NotFound for an unknown team, user or resource.
+func TestSamplesOfUnknownUser(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	s.samples("heartrate", band, reading("bpm", ago(time.Hour), 60))
 	read := func(team healthlab.TeamID, user healthlab.UserID, resource string) error {
