@@ -22,7 +22,7 @@ import (
 
 const importPath = "/v2/link/bulk_import"
 
-// user adds somebody who has connected nothing.
+// user creates a user without connections.
 func (m *removal) user(of healthlab.TeamID, name string) healthlab.UserID {
 	m.t.Helper()
 	u, err := m.health.CreateUser(m.t.Context(), of, healthdata.NewUser{ClientUserID: name})
@@ -42,7 +42,8 @@ func importOf(provider string, recipes ...map[string]any) map[string]any {
 	return map[string]any{"provider": provider, "connections": recipes}
 }
 
-// exported are the connections of a provider, as whoever moves away has them.
+// exported returns the connections of a provider, as a team exports them before it moves
+// to another service.
 func (m *removal) exported(provider string) (out bulk.Export) {
 	m.t.Helper()
 	m.Send(m.t, "POST", "/v2/link/bulk_export", map[string]any{"provider": provider}).Want(m.t, 200).JSON(m.t, &out)
@@ -241,7 +242,8 @@ func TestBulkImportOutcomes(t *testing.T) {
 	require.Equal(t, []string{"sleep"}, u.Connection("acme_watch").Scopes, "what the team asks for")
 }
 
-// An import that nobody may make any more is given up, and its tokens go.
+// An import is aborted, and its tokens are deleted, when the team no longer has a client of
+// its own at the provider.
 func TestBulkImportAborted(t *testing.T) {
 	m := newRemoval(t)
 	ann := m.user(team, "ann")

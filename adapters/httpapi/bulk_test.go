@@ -335,7 +335,7 @@ func TestBulkTrigger(t *testing.T) {
 
 	body := bulkUsers("acme_band", ann)
 	body["wait_for_completion"] = true
-	m.Send(t, "POST", path, body).Want(t, 202) // nobody works on it
+	m.Send(t, "POST", path, body).Want(t, 202) // no worker runs
 	page := m.ops("/v2/link/bulk_op?page_size=1")
 	require.Equal(t, bulk.InProgress, page.Data[0].Status)
 	require.NotNil(t, page.Next)

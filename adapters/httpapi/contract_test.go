@@ -31,8 +31,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// pairs are the Go types and the schemas that must be the same. Whoever adds a schema
-// of an answer or a body adds its type here.
+// pairs returns the Go types and the schemas that must be the same. Add the Go type of a
+// new schema here.
 func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
@@ -64,8 +64,8 @@ func pairs() []contract.Pair {
 	return all
 }
 
-// full is a Config in which every operation is mounted, and a user to ask about, who
-// has connected two providers. Whoever adds a service adds it here.
+// full returns a Config in which every operation is mounted, and a user who has connected
+// two providers. Add a new service here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := fullFixture(t)

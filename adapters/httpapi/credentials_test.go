@@ -256,7 +256,7 @@ func TestOwnCredentialsAct(t *testing.T) {
 	require.Equal(t, []any{"one", "…1111", "active", 1}, []any{list.List[0].ClientID, list.List[0].Secret, list.List[0].Status, list.List[0].Connections})
 	require.NotNil(t, list.List[0].ProvenAt)
 
-	// Another client takes its place while somebody is away.
+	// The team replaces its client while a person is at the provider's sign-in page.
 	_, away, left := o.leave(team, "away")
 	o.give(team, "two", secretTwo, "")
 	require.Equal(t, linking.ResultSuccess, o.back(away, left).State)
@@ -452,7 +452,7 @@ func TestOwnCredentialsRefused(t *testing.T) {
 		o.Send(t, call.method, call.path, body).Want(t, 404)
 		o.With("x-management-key", "mk_wrong").Send(t, call.method, call.path, body).Want(t, 401)
 	}
-	o.Send(t, "GET", credentialsPath, nil).Want(t, 422) // nobody says which teams there are
+	o.Send(t, "GET", credentialsPath, nil).Want(t, 422) // the request must name a team: the teams are not listed
 
 	// A provider that wants the team's own can be linked once it has them.
 	u, err := o.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "own"})

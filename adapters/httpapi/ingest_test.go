@@ -325,8 +325,8 @@ func TestBadSummaries(t *testing.T) {
 		"stage_start_offset_second":[0.0],"stage_end_offset_second":[60.0],"stage_type":[1]}`), 200)
 }
 
-// What is stored is said to nobody but its readers: not to the log, though odd values
-// are noted there, and not to who is refused.
+// Uploaded values appear only in reads of the user's data: not in the log, although odd
+// values are logged, and not in the answer to a refused request.
 func TestUploadsAreSecret(t *testing.T) {
 	c := newFixture(t, nil)
 	const text, number = "Qz7Marker9xW", "864209.75"

@@ -240,7 +240,8 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 	w.set(func() { require.NotContains(t, w.logs.String(), mark) })
 }
 
-// A store that is down: the person is told, the customer's log is, and nobody sees why.
+// When the team's settings cannot be read, the page shows a general error, and the service
+// logs it.
 func TestLinkPagesWithoutSettings(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	offer := w.invite(linking.NewToken{})
@@ -308,7 +309,7 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 // for an address and a token, in every language.
 func TestFormOfAnOwnSite(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
-	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
+	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{})
 	where := "/link/source/cedar_sleep" + tokenQuery(offer)

@@ -71,7 +71,7 @@ func aMinor(edits object) object {
 	return p
 }
 
-// homeAddress is where somebody comes to draw a sample.
+// homeAddress is the address of a visit at which a sample is drawn.
 func homeAddress(edits object) object {
 	a := object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip_code": "85201"}
 	for k, v := range edits {
@@ -114,7 +114,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 	const centers = "/v3/order/psc/appointment/availability?lab=northlab"
 	const home = "/v3/order/phlebotomy/appointment/availability"
-	// unmatched accepts a result that came for nobody for certain.
+	// unmatched accepts a result that matches no order for certain.
 	unmatched := func(body func(*fixture, orders.Order) object) func(*fixture) *contract.Reply {
 		return func(c *fixture) *contract.Reply {
 			o := c.placed()

@@ -100,7 +100,7 @@ func TestQuestionsOverHTTP(t *testing.T) {
 	}
 }
 
-// Whoever registers a kit is its patient from then on.
+// The user who registers a kit is its patient from then on.
 func TestKitGoesToItsPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())

@@ -62,7 +62,8 @@ func TestWhatIsOptionalMayBeNull(t *testing.T) {
 	c.With("x-idempotency-key", "k1").Send(t, "POST", "/v3/unmatched_result_test", run).Want(t, 202)
 }
 
-// An import names its receiver, and answers no questions: whoever placed the order did.
+// An import names its receiver and needs no answers to AOE questions: they were answered
+// when the order was placed.
 func TestImportOfAnOrderWithQuestions(t *testing.T) {
 	c := newFixture(t, nil)
 	body := c.anImport(walkInTest, "REQ-1")
@@ -127,7 +128,7 @@ func (p *postbox) Send(_ context.Context, m orders.PatientMessage) error {
 	return nil
 }
 
-// Whoever registers a kit is not told of what happened to it before.
+// The patient who registers a kit gets no messages about events before the registration.
 func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	out := &postbox{}
 	c := remade(t, func(x *shop) { x.options.Messenger = out })
@@ -280,8 +281,8 @@ func TestCodesOfSeveralLabs(t *testing.T) {
 	}
 }
 
-// An order for somebody else is not part of the journey of the one that it replaces:
-// nobody reads one person's results with another's.
+// A replacement order for another patient is not in the same transaction as the order that it
+// replaces, so that a reader of one never sees the results of the other.
 func TestReplacementForAnotherPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	parent := c.placed()

@@ -244,7 +244,7 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 	require.Equal(t, orders.Moment("completed"), out.sent[0].Moment)
 }
 
-// An address for a visit may name its country, which nobody asks for.
+// The country in the address of a visit is optional.
 func TestCountryOfAVisit(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.accepted(atHomeTest, nil)

@@ -119,7 +119,7 @@ func TestTeamSettings(t *testing.T) {
 		"brand_information":null,"consent":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
 
-// A team reads who it is, and nobody else.
+// A team reads its own record, and no other team's.
 func TestReadTeam(t *testing.T) {
 	o := newHeadOffice(t)
 	want := func(logo string) string {
