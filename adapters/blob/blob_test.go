@@ -205,7 +205,7 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, bad, 0o600))
 		r, err := s.Get(context.Background(), team, user, "k")
-		if errors.Is(err, healthlab.Unavailable) { // the name of another key, which somebody may still bring
+		if errors.Is(err, healthlab.Unavailable) { // the header names another key; the caller may still have it
 			name := bytes.SplitN(good, []byte("\n"), 3)[1]
 			require.NotContains(t, string(bad), string(name))
 			return

@@ -428,7 +428,7 @@ func TestFITReadings(t *testing.T) {
 	require.InDelta(t, 14.25, s.samples["respiratory_rate"][0].Value.Number, 1e-12)
 }
 
-// A planned course has points, but nobody has run it.
+// A planned course has points but no recorded activity, so nothing is stored.
 func TestFITPlan(t *testing.T) {
 	s, rep, err := importBytes(t, encodeFIT(t, []proto.Message{fileID(typedef.FileCourse), record(0, 100, 0)}), nil)
 	require.NoError(t, err)

@@ -77,11 +77,11 @@ func TestSignInRefused(t *testing.T) {
 	refused(linking.PasswordRequest{Username: s.at.URL})
 	refused(linking.PasswordRequest{Username: s.at.URL + "/elsewhere", Password: token})
 	s.open = true
-	refused(linking.PasswordRequest{Username: s.at.URL, Password: "ann-0123456789abcdee"}) // although anybody may read
+	refused(linking.PasswordRequest{Username: s.at.URL, Password: "ann-0123456789abcdee"}) // although the site is readable without a token
 	s.open, s.closed = false, true
 	refused(linking.PasswordRequest{Username: s.at.URL, Password: token}) // it is known, and may not read
 
-	// Addresses that are none of a person's business. Nobody is asked.
+	// Addresses that a person may not enter: no request is sent.
 	before := len(s.requests)
 	strict := nightscout.New(nil)
 	for _, address := range []string{

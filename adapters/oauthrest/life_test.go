@@ -105,7 +105,7 @@ func (l *life) connection() *healthdata.Connection {
 	return u.Connection("fjord_ring")
 }
 
-// beating answers whoever has the token that works, and nobody else.
+// beating makes the server answer requests with the current access token, and refuse others.
 func (f *fjord) beating() {
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()

@@ -93,7 +93,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// Somebody else's code, verifier or address, and a code that was used.
+// A sign-in is refused with the code, verifier or address of another one, or with a used code.
 func TestSignInRefused(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)

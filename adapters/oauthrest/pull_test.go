@@ -207,7 +207,8 @@ func TestPullFullPagesOfLists(t *testing.T) {
 	}
 }
 
-// One night without readings holds up no other; a shape that nobody configured does.
+// A night without readings is skipped. A night of a shape that the configuration does not
+// describe fails the pull.
 func TestPullLeavesOutEmptyElements(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)

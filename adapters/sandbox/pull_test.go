@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// watch is somebody who links a source of the sandbox, and a service that fetches.
+// watch is a user who links sources of the sandbox, and a service that fetches their data.
 type watch struct {
 	t      *testing.T
 	team   healthlab.TeamID
@@ -77,8 +77,8 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	return w
 }
 
-// busyWatch is newWatch of somebody who has recorded a resource lately: not everybody does
-// everything.
+// busyWatch is newWatch with a user who has recorded a resource in the last days: some users
+// never record some resources.
 func busyWatch(t *testing.T, resource string, slugs ...string) *watch {
 	t.Helper()
 	for {
@@ -278,7 +278,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A message makes what it announces be fetched; nobody else's does.
+// A message makes the service fetch what it announces; a message of another sender does not.
 func TestPush(t *testing.T) {
 	w := newWatch(t)
 	w.link("ann")
