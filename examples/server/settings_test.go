@@ -138,8 +138,8 @@ func TestSandboxFlags(t *testing.T) {
 	}
 }
 
-// anOrder is an order for a user, of a test, for somebody born in a year, with a medical
-// proxy.
+// anOrder is the format of an order with a medical proxy. Its arguments are the user, the
+// test and the patient's year of birth.
 var anOrder = `{"user_id":%q,"order_set":{"lab_test_ids":[%q]},"patient_details":{"first_name":"Kim","last_name":"Person","dob":"%d-01-02",
 	"gender":"female","phone_number":"+12175550100","email":"kim@example.org","medical_proxy":{"first_name":"Pat","last_name":"Person",
 	"phone_number":"+12175550100","email":"pat@example.org","address":` + anAddress + `}},
