@@ -207,7 +207,7 @@ func TestBulkImportRefusals(t *testing.T) {
 	require.Len(t, m.Send(t, "POST", importPath, importOf("acme_band", many...)).Want(t, 422).Locs(t), 1001, "enough is enough")
 }
 
-// What a team's rules refuse to a person who links, they refuse to an import.
+// The team's rules that refuse a link also refuse an import.
 func TestBulkImportOutcomes(t *testing.T) {
 	m := newRemoval(t)
 	m.settings.RejectDuplicates = true
@@ -262,7 +262,7 @@ func TestBulkImportAborted(t *testing.T) {
 	require.Zero(t, m.announced(ann))
 }
 
-// Tokens that wait are sealed, for their place alone.
+// Tokens that wait for their import are sealed, and each opens for its own item only.
 func TestBulkImportSeals(t *testing.T) {
 	m := newRemoval(t)
 	ann, bob := m.user(team, "ann"), m.user(team, "bob")
@@ -342,7 +342,8 @@ func TestBulkImportGoesOnAfterCrashes(t *testing.T) {
 	m.requireImported(users)
 }
 
-// A process that is slower than its lease is overtaken, and does no harm.
+// A process that is slower than its lease loses its work to another process, and its late
+// writes change nothing.
 func TestBulkImportOvertaken(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID

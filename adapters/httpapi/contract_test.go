@@ -119,8 +119,8 @@ func TestTypesAreTheContract(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// Calls of every operation that go wrong in every way: nothing that was sent comes
-// back or is logged, and every reply is as in the contract.
+// Every operation is called with every kind of bad request: no sent value appears in an
+// answer or a log, and every answer is as in the contract.
 func TestProbes(t *testing.T) {
 	logs := &contract.Logs{}
 	c, user := full(t)
@@ -158,7 +158,8 @@ func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 	require.Panics(t, func() { httpapi.Handler(c) })
 }
 
-// What the contract says is deprecated is marked so, for those who make clients of it.
+// Every part of the contract whose text says deprecated has the deprecated flag, which
+// generators of clients read.
 func TestContractMarksWhatIsDeprecated(t *testing.T) {
 	var doc struct {
 		Components struct {

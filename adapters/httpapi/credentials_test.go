@@ -238,8 +238,8 @@ func (o *credOffice) link(of healthlab.TeamID, name string) (healthlab.UserID, u
 	return u, q
 }
 
-// A team's own client acts in the request, the exchange, the renewal and the end of what it
-// connected, whatever the team sets later.
+// A connection that was made with a team's own client uses that client for the sign-in, the
+// exchange, renewals and the revocation, whatever the team sets later.
 func TestOwnCredentialsAct(t *testing.T) {
 	o := newCredOffice(t)
 	ann, q := o.link(team, "ann")
@@ -371,8 +371,8 @@ func TestPrepareOwnCredentials(t *testing.T) {
 		o.Send(t, "POST", credentialsPath+"/prepare", `{"team_id":"`+team.String()+`","provider":"acme_band","redirect_url_override":"ftp://x"}`).Want(t, 422).Locs(t))
 }
 
-// What a provider sends to a team's client is believed by the key of that client, and is
-// about what it connected.
+// A provider's message to a team's client is verified with the key of that client, and
+// concerns only the connections of that client.
 func TestPushToOwnClient(t *testing.T) {
 	o := newCredOffice(t)
 	o.give(team, "one", secretOne, `,"details":{"push_key":"first key of one 42"}`)

@@ -173,8 +173,8 @@ func TestBodiesOfAnotherType(t *testing.T) {
 	require.Zero(t, c.stored())
 }
 
-// One bad sample among a hundred: every problem by its path, nothing stored, no value
-// repeated.
+// With one bad sample among a hundred, the answer lists every problem by its path, no sample
+// is stored, and no value is repeated.
 func TestOneBadSampleAmongAHundred(t *testing.T) {
 	const marker = "Qz7Marker9xW"
 	at := `"timestamp":"2026-03-01T07:00:00Z","unit":"bpm"`
@@ -367,7 +367,8 @@ func TestUploadsAreSecret(t *testing.T) {
 	secret(c.logs.Take())
 }
 
-// What a person deletes on the phone is gone here, too, and once is enough.
+// Samples that a person deletes on the phone are deleted in the store; repeating the request
+// changes nothing.
 func TestRemovals(t *testing.T) {
 	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
@@ -440,7 +441,8 @@ func TestTimesWithoutOffset(t *testing.T) {
 	require.Contains(t, read, `"timezone_offset":-18000`)
 }
 
-// An item that cannot be is refused alone, over HTTP as well.
+// An item with an impossible value is refused alone; the other items of the upload are
+// stored.
 func TestItemsRefusedAlone(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(3)

@@ -243,8 +243,7 @@ func TestLinkTokenRules(t *testing.T) {
 	c.With("x-service-api-key", "none").Send(t, "POST", "/v2/link/token", object{"user_id": c.user}).Want(t, 401)
 }
 
-// What a token that does not work is told, where the status says it and where the body
-// does.
+// For each kind of invalid link token: the answer's status, or the error in its body.
 func TestLinkTokenFailures(t *testing.T) {
 	c := newCounter(t)
 	old := c.token(nil)

@@ -80,8 +80,8 @@ func homeAddress(edits object) object {
 	return a
 }
 
-// Each rule of the business has its status and its name, in a shop where it comes to
-// apply. TestOrderIsRefused has those of placing that need no other shop.
+// Each business rule has its status and its name, in a fixture where it applies.
+// TestOrderIsRefused has the rules of placing that need no other fixture.
 func TestRulesOverHTTP(t *testing.T) {
 	addOn := func(markers ...int) object {
 		return object{"order_set": object{"add_on": object{"marker_ids": markers}}, "collection_method": "walk_in_test"}
@@ -253,7 +253,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// No rule is left out of the tests over HTTP.
+// TestRulesOverHTTP and TestOrderIsRefused together test every rule.
 func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	names := regexp.MustCompile(`^"[A-Z]+(_[A-Z]+)+"$`)
 	var rules []string

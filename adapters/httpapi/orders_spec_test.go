@@ -91,7 +91,7 @@ func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 	c.order("POST", "/v3/order", answer("because"))
 }
 
-// A physician who registers a kit signs nothing.
+// A registration of a kit with a physician's signature is refused.
 func TestRegistrationTakesNoSignature(t *testing.T) {
 	c := newFixture(t, nil)
 	body := object{"sample_id": "S", "patient_details": aPatient(), "patient_address": anAddress(), "physician": object{
@@ -104,7 +104,8 @@ func TestDrawNeedsTheSwitch(t *testing.T) {
 	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 403, catalogue.FeatureNotEnabled)
 }
 
-// From the day on which the sample was taken, the order says when to expect results.
+// From the day on which the sample was drawn, the order has the dates on which results are
+// expected.
 func TestResultsAreExpectedAfterTheDraw(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
@@ -150,7 +151,7 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	require.Equal(t, []string{"delivered_to_lab", "completed"}, got)
 }
 
-// A state is the same in small letters, where an installation has it so.
+// States in the configuration may be written in lower case.
 func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
@@ -299,7 +300,7 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 	require.Equal(t, child.OrderTransaction.ID, again.OrderTransaction.ID, "of the same patient")
 }
 
-// Half of what names a payor at a clearing house is no search.
+// A search for a payor by the id of a clearing house needs both the house and the id.
 func TestPayorSearchNeedsBothHalves(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, query := range []string{"provider=house_a", "provider_payor_id=1", "insurance_name=a&provider=house_a", "insurance_name=a&provider_payor_id=1"} {
@@ -428,7 +429,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 	require.Equal(t, []string{"body.clinical_notes"}, c.post("/v3/order", c.request(kitTest, object{"clinical_notes": most + "x"}), 422).Locs(t))
 }
 
-// Every address may say how to get in.
+// Every address may have access notes.
 func TestAccessNotes(t *testing.T) {
 	c := newFixture(t, nil)
 	note, long := strings.Repeat("é", 1000), strings.Repeat("x", 1001)
@@ -453,7 +454,7 @@ func TestAccessNotes(t *testing.T) {
 	require.Equal(t, []string{"body.address.access_notes"}, c.Send(t, "PATCH", c.about("info"), anInfo(object{"address": address})).Want(t, 422).Locs(t))
 }
 
-// Lists end where they end, whatever page is asked for.
+// A page beyond the end of a list is empty.
 func TestFarPages(t *testing.T) {
 	c := newFixture(t, nil)
 	c.placed()
@@ -548,7 +549,7 @@ func TestBuiltLabTests(t *testing.T) {
 	require.Equal(t, got, c.order("POST", "/v3/order", c.request(kitTest, pick)).LabTest)
 }
 
-// What cannot be read and what may not be are told together.
+// Syntax problems and rule violations of one body are reported together.
 func TestEveryProblemAtOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()

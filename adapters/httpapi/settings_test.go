@@ -183,7 +183,7 @@ func TestTeamSettingsRefuse(t *testing.T) {
 	require.JSONEq(t, defaultSettings, o.read(team))
 }
 
-// A provider that left the configuration does not keep a team from changing the rest.
+// A team can change its settings although they name a provider that is no longer configured.
 func TestTeamSettingsOutliveAProvider(t *testing.T) {
 	store := memory.New(nil)
 	with, err := healthdata.NewProviders([]healthdata.Provider{
