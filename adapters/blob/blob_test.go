@@ -175,8 +175,8 @@ func TestAFileIsBoundToItsKey(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// Whatever becomes of the bytes, no wrong content is handed out: what is read is the
-// beginning of what was put, and only all of it ends without an error.
+// A damaged file never returns wrong content: a read returns a prefix of what was written,
+// and only a complete read ends without an error.
 func TestDamageNeverPassesForContent(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
@@ -377,7 +377,7 @@ func TestFaultsOfPlaces(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// A report of ten pages, in and out.
+// BenchmarkPutGet stores and reads a report of ten pages.
 func BenchmarkPutGet(b *testing.B) {
 	s := store(b, directory(b, b.TempDir()), sealer(b, "a"))
 	content := bytes.Repeat([]byte("x"), 2<<20)
