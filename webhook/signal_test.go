@@ -61,8 +61,8 @@ func (w *wire) Listen(ctx context.Context, heard func()) error {
 	}
 }
 
-// What one process has routed, and has no slot for, another one sends when it hears of it.
-// Neither looks by itself.
+// A signal makes another process send what the first one has routed and has no slot for.
+// Neither polls.
 func TestSignalWakesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
