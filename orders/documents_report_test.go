@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// A journey's report is headed by the order that the newest results are of, and says that
-// it is corrected if any of its results were.
+// The report of a transaction is headed by the order of the newest results, and says that it
+// is corrected if any of its results were.
 func TestReportOfATransaction(t *testing.T) {
 	a := newArchive(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true

@@ -183,8 +183,8 @@ func TestRequisition(t *testing.T) {
 	require.Nil(t, in.RequisitionFormURL)
 }
 
-// The URL comes with the requisition, is told with it, lives for seven days and opens
-// nothing else.
+// The URL is returned with the requisition and sent with its event; it is valid for seven
+// days and opens no other document.
 func TestRequisitionURL(t *testing.T) {
 	for _, fate := range []string{"", "slow"} {
 		a := newArchive(t)
@@ -324,8 +324,8 @@ func TestCoverageNoticeOfAKit(t *testing.T) {
 	}
 }
 
-// What a lab says before it has accepted the order is no notice yet, and what it says
-// after that is not another one.
+// A coverage message that a lab sends before its acceptance becomes the notice with the
+// acceptance; a later message makes no second notice.
 func TestCoverageNoticeIsOne(t *testing.T) {
 	lab := &noticing{}
 	a := newArchive(t)
@@ -376,7 +376,7 @@ func (l *noticing) Updates(context.Context, string, int) (orders.Batch, error) {
 	return orders.Batch{}, nil
 }
 
-// A sealer that is away costs the URL, and nothing else.
+// If the sealer fails, only the URL is missing.
 func TestRequisitionWithoutURL(t *testing.T) {
 	a := newArchive(t)
 	seal := &sealing{Sealer: a.keys, fails: true}

@@ -231,7 +231,7 @@ func TestImport(t *testing.T) {
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
-// An address that the lab has already is taken as it is.
+// An import does not validate the address, because the lab has it already.
 func TestImportChecksNoForms(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OrderImport = true
@@ -254,7 +254,8 @@ func TestImportChecksNoForms(t *testing.T) {
 	}
 }
 
-// Of an order that was placed outside, the lab has the diagnosis; who pays is known here.
+// An import with insurance billing needs no diagnosis codes, because the lab has them; it
+// needs an insurance on record.
 func TestImportForAnInsurer(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	d.insure()

@@ -62,7 +62,7 @@ func TestNoInsurerPaysForAMarker(t *testing.T) {
 	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
 }
 
-// Who speaks for a minor may stand in the user's demographics.
+// The medical proxy of a minor may come from the user's demographics.
 func TestProxyFromDemographics(t *testing.T) {
 	d := newFixture(t)
 	d.settings.Minors = true

@@ -260,7 +260,7 @@ func TestPlacedAsAsked(t *testing.T) {
 		r.AOEAnswers, "with the presets of fasting and of the optional question")
 }
 
-// Which questions ask about fasting is the host's to say.
+// Options.FastingCodes lists the codes of fasting questions.
 func TestFastingCodes(t *testing.T) {
 	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
@@ -350,7 +350,8 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 	require.Equal(t, want, answers())
 }
 
-// The account of a kit is that of its registration, too, as it is then.
+// A kit is registered with its lab account in its present state; without an active account
+// the registration is refused.
 func TestRegisterWithoutTheAccount(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
