@@ -52,7 +52,7 @@ func TestBudgetsOfClients(t *testing.T) {
 	})
 }
 
-// What a provider says of the limit of one application holds for that one.
+// A provider's 429 to one client delays the requests of that client only.
 func TestATooManyOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {

@@ -11,7 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// Whose data is made up is deleted a week after it was, connected still or not.
+// A user with a demo connection is deleted a week after it was made, even if it has ended
+// since.
 func TestMadeUpUsersExpire(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *fixture, healthlab.UserID){
 		"connected": func(*testing.T, *fixture, healthlab.UserID) {},
