@@ -230,8 +230,8 @@ func TestAnOddDeviceRefusesNothing(t *testing.T) {
 	}, s.lastDevice())
 }
 
-// What a provider said of a device is kept as it came, where the team keeps payloads, and is
-// no news by itself.
+// A provider's payload of a device is kept unchanged for teams that keep payloads. A changed
+// payload alone makes no event.
 func TestPayloadsOfDevices(t *testing.T) {
 	var settings healthdata.TeamSettings
 	s := newStation(t, healthdata.Options{

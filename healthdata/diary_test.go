@@ -77,8 +77,8 @@ func TestInvalidEntryIsNotAdded(t *testing.T) {
 	require.InDelta(t, 15, all[0].Value.Number, 0)
 }
 
-// Nothing that was eaten is lost or counted twice, in whatever order it comes, and it does
-// not matter whether entries are combined all at once.
+// Combining entries, in any order and in one or several calls, neither loses an amount nor
+// counts it twice.
 func TestCombiningKeepsTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amounts := rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "amounts")

@@ -198,7 +198,7 @@ func TestCursorBelongsToItsQuery(t *testing.T) {
 	}
 }
 
-// A page size is the installation's: a cursor of before a change of it goes on.
+// A cursor stays valid when the installation's page size changes.
 func TestCursorOutlivesThePageSize(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 3})
 	s.samples("heartrate", band, everyMinute(20)...)
