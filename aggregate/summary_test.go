@@ -174,7 +174,7 @@ func TestProfilesAreInUTC(t *testing.T) {
 	require.JSONEq(t, `{"index":["2026-03-01T00:00:00+00:00"],"mean":["2026-03-01T23:30:00+00:00"]}`, got)
 }
 
-// Functions over nothing, one and two values, and over a column without any.
+// The functions over zero, one and two values, and over a column of nulls.
 func TestFewValues(t *testing.T) {
 	p := newPerson()
 	s := service(t, p, nil)
