@@ -109,7 +109,8 @@ func (f onListening) Write(said []byte) (int, error) {
 	return len(said), nil
 }
 
-// What changes as soon as a program listens, the receiver hears of that its flags name.
+// The receiver that the program's flags name gets the events of the first changes after the
+// start.
 func TestReceiverHearsOfTheFirstChange(t *testing.T) {
 	got := make(chan string, 10)
 	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Webhook-Id") })
