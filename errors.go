@@ -106,7 +106,7 @@ type RuleError struct {
 	Kind Kind
 	// Type is the rule's name on the wire, UPPER_SNAKE: "CANCEL_NOT_ALLOWED".
 	Type string
-	// Msg says the rule to a person, without any value of anybody.
+	// Msg states the rule for a person to read. It holds no value of a user.
 	Msg string
 }
 

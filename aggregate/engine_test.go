@@ -63,8 +63,8 @@ func TestWindowsAreOnThePersonsClock(t *testing.T) {
 	require.JSONEq(t, `{"index":[0],"sum":[6],"median":[3]}`, table(t, s, over("1", "2026-03-01", q+`,{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}]}`)))
 }
 
-// Equal clock times: the better source, then the type that comes first; but in one
-// series, whose clock was set back, the later instant is newer. The same on both paths.
+// Of samples with equal clock times the better source wins, then the type that comes first;
+// within one series, whose clock was set back, the later instant wins. Both paths agree.
 func TestTiesBetweenSamples(t *testing.T) {
 	lipid := func(provider string, st healthdata.SourceType, part string) healthdata.SeriesKey {
 		return key("cholesterol", provider, st, "cholesterol/"+part)
@@ -106,8 +106,8 @@ func TestTiesBetweenSamples(t *testing.T) {
 	}
 }
 
-// Sums over the parts of a range are the sum over the whole, and so on, wherever it is
-// cut.
+// The aggregates of the parts of a range, combined, are those of the whole range, wherever it
+// is cut.
 func TestPartsMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -140,7 +140,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	})
 }
 
-// However the samples were stored, the bytes of the answer are the same.
+// The answer has the same bytes however the samples are stored.
 func TestStorageDoesNotShow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	samples := tick("2026-03-01T00:00:00Z", 5000, 97*time.Second, 3600, func(int) float64 { return r.Float64() * 100 })
@@ -190,7 +190,7 @@ func busy(t *testing.T) *person {
 	return p
 }
 
-// One goroutine or many: the same bytes.
+// The answer has the same bytes with one goroutine and with many.
 func TestParallelAnswersAreTheSame(t *testing.T) {
 	p := busy(t)
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
@@ -278,8 +278,7 @@ won 2026-03-01T00:00:00 to 2026-03-10T00:00:00 (10): acme_watch watch
 won 2026-03-11T00:00:00 to 2026-03-12T00:00:00 (2): acme_phone phone`, e.String())
 }
 
-// Where every sample has to be looked at, those of a source that loses are not read
-// either.
+// Samples of a source that loses are not read, also where the winner's samples must be.
 func TestLosersAreNotRead(t *testing.T) {
 	p := newPerson()
 	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
@@ -442,7 +441,7 @@ func TestWhoMayAsk(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// Who won is told on every path: by headers, by looking at every sample, and of
+// The answer names the winning sources on every path: by headers, by samples, and of
 // summaries.
 func TestWinnersAreTold(t *testing.T) {
 	p := newPerson()

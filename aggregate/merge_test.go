@@ -122,8 +122,8 @@ func TestMergeAtTheBorderOfTheWindow(t *testing.T) {
 	require.JSONEq(t, `{"index":[0],"sum":[130]}`, table(t, s, over("2", "2026-03-02", `{`+sumSteps+`}`)))
 }
 
-// Of points the best source of each local hour counts; of values that do not add up none is
-// cut.
+// For points, the best source of each local hour counts; values that cannot be summed are
+// never cut.
 func TestMergePoints(t *testing.T) {
 	p := newPerson()
 	measure := func(resource, provider string, st healthdata.SourceType, list ...series.Sample) {

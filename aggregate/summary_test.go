@@ -58,7 +58,7 @@ func TestSleepMacros(t *testing.T) {
 		"sleep_score":[88,null],"stage_unknown_second":[100,null],"time_zone":["UTC+01:00","UTC+01:00"]}`, got)
 }
 
-// The middle of a session decides what kind of sleeper somebody is.
+// The chronotype depends on the middle of the sleep session.
 func TestChronotypes(t *testing.T) {
 	rows := map[string]string{
 		"03:30:00": "lark", "03:30:01": "third", "06:00:00": "third", "06:00:01": "owl", "16:59:59": "owl", "17:00:00": "lark",
@@ -174,7 +174,7 @@ func TestProfilesAreInUTC(t *testing.T) {
 	require.JSONEq(t, `{"index":["2026-03-01T00:00:00+00:00"],"mean":["2026-03-01T23:30:00+00:00"]}`, got)
 }
 
-// Functions over nothing, one and two values, and over a column without any.
+// The functions over zero, one and two values, and over a column of nulls.
 func TestFewValues(t *testing.T) {
 	p := newPerson()
 	s := service(t, p, nil)

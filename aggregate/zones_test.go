@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-// oddZones are those that have caught somebody before: half hours, changes at midnight,
-// days that were left out, winter time in summer, clocks that were off by seconds.
+// oddZones are time zones in which programs often fail: half hours, changes at midnight,
+// days that were left out, negative daylight saving, offsets with seconds.
 var oddZones = []string{
 	"Australia/Lord_Howe", "Pacific/Chatham", "Asia/Kathmandu", "Pacific/Apia", "America/Sao_Paulo",
 	"Europe/Dublin", "Africa/Casablanca", "Antarctica/Troll", "Pacific/Kiritimati", "Africa/Cairo",

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// A value or a time that cannot be refuses its item alone.
+// An item with an impossible value or time is refused alone; the others are stored.
 func TestItemsThatCannotBe(t *testing.T) {
 	at := ago(time.Hour)
 	pressure := func(high, low float64) healthdata.Sample {

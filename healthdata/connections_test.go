@@ -275,8 +275,8 @@ func TestLogsKeepQuiet(t *testing.T) {
 	require.Contains(t, logs.String(), u.ID.String())
 }
 
-// A source of a phone that was closed at the end of the time of ingestion does not come back
-// by its next sync, unless that time was moved.
+// A phone source that was disconnected when the ingestion window ended is not connected again
+// by its next upload, unless the window was extended.
 func TestPausedSourcesComeBackInTheirTime(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	store := healthdata.NewConnection{Provider: "acme_store"}

@@ -11,9 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// By default two devices that recorded the same minute overwrite each other. A team may
-// keep them apart, for activity from on-device stores; what a person then deletes is gone
-// from all of it.
+// By default two devices that recorded the same minute overwrite each other. A team may keep
+// them apart, for activity from on-device stores; a deletion by the person then covers all
+// devices.
 func TestDevicesApart(t *testing.T) {
 	var settings healthdata.TeamSettings
 	s := newStation(t, healthdata.Options{

@@ -124,8 +124,8 @@ func TestADeviceThatTwoAppsTellOfIsOne(t *testing.T) {
 	require.Equal(t, 2, told())
 }
 
-// A history comes after the present: what older data says of a device does not bring back
-// what was true before, but what nobody knew yet is learned.
+// A history arrives after newer data. Older data does not overwrite what is known of a device;
+// it fills what is unknown.
 func TestOlderDataDoesNotTakeADeviceBack(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	told := func() (n int) {
@@ -174,8 +174,8 @@ func (s *station) lastDevice() healthdata.Device {
 	return list[len(list)-1]
 }
 
-// Data of a provider that does not say what recorded it is of the one device that is known
-// of the connection. With several, and of what comes from anywhere, nobody can tell.
+// Data without a device belongs to the only known device of the connection. It belongs to no
+// device if the connection has several, or if the provider collects data of other sources.
 func TestTheOnlyDeviceOfAConnection(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.Establish(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
@@ -204,7 +204,7 @@ func TestTheOnlyDeviceOfAConnection(t *testing.T) {
 	require.Nil(t, device("acme_band", healthdata.SourceWatch, nil))
 }
 
-// What a provider says of a device and nobody can keep is left out; the data is kept.
+// Attributes of a device that cannot be stored are left out; the data is kept.
 func TestAnOddDeviceRefusesNothing(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	long := strings.Repeat("x", 300)
@@ -230,8 +230,8 @@ func TestAnOddDeviceRefusesNothing(t *testing.T) {
 	}, s.lastDevice())
 }
 
-// What a provider said of a device is kept as it came, where the team keeps payloads, and is
-// no news by itself.
+// A provider's payload of a device is kept unchanged for teams that keep payloads. A changed
+// payload alone makes no event.
 func TestPayloadsOfDevices(t *testing.T) {
 	var settings healthdata.TeamSettings
 	s := newStation(t, healthdata.Options{

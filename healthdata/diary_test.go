@@ -56,8 +56,8 @@ func TestEntriesOfOneHourAreCombined(t *testing.T) {
 	require.Equal(t, rates, healthdata.CombineEntries("nothing", rates))
 }
 
-// What nobody could store is left alone, and refused by itself.
-func TestAnEntryThatNobodyCanStoreIsNotAdded(t *testing.T) {
+// An entry that cannot be stored is not added to another one; it alone is refused.
+func TestInvalidEntryIsNotAdded(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	entry := func(v *healthdata.Value, unit string) healthdata.Sample {
@@ -77,8 +77,8 @@ func TestAnEntryThatNobodyCanStoreIsNotAdded(t *testing.T) {
 	require.InDelta(t, 15, all[0].Value.Number, 0)
 }
 
-// Nothing that was eaten is lost or counted twice, in whatever order it comes, and it does
-// not matter whether entries are combined all at once.
+// Combining entries, in any order and in one or several calls, neither loses an amount nor
+// counts it twice.
 func TestCombiningKeepsTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amounts := rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "amounts")

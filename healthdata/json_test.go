@@ -39,7 +39,8 @@ func TestValueJSON(t *testing.T) {
 	require.Equal(t, "0", string(out))
 }
 
-// What a value is read from, it is written as, and read again as the same.
+// A value that can be read from JSON is written as the same JSON, and reads back as the same
+// value.
 func FuzzValue(f *testing.F) {
 	for _, seed := range []string{"0", "-0", "1.5", "1e-7", "1e308", "NaN", "0x1p4", `"note"`, `"\ud800"`, `"\\"`, "null", "1e999"} {
 		f.Add(seed)

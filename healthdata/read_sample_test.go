@@ -198,7 +198,7 @@ func TestCursorBelongsToItsQuery(t *testing.T) {
 	}
 }
 
-// A page size is the installation's: a cursor of before a change of it goes on.
+// A cursor stays valid when the installation's page size changes.
 func TestCursorOutlivesThePageSize(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 3})
 	s.samples("heartrate", band, everyMinute(20)...)
@@ -283,7 +283,7 @@ func TestGroupsAreSourceContexts(t *testing.T) {
 		{chair, []float64{9}},
 	}, got)
 
-	// One provider only, and one that nobody knows.
+	// One provider only, and an unknown one.
 	require.Len(t, all(s.page(healthdata.SampleQuery{Resource: "distance", Provider: "manual"})), 1)
 	require.Empty(t, s.page(healthdata.SampleQuery{Resource: "distance", Provider: "nobody"}).Groups)
 
@@ -334,7 +334,8 @@ func TestSampleBoundsAreInclusive(t *testing.T) {
 	require.Equal(t, []string{"end_date: order"}, problems(t, err))
 }
 
-func TestSamplesOfNobody(t *testing.T) {
+// Samples and AllSamples return NotFound for an unknown team, user or resource.
+func TestSamplesOfUnknownUser(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	s.samples("heartrate", band, reading("bpm", ago(time.Hour), 60))
 	read := func(team healthlab.TeamID, user healthlab.UserID, resource string) error {

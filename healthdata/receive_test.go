@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Items of one identity that differ are refused wherever in an answer they stand; those
-// that are the same are one. A part whose source is not well said takes nobody along.
+// In one answer, different items of one identity are refused wherever they stand, and equal
+// ones are stored once. A part with an invalid source is refused alone.
 func TestPartsOfOneAnswer(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	night := func(id string, score int64) *healthdata.Sleep {

@@ -195,7 +195,7 @@ func TestEraseDue(t *testing.T) {
 	})
 }
 
-// What lies outside the store goes first, and is tried again until it is gone.
+// An erasure first deletes data outside of the store, and repeats that until it succeeds.
 func TestErasureForgetsWhatLiesOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

@@ -256,7 +256,7 @@ func TestClientUserID(t *testing.T) {
 	}
 }
 
-// FuzzClientUserID: an id is either refused, and nobody has it, or kept byte for byte.
+// FuzzClientUserID: an id is either refused, and no user has it, or kept byte for byte.
 func FuzzClientUserID(f *testing.F) {
 	for _, s := range []string{"ann", "", " ", "a@b.c", "+4912345678", "a\x00", "\xff", "🦊", "a\u2028", "%2e%2e/"} {
 		f.Add(s)

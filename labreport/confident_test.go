@@ -97,7 +97,8 @@ func TestUnknownNamesAreNotSure(t *testing.T) {
 	}
 }
 
-// A panel is a heading over rows: not the laboratory over the patient, and not a range.
+// Only a heading over rows is a panel: not the laboratory's name above the patient, and not a
+// range.
 func TestPanelsThatAreNone(t *testing.T) {
 	all := rowsOf(t, "Test  Result  Units  Reference\nFerritin  40  ng/mL  Men: 30 - 400\n      Women: 13 - 150\nTSH  2.1  mIU/L  1st trimester 0.1 - 2.5\n      2nd trimester 0.2 - 3.0\nEstradiol  120  pg/mL  12 - 166\n")
 	require.Len(t, all, 3)

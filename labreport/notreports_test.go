@@ -28,7 +28,7 @@ func typed(text string) []labreport.Page {
 	return w.pages
 }
 
-// Papers that hold numbers and names, and no results of anybody.
+// notReports are texts with numbers and names that are no laboratory reports.
 var notReports = map[string]string{
 	"invoice": `Hartley Plumbing Ltd  Invoice 20417
 Date: 12/03/2025  Customer: Omar Hartley

@@ -295,7 +295,7 @@ func FuzzParseBounds(f *testing.F) {
 	})
 }
 
-// What has more words than thirty pages of close print is not read at all.
+// A report with more words than thirty pages of dense print is refused before it is read.
 func TestTooManyWords(t *testing.T) {
 	page := labreport.Page{Number: 1, Width: 600, Height: 800}
 	for i, line := range []string{

@@ -330,7 +330,7 @@ func (s *shut) Put(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 	return s.BlobStore.Put(ctx, team, user, key, content)
 }
 
-// A file never lies there without a job that knows of it.
+// If a file cannot be stored, its job fails and no file is left without a job.
 func TestAFileThatCannotBeKept(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	s, err := labreport.New(d.store, &shut{d.blobs, 1}, oneUser{d.user}, d.extractor, nil, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
@@ -446,7 +446,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// Printing a report shows nothing of what it holds.
+// Printing a report shows none of its content.
 func TestNothingIsTold(t *testing.T) {
 	const mark = "Qz7Marker"
 	d := labreport.Data{Metadata: labreport.Metadata{LabName: ptr(mark), Gender: mark}, Results: []labreport.Result{{TestName: mark, Value: mark}}}

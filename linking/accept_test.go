@@ -101,7 +101,8 @@ func TestDemoIsForSandboxes(t *testing.T) {
 	require.Empty(t, p.connected())
 }
 
-// A phone: the page gives a code, the app redeems it and connects, the page notices.
+// Linking with a phone: the page shows a code, the app redeems it and connects, and the page
+// shows the connection.
 func TestDeviceCode(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	token := p.token(s)
@@ -127,7 +128,7 @@ func TestDeviceCode(t *testing.T) {
 	require.Equal(t, linking.ResultWaiting, arrived(token, "health_connect").State)
 	_, err = p.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
-	for range 2 { // whoever asks again is told the same
+	for range 2 { // the second call has the same result
 		r := arrived(token, "health_connect")
 		require.Equal(t, linking.ResultSuccess, r.State)
 		require.Equal(t, "https://app.example/?state=success&provider=health_connect", r.Location)
@@ -198,7 +199,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// A whole team under attack, at the service: people go on redeeming codes all the while.
+// While attackers guess codes of a team, its users can redeem theirs.
 func TestATeamUnderAttackRedeemsCodes(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	code := func() string {

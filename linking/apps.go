@@ -273,7 +273,7 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 		case hmac.Equal(t.secret[tokenRandom/2:], t.seal(a.key)):
 			stolen = s.User
 			return refused
-		default: // anybody who saw a token of the session can make one up
+		default: // an attacker who saw a token of the session can make one up
 			return refused
 		}
 		next = a.derive(t, s.Rotations)

@@ -180,7 +180,8 @@ func TestCallersAtOnceGetOneRefreshToken(t *testing.T) {
 	p.refreshed(got[0].RefreshToken)
 }
 
-func TestALostAnswerLosesNobody(t *testing.T) {
+// If the answer to a refresh is lost, the app can refresh again with the same token.
+func TestLostRefreshAnswer(t *testing.T) {
 	p := newInstalled(t)
 	first := p.signedIn()
 	lost := p.refreshed(first.RefreshToken)
@@ -189,7 +190,7 @@ func TestALostAnswerLosesNobody(t *testing.T) {
 	require.NotEqual(t, lost.RefreshToken, again.RefreshToken)
 	next := p.refreshed(again.RefreshToken)
 
-	// Whoever has the answer that was lost is not the app.
+	// The lost token is in other hands: it is refused, and the session ends.
 	_, err := p.Refresh(t.Context(), lost.RefreshToken)
 	p.refused(linking.RuleInvalidRefreshToken, err)
 	p.signedOut(next)

@@ -196,7 +196,8 @@ func TestFailAfterALinkIsTooLate(t *testing.T) {
 	require.NoError(t, k.Fail(t.Context(), team, p.user, "acme_scale", now, &linking.GrantError{}))
 }
 
-// A provider whose secrets end at once is asked once for each use, and not for ever.
+// If a provider's access tokens expire at once, each use renews the token once and does not
+// loop.
 func TestSecretsThatEndAtOnce(t *testing.T) {
 	p := newPlace(t)
 	for _, life := range []time.Duration{-time.Hour, 0, 30 * time.Second} {

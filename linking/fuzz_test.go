@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// No text but the one that was handed out opens a session.
+// Only the token that was issued opens a session.
 func FuzzOpen(f *testing.F) {
 	f.Add("")
 	f.Add("a.b.c")

@@ -13,9 +13,9 @@ const (
 	WrongPerClient = 20
 	// GuessWindow is the length of a client's window. It begins with a wrong try.
 	GuessWindow = time.Hour
-	// Exposure is how many wrong tries at its team's codes, by anybody, are looked at for
-	// a code. One half is for tries of clients that have not failed in their window, and
-	// when it is used up the code is over. The other half is for those that have failed.
+	// Exposure is the number of wrong tries at its team's codes, by all clients together, that
+	// are checked in the life of a code. One half is for clients without a wrong try in their
+	// window; when it is used up, the code expires. The other half is for the other clients.
 	Exposure = 4000
 )
 
@@ -46,10 +46,10 @@ func (e *TooManyTries) Unwrap() error { return healthlab.Exhausted }
 // RetryAfter says how long to wait.
 func (e *TooManyTries) RetryAfter() time.Duration { return e.After }
 
-// Redeem decides a try and notes what came of it: the code is used, or the try was
-// wrong and counts. It is pure apart from t. Of a client that has used up its wrong
-// tries nothing is looked at, not even a right code, so that nothing can be learnt; all
-// others redeem a code that is new enough, whatever anybody else does.
+// Redeem decides a try and records the result in t: the code is used, or the wrong try is
+// counted. It changes nothing but t. If the client has used up its wrong tries, Redeem does not
+// check the code, so the client cannot learn that it is right. All other clients can redeem a
+// code that is new enough, whatever other clients have tried.
 //
 // Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].

@@ -16,15 +16,15 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 const allCodes = 1 << 32
 
-// guess tries a wrong code, and tells whether anybody looked at it.
+// guess tries a wrong code, and reports whether it was checked.
 func guess(t *linking.Try, at time.Time) bool {
 	t.Code = nil
 	_, err := t.Redeem(at)
 	return healthlab.KindOf(err) != healthlab.Exhausted
 }
 
-// One client that guesses whenever it may, for as long as a code lives, at the worst
-// moment: its window began just before the code.
+// One client guesses whenever it may for the whole life of a code, in the worst case: its
+// window began just before the code.
 func TestOneClientAtTheEdge(t *testing.T) {
 	most := 0
 	for _, early := range []time.Duration{time.Second, 30 * time.Minute, time.Hour - time.Second, time.Hour} {
@@ -80,7 +80,7 @@ func (f *field) would(client string, code linking.Code, at time.Time) error {
 }
 
 // Many clients, each with its own window, guess for the whole life of a code. A guess is
-// looked at if it would have redeemed the code, had it been right.
+// checked if it would have redeemed the code, had it been right.
 func TestAllClientsTogetherAtTheEdge(t *testing.T) {
 	const half = linking.Exposure / 2
 	const good, invalid, expired = "", linking.RuleCodeInvalid, linking.RuleCodeExpired

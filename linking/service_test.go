@@ -163,7 +163,7 @@ func TestClose(t *testing.T) {
 	require.Equal(t, linking.ResultPending, r.State, "opening them again goes on")
 }
 
-// A person closes the pages while the provider thinks: nothing is connected behind them.
+// If a person closes the pages while the provider answers, nothing is connected.
 func TestCloseDuringASignIn(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
@@ -232,7 +232,7 @@ func TestSealedSecrets(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-// Whatever is printed or logged, no secret and nothing of a person is in it.
+// Printed and logged values show no secret and nothing of a person.
 func TestNothingIsTold(t *testing.T) {
 	const mark = "Zq7Marker"
 	ext := mark

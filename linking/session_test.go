@@ -42,8 +42,8 @@ func TestLifecycleEveryStateAndTrigger(t *testing.T) {
 
 func TestLifecycleDiagram(t *testing.T) { golden(t, "../docs/linking-session.mmd", linking.Diagram()) }
 
-// From everywhere but the two ends a person can go on, give up, and run out of time.
-func TestNobodyGetsStuck(t *testing.T) {
+// A session in any state but the two final ones can be started and can expire.
+func TestSessionNeverStuck(t *testing.T) {
 	for _, from := range linking.States() {
 		_, starts := linking.Next(from, linking.Start)
 		_, expires := linking.Next(from, linking.Expire)

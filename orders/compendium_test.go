@@ -119,8 +119,8 @@ func TestConvertCodeOfSeveralLabs(t *testing.T) {
 	require.Equal(t, "exactly", *found["X"][0].ProviderID)
 }
 
-// A lab may not say what a marker measures: then it is suggested by its name. Names say
-// nothing where both labs say what they measure.
+// A marker without a LOINC code is matched by its name. Names are not compared if both labs
+// give codes.
 func TestConvertByName(t *testing.T) {
 	named := func(m catalogue.MarkerComplete, result string) catalogue.MarkerComplete {
 		m.ExpectedResults = []catalogue.ExpectedResult{{Name: result}}
@@ -174,7 +174,8 @@ func TestCrosswalkByName(t *testing.T) {
 	require.Equal(t, []string{"N3"}, cross.Related[0].Canonical.ProviderIDs)
 }
 
-// What is asked for by name and procedure is found behind whatever else has the name.
+// A marker that is requested by name and procedure is found even if many other markers have
+// that name.
 func TestCompendiumBehindManyMatches(t *testing.T) {
 	var markers []catalogue.MarkerComplete
 	for i := range 150 {

@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// A journey's report is headed by the order that the newest results are of, and says that
-// it is corrected if any of its results were.
+// The report of a transaction is headed by the order of the newest results, and says that it
+// is corrected if any of its results were.
 func TestReportOfATransaction(t *testing.T) {
 	a := newArchive(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true
@@ -77,8 +77,8 @@ func TestReportOfACulture(t *testing.T) {
 	}
 }
 
-// A report that came with results which are held is nobody's: it is neither shown nor
-// left behind, and goes where the results go.
+// A report that came with results under review belongs to no order yet: it is not shown, and it
+// is moved or deleted together with the results.
 func TestReportOfHeldResults(t *testing.T) {
 	ben := []byte("%PDF-1.7 of Ben Roe")
 	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, orders.UnmatchedResult) {

@@ -114,7 +114,7 @@ func noFile(t testing.TB, file []byte, err error) {
 	require.Nil(t, file)
 }
 
-// Whoever pays is on the requisition with all that is known, by whichever name it came.
+// The requisition shows all that is known of the responsible person.
 func TestRequisitionOfAPolicyHolder(t *testing.T) {
 	a := newArchive(t)
 	for _, row := range []struct {
@@ -183,8 +183,8 @@ func TestRequisition(t *testing.T) {
 	require.Nil(t, in.RequisitionFormURL)
 }
 
-// The URL comes with the requisition, is told with it, lives for seven days and opens
-// nothing else.
+// The URL is returned with the requisition and sent with its event; it is valid for seven
+// days and opens no other document.
 func TestRequisitionURL(t *testing.T) {
 	for _, fate := range []string{"", "slow"} {
 		a := newArchive(t)
@@ -296,8 +296,8 @@ func TestCoverageNotice(t *testing.T) {
 	}
 }
 
-// What is probably not paid is told to a patient, of a test that is asked for: not of a
-// kit that nobody has registered.
+// A patient gets an ABN for a test that the insurer will probably not pay. A kit that is not
+// registered has no patient and therefore no ABN.
 func TestCoverageNoticeOfAKit(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
@@ -324,8 +324,8 @@ func TestCoverageNoticeOfAKit(t *testing.T) {
 	}
 }
 
-// What a lab says before it has accepted the order is no notice yet, and what it says
-// after that is not another one.
+// A coverage message that a lab sends before its acceptance becomes the notice with the
+// acceptance; a later message makes no second notice.
 func TestCoverageNoticeIsOne(t *testing.T) {
 	lab := &noticing{}
 	a := newArchive(t)
@@ -376,7 +376,7 @@ func (l *noticing) Updates(context.Context, string, int) (orders.Batch, error) {
 	return orders.Batch{}, nil
 }
 
-// A sealer that is away costs the URL, and nothing else.
+// If the sealer fails, only the URL is missing.
 func TestRequisitionWithoutURL(t *testing.T) {
 	a := newArchive(t)
 	seal := &sealing{Sealer: a.keys, fails: true}
@@ -551,7 +551,7 @@ func TestReport(t *testing.T) {
 	require.Equal(t, orders.OrderNotFound, rule(a.KeepReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
 }
 
-// Whoever is erased leaves no file.
+// Erasing a user deletes the files of the user's documents.
 func TestForgetDocuments(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
@@ -582,7 +582,7 @@ func TestForgetDocuments(t *testing.T) {
 	require.Equal(t, 1, a.files.left(t))
 }
 
-// A disk or a printer that fails is nobody's wrong input, and changes nothing.
+// A failing disk or printer is not reported as invalid input, and changes nothing.
 func TestDocumentsThatFail(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()

@@ -59,7 +59,7 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
-// A lab that has results has accepted the order, though nobody said so.
+// A lab that reports results has accepted the order, even if its acceptance was lost.
 func TestRedrawAfterALostAcceptance(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
@@ -231,7 +231,7 @@ func TestImport(t *testing.T) {
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
-// An address that the lab has already is taken as it is.
+// An import does not validate the address, because the lab has it already.
 func TestImportChecksNoForms(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OrderImport = true
@@ -254,7 +254,8 @@ func TestImportChecksNoForms(t *testing.T) {
 	}
 }
 
-// Of an order that was placed outside, the lab has the diagnosis; who pays is known here.
+// An import with insurance billing needs no diagnosis codes, because the lab has them; it
+// needs an insurance on record.
 func TestImportForAnInsurer(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	d.insure()
@@ -293,8 +294,8 @@ func (d *fixture) accountAt(lab, name string, status catalogue.LabAccountStatus)
 		AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 }
 
-// The account of the order that is replaced is used again, as it is now; another one is
-// found only where that one is of another lab, or is nobody's any more.
+// A replacement uses the lab account of the order that it replaces, in its present state.
+// Another account is chosen only if that one is at another lab or no longer the team's.
 func TestRecreationCarriesTheAccount(t *testing.T) {
 	d := newFixture(t)
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {

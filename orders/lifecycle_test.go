@@ -86,8 +86,8 @@ func TestStatusesGolden(t *testing.T) {
 	golden(t, "testdata/statuses.golden", b.String())
 }
 
-// TestLifecycleEdges compares the table with the same automaton told in another form:
-// for each state, the states that can follow.
+// TestLifecycleEdges compares the table with a second description of the same automaton: for
+// each state, the states that can follow.
 func TestLifecycleEdges(t *testing.T) {
 	const (
 		pre  = "requisition_created requisition_bypassed"
@@ -387,8 +387,8 @@ func checkOrder(t require.TestingT, o orders.Order) {
 	require.Equal(t, orders.NewTransaction(o.OrderTransaction.ID, slices.Clone(o.OrderTransaction.Orders)), o.OrderTransaction)
 }
 
-// TestApplyWalks does whatever may come to orders of every kind: what is in the table
-// moves them, what is not leaves them as they were.
+// TestApplyWalks applies every trigger to orders of every kind: triggers of the table move
+// the order, all others change nothing.
 func TestApplyWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOrder(rapid.SampledFrom(catalogue.CollectionMethods()).Draw(t, "method"), rapid.Bool().Draw(t, "registrable"))

@@ -90,7 +90,7 @@ func (v vanishing) Update(ctx context.Context, team healthlab.TeamID, id orders.
 	return v.Store.Update(ctx, team, id, change)
 }
 
-// What is erased while the latest events are told again is left out.
+// Orders that are erased during a resend of the latest events are left out.
 func TestResendWhileOrdersGo(t *testing.T) {
 	d := newFixture(t)
 	var all []orders.OrderID

@@ -103,7 +103,7 @@ func TestMessagesAreSwitchedOff(t *testing.T) {
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
-// Where a visit at home would be told by mail and the team sends none, an SMS tells of it.
+// If the team sends no e-mail, messages about a visit at home are sent by SMS instead.
 func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings.EmailOff = true
@@ -114,8 +114,8 @@ func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
 	require.Equal(t, []string{"sms ordered", "sms requisition_created", "sms appointment_pending", "sms appointment_scheduled"}, sent(out, o))
 }
 
-// A team that wants to know of critical results is told by e-mail, once, whatever holds for
-// the patient and whether or not the messenger is there at first; the others are not.
+// A team that has enabled it gets one e-mail about critical results, whatever the patient's
+// settings, also if the messenger is down at first. Other teams get none.
 func TestTeamIsToldOfCriticalResults(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings = orders.Settings{SMSOff: true, EmailOff: true}
@@ -150,7 +150,7 @@ func TestTeamIsToldOfCriticalResults(t *testing.T) {
 	require.Empty(t, m.FirstName)
 }
 
-// A messenger that is away delays messages and loses none.
+// While the messenger is down, messages are delayed, and none is lost.
 func TestMessengerAway(t *testing.T) {
 	d, out := newMessageFixture(t)
 	out.Fail(1)
@@ -188,8 +188,8 @@ func TestReminders(t *testing.T) {
 	require.Len(t, sent(out, kit)[kitBefore:], 2)
 }
 
-// Appointments are told of as they are made, and reminded of a day and two hours before
-// they begin; not if they were made later than that, moved, or given up.
+// Patients get a message when an appointment is booked, and reminders a day and two hours
+// before it; no reminder if it was booked later than that, moved or cancelled.
 func TestRemindersOfAppointments(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *orders.Options) { o.Messenger = out })
@@ -231,10 +231,9 @@ func TestRemindersOfAppointments(t *testing.T) {
 	}
 }
 
-// Patients are reminded to book until they have booked; also of an appointment that only
-// they and the lab change, whose order stays where it is. What was not said then is not
-// said later, all at once.
-func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
+// Patients get reminders to book until they have booked, also where patient and lab make the
+// appointment and the order keeps its status. Reminders that were skipped are not sent later.
+func TestBookedPatientsGetNoReminders(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *orders.Options) {
 		o.Messenger = out

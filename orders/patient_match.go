@@ -94,7 +94,7 @@ type judgement struct {
 
 // judge decides whether a result belongs to an order for certain. tied is the order
 // that the message names, by its id or that of its specimen; nil for none. patientMatches
-// are the orders of everybody who has the reported name and birth date.
+// are the orders of all patients with the reported name and birth date.
 //
 // A result goes to an order by itself only if nothing contradicts that: the message
 // names the order; the patient that the lab reports is the order's, and no other patient of

@@ -62,7 +62,7 @@ func TestNoInsurerPaysForAMarker(t *testing.T) {
 	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
 }
 
-// Who speaks for a minor may stand in the user's demographics.
+// The medical proxy of a minor may come from the user's demographics.
 func TestProxyFromDemographics(t *testing.T) {
 	d := newFixture(t)
 	d.settings.Minors = true
@@ -77,7 +77,7 @@ func TestProxyFromDemographics(t *testing.T) {
 	require.Equal(t, "Bo", d.placed("walk-in", young).PatientDetails.MedicalProxy.FirstName)
 }
 
-// Whoever knows the key can forge links, so a guessable one is none.
+// New refuses a portal key that is too short: an attacker who guesses it can forge links.
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {

@@ -260,7 +260,7 @@ func TestPlacedAsAsked(t *testing.T) {
 		r.AOEAnswers, "with the presets of fasting and of the optional question")
 }
 
-// Which questions ask about fasting is the host's to say.
+// Options.FastingCodes lists the codes of fasting questions.
 func TestFastingCodes(t *testing.T) {
 	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
@@ -330,13 +330,13 @@ func TestKitRules(t *testing.T) {
 	}
 }
 
-// Nobody answers the questions of a kit; what has an answer by itself goes with it.
+// A kit is ordered without answers to its questions; preset answers are sent with it.
 func TestKitAnswersWhatItCan(t *testing.T) {
 	d := newFixture(t)
 	req := d.kit()
 	req.LabTestID = test("asked kit")
 	o, err := d.PlaceTestkit(t.Context(), d.team, req)
-	require.NoError(t, err, "whoever orders it cannot be asked")
+	require.NoError(t, err, "the caller need not answer")
 	want := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
 	answers := func() []catalogue.AOEAnswer {
 		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
@@ -350,7 +350,8 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 	require.Equal(t, want, answers())
 }
 
-// The account of a kit is that of its registration, too, as it is then.
+// A kit is registered with its lab account in its present state; without an active account
+// the registration is refused.
 func TestRegisterWithoutTheAccount(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())

@@ -18,7 +18,8 @@ func organism(name string, read labresult.Interpretation) labresult.Result {
 	return labresult.Result{Name: name, Slug: "culture", LOINC: ptr("600-7"), Result: name, Type: labresult.Comment, Interpretation: read}
 }
 
-// What one report says side by side stays so when it is merged.
+// Results of one report that belong together, such as isolates, stay together when reports
+// are merged.
 func TestMergeKeepsAReportWhole(t *testing.T) {
 	merge := func(parts ...labresult.Report) labresult.Report {
 		return labresult.Merge(labresult.Final, parts)
@@ -47,7 +48,7 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 	require.Equal(t, "took antibiotics\nfasting", *got.Metadata.Notes)
 }
 
-// What the lab takes back with the sample is not to be read any more, or told.
+// Results that the lab withdraws with the sample are neither returned nor announced.
 func TestResultsWithdrawnWithTheSample(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
@@ -74,7 +75,7 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 }
 
 // Susceptibilities of two isolates have the same codes: a correction changes those of its
-// group, and a new critical result of the other isolate is told.
+// group only, and a new critical result of the other isolate is announced.
 func TestCorrectionOfOneIsolate(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
@@ -119,7 +120,7 @@ func TestReasonsOfARejectedSample(t *testing.T) {
 	require.Equal(t, "frozen", *results.MissingResults[0].Note)
 }
 
-// A team hears of every result that is critical, once, and since when there were results.
+// Each critical result is announced to the team once, with the time of the first results.
 func TestEachCriticalResultIsTold(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
@@ -162,7 +163,7 @@ func (d *fixture) critical(o orders.Order) (told []orders.CriticalResult) {
 	return told
 }
 
-// What a lab says is missing is known by the same code as what it finds later.
+// A missing result has the code of its marker, so the result of the redraw replaces it.
 func TestMissingUntilTheRedraw(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
@@ -188,7 +189,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 	require.Len(t, got.Results, 1)
 }
 
-// What a lab calls nothing is put in the form of its kind.
+// The type of a result without one is inferred from its text.
 func TestFormOfUntypedResults(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")

@@ -62,8 +62,8 @@ func (d *fixture) cancelled(test string) orders.Order {
 	return d.get(o)
 }
 
-// What is accepted brings its specimen, so that what the lab reports of it later finds
-// the order by itself.
+// Accepting a result adds its specimen to the order, so that later results of that specimen
+// match the order without a review.
 func TestAcceptedSpecimens(t *testing.T) {
 	t.Run("an order for a user", func(t *testing.T) {
 		d := newReviewFixture(t)
@@ -134,8 +134,8 @@ func TestAcceptedSpecimens(t *testing.T) {
 	})
 }
 
-// A result that is held is a person's to decide on: whatever the order can take when the lab's
-// feed brings it again, and whatever was decided meanwhile.
+// A held result stays a person's decision when the lab sends it again, whatever the order can
+// take and whatever was decided meanwhile.
 func TestHeldResultsThatComeAgain(t *testing.T) {
 	for name, decide := range map[string]func(*fixture, orders.UnmatchedResult){
 		"undecided": func(*fixture, orders.UnmatchedResult) {},
@@ -175,7 +175,7 @@ func TestHeldResultsOfTwoLabs(t *testing.T) {
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
-// An order that has taken a message in does not get it a second time from a person.
+// A message that the order has received cannot be accepted for it a second time.
 func TestAcceptWhatTheOrderHas(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
@@ -254,8 +254,7 @@ func (d *fixture) seen(o orders.Order) []orders.Order {
 	return out
 }
 
-// What is told of an order, and of the one that takes its place, shows both as they are
-// afterwards.
+// Events of an order and of its replacement show both orders in their state after the change.
 func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 	account := catalogue.LabAccount{ID: account("east"), Lab: "eastlab", Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
 		ProviderAccountID: "P-3", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
@@ -282,7 +281,7 @@ func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 	require.Equal(t, o.ID, *fresh[0].Parent())
 }
 
-// No lab is told of an order that was made for a partial result, whatever happens to it.
+// An order that was made for a partial result is never sent to a lab.
 func TestAcceptedPartialsOfKits(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("kit")
@@ -301,7 +300,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 	require.Equal(t, orders.Ordered, d.get(got).LowLevel())
 }
 
-// A held result says what the order will.
+// A held result has the interpretation that the order will get from it.
 func TestHeldResultsAreWhole(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
@@ -316,7 +315,7 @@ func TestHeldResultsAreWhole(t *testing.T) {
 	require.Equal(t, r.Interpretation, got.Interpretation)
 }
 
-// A lab that does not say who it is is the order's that it names.
+// If a message names no lab, the lab of the order that it names is used.
 func TestHeldResultsOfALab(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")

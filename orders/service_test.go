@@ -329,7 +329,8 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 	return orders.Accepted{}, healthlab.Unavailable
 }
 
-// The day to which an order is moved holds, also where the lab is being asked for the day before.
+// A new activation day holds, also if it is set while the order is being placed at the lab
+// for the old one.
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
@@ -453,7 +454,8 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// A result that is to be critical is not the one that is lost, though there is no other.
+// In a simulation with critical and missing results, the only result is critical, not
+// missing.
 func TestSimulateTheOnlyResult(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("coded")
@@ -470,7 +472,7 @@ func TestSimulateTheOnlyResult(t *testing.T) {
 	require.Len(t, results.MissingResults, 1)
 }
 
-// A kit that nobody registered does not leave its patient in a simulation.
+// The simulation of a kit that is not registered stops before the kit leaves the patient.
 func TestSimulationWaitsForThePatient(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
 		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {

@@ -110,7 +110,7 @@ func TestCatalogueDocument(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The order of the columns does not matter.
+// FuzzReadMarkersCSV: the order of the columns does not matter.
 func FuzzReadMarkersCSV(f *testing.F) {
 	f.Add(panelCSV)
 	f.Add("lab_id,id,name\n1,2,\"a\nb\"\n")

@@ -51,7 +51,7 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 	require.Equal(t, off, again, "approval does not bring a test back")
 }
 
-// A test has a price where everything in it has one. A sum of some of it is none.
+// A team's test has a price only if all its parts have one.
 func TestPriceOfOnesOwn(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
 	for _, row := range []struct {
@@ -137,7 +137,7 @@ func (d *fixture) selections(tests catalogue.LabTestStore, n int) {
 	}
 }
 
-// However many tests a team has, only those of a page are made whole.
+// Only the tests of the requested page are loaded in full, however many a team has.
 func TestPageOfManySelections(t *testing.T) {
 	const many, limit = 230, 50
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
@@ -166,7 +166,7 @@ func TestPageOfManySelections(t *testing.T) {
 	require.Greater(t, len(seen), many, "with those of the catalogue")
 }
 
-// Pages go on behind a test that is not among those asked for any more.
+// A cursor stays valid if its test no longer matches the filter.
 func TestPagesOfLabTestsThatChange(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
 	var want []catalogue.LabTestID
@@ -194,7 +194,7 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 	}
 }
 
-// Markers on their own are taken as the kind of sample that their lab takes that way.
+// Selected markers have the sample type that their lab uses for the collection method.
 func TestSampleOfSelectedMarkers(t *testing.T) {
 	d := newFixture(t)
 	b, err := sandbox.Catalogue()

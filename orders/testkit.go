@@ -65,8 +65,8 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 	return r, nil
 }
 
-// presets are the answers of a test's questions that need no person. A kit is ordered and
-// registered without asking anybody the others.
+// presets returns the answers to those questions of a test that need no person. A kit is
+// ordered and registered without answers to the other questions.
 func presets(t catalogue.LabTest, fasting []string) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
 	for marker, q := range t.Questions() {

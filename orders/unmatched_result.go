@@ -476,7 +476,7 @@ func (r *ResolveRequest) Check() error {
 	return p.Err()
 }
 
-// notReviewable is what everybody meets who comes too late.
+// notReviewable is the error for a result whose review is closed.
 func notReviewable() error {
 	return rules.Missing(RawResultNotFound, "the result is not open for review")
 }

@@ -368,7 +368,7 @@ func newAdversary(t testing.TB, seed uint64) *adversary {
 
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-// message is a report of somebody's sample, and who that is.
+// message returns a report of a random person's sample, and the user id of that person.
 func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 	p := pick(a.r, a.people)
 	o := pick(a.r, p.orders)
@@ -380,7 +380,7 @@ func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 	victim := pick(a.r, pick(a.r, a.people).orders)
 	for range a.r.IntN(4) {
 		switch a.r.IntN(10) {
-		case 0: // a specimen id of somebody else, used again
+		case 0: // the specimen id of another person, used again
 			if victim.SampleID != nil {
 				m.SampleID = *victim.SampleID
 			}
@@ -401,7 +401,7 @@ func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 			return m, p.user
 		case 8:
 			m.SampleID = ""
-		case 9: // the id of somebody else's order, with one's own specimen and name
+		case 9: // the id of another person's order, with the right specimen and name
 			m.Order = victim.ID
 		}
 	}
@@ -410,8 +410,8 @@ func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 	return m, p.user
 }
 
-// consistent reports whether every word of a message is another person's: then nobody
-// could know.
+// consistent reports whether every field of a message is another person's. Such a message
+// cannot be told from a right one.
 func (a *adversary) consistent(m orders.Message, truly healthlab.UserID) bool {
 	is := func(p *truth) bool {
 		return strings.EqualFold(m.Patient.FirstName, p.input.FirstName) && strings.EqualFold(m.Patient.LastName, p.input.LastName) && m.Patient.DOB == p.input.DOB

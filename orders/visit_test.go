@@ -109,7 +109,7 @@ func (d *fixture) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	return a
 }
 
-// checkVisit checks what is true of every appointment that somebody sees.
+// checkVisit checks what must hold for every published appointment.
 func checkVisit(t require.TestingT, a orders.Appointment) {
 	require.True(t, a.Status.Published())
 	require.Equal(t, a.Status.EventStatus(), a.EventStatus)
@@ -479,7 +479,7 @@ func TestPatientManaged(t *testing.T) {
 	}
 }
 
-// An appointment without a requisition does not wait for ever.
+// An appointment of an order that the lab does not accept is cancelled.
 func TestAutoCancel(t *testing.T) {
 	idle := func(o *orders.Options) { o.LabTimeout = time.Second }
 	tomorrow := healthlab.Date{Year: 2026, Month: 3, Day: 9}
@@ -513,7 +513,8 @@ func TestAutoCancel(t *testing.T) {
 	}
 }
 
-// An order that a person gives a result to before the lab has accepted it needs no visit.
+// If a person accepts a result for an order that the lab has not accepted, its visit is
+// cancelled.
 func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 	for _, tc := range []struct {
 		test string
@@ -596,7 +597,7 @@ func TestBookingRefused(t *testing.T) {
 	_, err = d.Bookings().Book(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 
-	// A key is good once, whoever comes first.
+	// A booking key can be used once.
 	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
 	other := d.placed("walk-in")
 	d.work()
@@ -642,8 +643,8 @@ func TestBookingRefused(t *testing.T) {
 	requireRule(t, err, appointment.AppointmentsNotOffered, healthlab.Unimplemented)
 }
 
-// News of the provider move the appointment and its order; what makes no sense changes
-// nothing, and the feed goes on.
+// Messages of the provider move the appointment and its order; an impossible message changes
+// nothing, and the feed continues.
 func TestNewsOfAppointments(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
@@ -676,7 +677,7 @@ func TestNewsOfAppointments(t *testing.T) {
 	require.Equal(t, "scheduled scheduled cancelled", d.heard(a))
 }
 
-// A simulated order takes its appointment along.
+// A simulated order moves its appointment, too.
 func TestSimulationWithAnAppointment(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")

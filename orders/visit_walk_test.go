@@ -265,7 +265,7 @@ func TestCachedSlots(t *testing.T) {
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 }
 
-// A booking key is for one booking, whatever became of it.
+// A booking key can be used for one booking, even if that booking has ended.
 func TestABookingKeyIsUsedOnce(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
@@ -292,8 +292,8 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 	d.booked(o, center, with(keys[62]))
 }
 
-// A provider that holds the time before it has answered owes the answer still, when the
-// requisition has agreed the visit already; it changes nothing then.
+// A provider's late answer to a booking changes nothing if the requisition has confirmed the
+// visit meanwhile.
 func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 	for _, byMessage := range []bool{false, true} {
 		d := newVisits(t)
@@ -321,7 +321,7 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 	}
 }
 
-// A visit that has begun is not moved any more, whatever its provider was asked before.
+// A visit that has begun cannot be moved, also if the provider was asked to move it before.
 func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
@@ -344,7 +344,7 @@ func (d *fixture) partly(o orders.Order) orders.Message {
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
 }
 
-// What is told of an order names no appointment that the same step ends.
+// The event of an order does not name an appointment that the same step ends.
 func TestNoEndedAppointmentIsTold(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -390,7 +390,7 @@ func TestNoEndedAppointmentIsTold(t *testing.T) {
 	}
 }
 
-// A step that an order does not take leaves its appointment where it is shown.
+// If an order refuses a step, its appointment keeps its published status.
 func TestARefusedStepKeepsTheAppointment(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")

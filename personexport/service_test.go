@@ -217,8 +217,8 @@ func TestProgressSurvivesRestart(t *testing.T) {
 	require.Len(t, x.unzip(id), 4)
 }
 
-// Of a process that was killed another one takes the job over when the lease has ended, and what
-// the first one still does changes nothing.
+// When a process is killed, another one takes over its job after the lease has ended. Late
+// writes of the first process change nothing.
 func TestLeaseIsTakenOver(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	id := x.start()

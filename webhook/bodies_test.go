@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Bodies go when the time of their team is over, while the dispatcher runs.
+// Bodies are emptied after the team's retention while the dispatcher runs.
 func TestBodiesAreEmptied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

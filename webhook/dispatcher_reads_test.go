@@ -29,7 +29,7 @@ func (c *countedReads) Get(ctx context.Context, team healthlab.TeamID, id webhoo
 	return c.Endpoints.Get(ctx, team, id)
 }
 
-// What starts side by side asks for its endpoint once, also where it does not get it.
+// Deliveries that start together read their endpoint once, also if the read fails.
 func TestAnEndpointIsReadOnceForAll(t *testing.T) {
 	for _, failing := range []int64{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,9 @@ func (s blindStore) Due(context.Context) ([]webhook.EndpointID, error) {
 	return nil, nil
 }
 
-// A dispatcher knows where it has routed something, also while it looks for other work.
-// It looks at 0, 1, 2 s and so on, or from 0 to 0.9 s and from 1.9 to 2.8 s.
+// A dispatcher delivers what it has routed itself without finding it by a poll, also if a
+// poll runs at that time. Polls run at 0, 1, 2 s and so on, or from 0 to 0.9 s and from 1.9
+// to 2.8 s.
 func TestWhatIsRoutedIsNotLookedFor(t *testing.T) {
 	for _, c := range []struct{ look, at time.Duration }{
 		{0, 1500 * time.Millisecond},

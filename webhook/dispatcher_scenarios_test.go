@@ -51,8 +51,9 @@ func (h *fixture) sentOf(t testing.TB, key string) (versions []int, when []time.
 	return versions, when
 }
 
-// What a receiver asks for moves the next attempt of that message, and all others to it
-// for a quarter of an hour at most; what cannot be read moves nothing.
+// A receiver's Retry-After moves the next attempt of that message, and delays all other
+// messages to the receiver for at most a quarter of an hour. An unreadable one changes
+// nothing.
 func TestRetryAfterMovesTheNextAttempt(t *testing.T) {
 	date := func(d time.Duration) func(time.Time) string {
 		return func(now time.Time) string { return now.Add(d).UTC().Format(http.TimeFormat) }
@@ -124,7 +125,7 @@ func poisoned(t *testing.T) (h *fixture, ill *bool) {
 	return h, ill
 }
 
-// A message that its receiver never takes holds up its own key, and no other.
+// A message that its receiver always refuses blocks its own key only.
 func TestPoisonHoldsUpItsOwnKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := poisoned(t)
@@ -151,8 +152,8 @@ func TestPoisonHoldsUpItsOwnKey(t *testing.T) {
 	})
 }
 
-// With MaxBlock the key goes on earlier, because the endpoint takes others; recovering
-// then sends what was skipped, and all that came after it, in order.
+// With MaxBlock a blocked key continues earlier, because the endpoint accepts other keys.
+// Recover then sends the skipped message and all later ones of the key, in order.
 func TestMaxBlockAndRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ill := poisoned(t)

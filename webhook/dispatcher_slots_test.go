@@ -105,8 +105,8 @@ func TestSendersStopBehindASlowStore(t *testing.T) {
 	})
 }
 
-// What was claimed ahead is not sent to an endpoint that has begun to fail, and not after
-// the end.
+// Deliveries that were claimed ahead are released when their endpoint begins to fail, and
+// when the dispatcher stops.
 func TestWhatIsHeldIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)

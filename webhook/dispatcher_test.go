@@ -450,8 +450,8 @@ func TestNeverUnsigned(t *testing.T) {
 	})
 }
 
-// What our own proxy fails at is no attempt: the message waits, and the receiver's health
-// is as it was.
+// A failure of our own proxy is no attempt: the message waits, and the receiver's health does
+// not change.
 func TestProxyThatFailsIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)

@@ -60,7 +60,7 @@ func TestGuardControl(t *testing.T) {
 	}
 }
 
-// hostileURLs are URLs that nobody may register.
+// hostileURLs are URLs that a team must not be able to register.
 var hostileURLs = []string{
 	"", "/in", "//receiver.example.com/in", "receiver.example.com", "https:", "https://", "https:///in", "https:receiver.example.com",
 	"http://receiver.example.com/in", "ftp://receiver.example.com", "file:///etc/passwd", "gopher://receiver.example.com",

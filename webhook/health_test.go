@@ -44,8 +44,8 @@ func TestFailingForFiveDaysDisables(t *testing.T) {
 	}
 }
 
-// The rule as it is told: all failures since the last success are kept; a failure
-// arms if one of them is 12 to 24 hours back. Health keeps two instants of them.
+// Health keeps two instants, and decides as the rule does with all failures since the last
+// success: a failure arms if one of them is 12 to 24 hours older.
 func TestHealthKeepsEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h webhook.Health

@@ -25,7 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// What a receiver asks for is read in both forms, and counts from its answer on.
+// Both forms of Retry-After are read, and count from the answer on.
 func TestHTTPReadsRetryAfter(t *testing.T) {
 	start := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // how long a request has taken
@@ -101,8 +101,8 @@ func twoListeners(t *testing.T, other string) *listeners {
 	return l
 }
 
-// A name with a good address and a bad one: the good one is used, and the bad one is not
-// reached, whichever comes first, and whether or not the good one answers.
+// If a name has an allowed and a blocked address, only the allowed one is used, in any order
+// of the addresses, and also if it does not answer.
 func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
 	good := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for _, other := range []string{"127.0.0.2", "::1"} {
@@ -115,7 +115,7 @@ func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
 			require.Zero(t, l.bad.Load(), answer)
 			h.Close()
 		}
-		// Nobody answers at the good one: no reason to try the other.
+		// The allowed address refuses the connection: the blocked one must not be tried.
 		l := twoListeners(t, other)
 		closed := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.3/32")}}
 		h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: closed, Resolver: names("127.0.0.3", other), Timeout: 5 * time.Second})
@@ -126,8 +126,8 @@ func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
 	}
 }
 
-// A connection stays where it was made, wherever its name has moved; a new one does not
-// follow the name into the house.
+// An open connection keeps its address when its name changes; a new connection to a name that
+// now leads to a private address is refused.
 func TestHTTPAfterTheNameHasMoved(t *testing.T) {
 	l := twoListeners(t, "127.0.0.2")
 	at := atomic.Pointer[string]{}
@@ -157,8 +157,8 @@ func TestHTTPAfterTheNameHasMoved(t *testing.T) {
 
 const proxyChild = "HEALTHLAB_TEST_PROXY_CHILD"
 
-// The environment is read once in a process, so this one asks another. There, a plain
-// client does go through the proxy: were it not so, this would prove nothing.
+// The environment is read once in a process, so the test starts another one. There a plain
+// client does use the proxy, which shows that the environment is effective.
 func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
 	if to := os.Getenv(proxyChild); to != "" {
 		_, port, err := net.SplitHostPort(to)
@@ -214,7 +214,7 @@ func raw(t *testing.T, write func(w io.Writer)) string {
 	return "http://" + l.Addr().String()
 }
 
-// repeat writes about so many bytes of a pattern, until nobody listens.
+// repeat writes about size bytes of a pattern, and stops when the reader closes.
 func repeat(w io.Writer, pattern string, size int) {
 	block := []byte(strings.Repeat(pattern, max(1, 32<<10/len(pattern))))
 	for n := 0; n < size; n += len(block) {
@@ -310,7 +310,7 @@ func TestHTTPSlowBodyIsASuccessWithinASecond(t *testing.T) {
 	<-gone // its connection is closed
 }
 
-// What is planted in a URL, a header, a secret or a body is in no text that a result has.
+// No text of a result has a value of the URL, a header, a secret or a body.
 func TestHTTPResultsSayNothing(t *testing.T) {
 	for _, to := range []string{
 		"https://planted.example.invalid/planted?t=planted", "http://127.0.0.1:1/planted?t=planted", "http://10.0.0.1/planted",
@@ -331,7 +331,7 @@ func TestHTTPResultsSayNothing(t *testing.T) {
 	}
 }
 
-// The head of an answer is kept, without what opens something, and no longer than it may be.
+// The head of an answer is kept up to its limit, without headers that hold credentials.
 func TestHTTPKeepsTheHead(t *testing.T) {
 	head := "HTTP/1.1 429 Slow Down\r\nContent-Length: 0\r\nserver: edge/1\r\nX-Request-Id: r-7\r\nX-Request-Id: r-8\r\n" +
 		"Set-Cookie: planted\r\nWWW-Authenticate: planted\r\nLocation: https://x.example/?planted\r\nX-Api-Key: planted\r\nX-Auth-Token: planted\r\n"

@@ -69,7 +69,7 @@ func TestHTTPSendsASignedRequest(t *testing.T) {
 	require.False(t, h.Notify(t.Context(), note(t, server.URL)).Reused, "so long an answer costs its connection")
 }
 
-// What a receiver answers is bytes to us: kept as they are, never unpacked.
+// The answer of a receiver is kept byte for byte, and never decompressed.
 func TestHTTPKeepsTheAnswerAsItIs(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
@@ -150,7 +150,7 @@ func TestHTTPClasses(t *testing.T) {
 		plain.URL + "/endless":     webhook.ClassOK,
 		plain.URL + "/long-header": webhook.ClassReset,
 		plain.URL + "/hints":       webhook.ClassOK,
-		secure.URL:                 webhook.ClassTLS, // its certificate is nobody's we know
+		secure.URL:                 webhook.ClassTLS, // its certificate is of an unknown authority
 		closed.URL:                 webhook.ClassConnect,
 		"http://10.0.0.1:9999/":    webhook.ClassBlocked,
 		"http://receiver/":         webhook.ClassBlocked,
@@ -170,8 +170,8 @@ func TestHTTPClasses(t *testing.T) {
 	require.NotEqual(t, webhook.ClassOK, h.Notify(ctx, note(t, plain.URL)).Class)
 }
 
-// All requests go through the proxy that was given, and what fails there is told apart
-// from what fails behind it.
+// All requests go through the configured proxy, and failures of the proxy are distinguished
+// from failures behind it.
 func TestHTTPThroughAProxy(t *testing.T) {
 	var status atomic.Int32
 	var tunnels atomic.Int32
@@ -225,8 +225,8 @@ func TestHTTPThroughAProxy(t *testing.T) {
 	require.Equal(t, webhook.ClassBlocked, through(proxy.URL).Notify(t.Context(), note(t, "https://10.0.0.1/")).Class, "the guard still sees the URL")
 }
 
-// A name that leads into the house is stopped at the connection, whatever the name
-// said before, and whatever else it says at the same time.
+// A connection to a private address is refused when it is dialled, whatever the name resolved
+// to before, and whatever other addresses it has.
 func TestHTTPStopsRebinding(t *testing.T) {
 	var hits atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

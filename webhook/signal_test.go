@@ -61,8 +61,8 @@ func (w *wire) Listen(ctx context.Context, heard func()) error {
 	}
 }
 
-// What one process has routed, and has no slot for, another one sends when it hears of it.
-// Neither looks by itself.
+// A signal makes another process send what the first one has routed and has no slot for.
+// Neither polls.
 func TestSignalWakesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
@@ -115,8 +115,8 @@ func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
 	})
 }
 
-// A line that is cut is made again, in longer and longer steps, without a word in the log
-// that somebody has to read; messages are found by looking.
+// A broken connection is made again, at growing intervals and without a warning in the log.
+// Meanwhile polling finds the messages.
 func TestSignalThatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)

@@ -38,8 +38,8 @@ func TestTeamSettingsWant(t *testing.T) {
 	}
 }
 
-// What a team does not want is cancelled and not sent; what it wants goes on, also behind
-// it, and a change holds soon.
+// Events that a team does not want are cancelled. Wanted events behind them are sent, and a
+// changed choice takes effect soon.
 func TestUnwantedIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)

@@ -175,8 +175,8 @@ func TestAFileIsBoundToItsKey(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// Whatever becomes of the bytes, no wrong content is handed out: what is read is the
-// beginning of what was put, and only all of it ends without an error.
+// A damaged file never returns wrong content: a read returns a prefix of what was written,
+// and only a complete read ends without an error.
 func TestDamageNeverPassesForContent(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
@@ -205,7 +205,7 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, bad, 0o600))
 		r, err := s.Get(context.Background(), team, user, "k")
-		if errors.Is(err, healthlab.Unavailable) { // the name of another key, which somebody may still bring
+		if errors.Is(err, healthlab.Unavailable) { // the header names another key; the caller may still have it
 			name := bytes.SplitN(good, []byte("\n"), 3)[1]
 			require.NotContains(t, string(bad), string(name))
 			return
@@ -377,7 +377,7 @@ func TestFaultsOfPlaces(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// A report of ten pages, in and out.
+// BenchmarkPutGet stores and reads a report of ten pages.
 func BenchmarkPutGet(b *testing.B) {
 	s := store(b, directory(b, b.TempDir()), sealer(b, "a"))
 	content := bytes.Repeat([]byte("x"), 2<<20)

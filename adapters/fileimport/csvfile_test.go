@@ -191,7 +191,8 @@ func TestStravaFolder(t *testing.T) {
 	require.Zero(t, none.calls)
 }
 
-// Archives that are made to hurt give remarks or errors.
+// A hostile or damaged recording gives a note, and the workouts of the list are imported. A
+// damaged archive is an error.
 func TestStravaHostileRecordings(t *testing.T) {
 	list := testdata(t, "strava", "activities.csv")
 	for name, recording := range map[string][]byte{
@@ -432,7 +433,7 @@ func TestCSVReaderError(t *testing.T) {
 	require.NotErrorIs(t, err, healthlab.Invalid)
 }
 
-// A value without end does not take memory without end.
+// A value without an end is refused before it fills the memory.
 func TestFitbitBounds(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "steps-2026-04-09.json")
 	require.NoError(t, os.WriteFile(name, []byte(`[{"dateTime":"`+strings.Repeat("0", 8<<20)), 0o600))
@@ -451,8 +452,8 @@ func TestWHOOPSleepsAlone(t *testing.T) {
 	require.Equal(t, "whoop", s.summaries["sleep"][0].(*healthdata.Sleep).Source.Provider)
 }
 
-// A cell that cannot be read is remarked without its text, and the rest of its row is kept. A row
-// without a readable time is left out, and the other rows are kept.
+// A cell that cannot be read is noted without its text, and the rest of its row is kept. A
+// row without a readable time is left out, and the other rows are kept.
 func TestCSVRemarks(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\r\n"
 	const good = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,400,150,120\r\n"

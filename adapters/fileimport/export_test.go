@@ -259,8 +259,8 @@ func TestExportRoutes(t *testing.T) {
 	require.Len(t, rep.Notes, 1)
 }
 
-// The same comes out whether a reader can go back, or has to be spooled, or gives a
-// byte at a time.
+// The import gives the same result from a seekable reader, from one that must be spooled, and
+// from one that returns a byte at a time.
 func TestExportReaders(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)

@@ -148,7 +148,7 @@ func TestFITSessions(t *testing.T) {
 	require.EqualValues(t, 120, sample.Value.Number)
 }
 
-// However a device writes it, it is the same recording.
+// All encodings that devices use give the same recording.
 func TestFITEncodings(t *testing.T) {
 	want, _, err := importBytes(t, triathlon(t), nil)
 	require.NoError(t, err)
@@ -181,7 +181,8 @@ func TestFITCompressedDistanceWraps(t *testing.T) {
 	}
 }
 
-// A file may be several, one after another. What follows and is none is left out.
+// A file may hold several FIT files in sequence. Bytes after them that are no FIT file are
+// left out.
 func TestFITChain(t *testing.T) {
 	one := triathlon(t)
 	s, _, err := importBytes(t, append(bytes.Clone(one), one...), nil)
@@ -194,8 +195,8 @@ func TestFITChain(t *testing.T) {
 	require.Equal(t, []string{"30 bytes at the end are left out: they are not another recording"}, rep.Notes)
 }
 
-// Of a file that is cut, what is before the cut is read, and a note says what is missing. A file
-// with a wrong byte is read with a note, or refused.
+// A truncated file is read up to the cut, and a note says what is missing. A file with a
+// wrong byte is read with a note, or refused.
 func TestFITDamage(t *testing.T) {
 	good := triathlon(t)
 	whole, _, err := importBytes(t, good, nil)
@@ -428,7 +429,7 @@ func TestFITReadings(t *testing.T) {
 	require.InDelta(t, 14.25, s.samples["respiratory_rate"][0].Value.Number, 1e-12)
 }
 
-// A planned course has points, but nobody has run it.
+// A planned course has points but no recorded activity, so nothing is stored.
 func TestFITPlan(t *testing.T) {
 	s, rep, err := importBytes(t, encodeFIT(t, []proto.Message{fileID(typedef.FileCourse), record(0, 100, 0)}), nil)
 	require.NoError(t, err)
@@ -455,8 +456,8 @@ func TestFITLimits(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid, "descriptions of developer fields are bounded")
 }
 
-// A file of the shortest records there are ends at the bound, not in the memory of the
-// machine; and so does one of empty descriptions.
+// A file of very many minimal records is refused at the limit, before it fills the memory; so
+// is one of empty descriptions.
 func TestFITBombs(t *testing.T) {
 	hostile := func(definition []byte, data []byte) []byte {
 		body := append(bytes.Clone(definition), bytes.Repeat(data, 4<<20/len(data))...)

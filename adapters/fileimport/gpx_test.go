@@ -73,7 +73,7 @@ func TestGPXOldWithPrefixAndOffset(t *testing.T) {
 	require.EqualValues(t, 2.5, *w.MaxSpeed)
 }
 
-// Climbs of noise do not count; those of a hill do.
+// Climbs within the noise of the elevation do not count; a real hill does.
 func TestGPXClimb(t *testing.T) {
 	track := func(altitude func(i int) float64) float64 {
 		var b strings.Builder

@@ -21,8 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Everything that can be wrong with what comes over one connection, and a good report
-// at the end of it.
+// One connection sends every kind of bad input and then a good report, which is accepted.
 func TestBadInputOverOneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
@@ -76,8 +75,8 @@ func TestBadInputOverOneConnection(t *testing.T) {
 	})
 }
 
-// A laboratory that takes an order and then loses the line: it gets the same message
-// again, and has one order in the end.
+// A laboratory accepts an order and loses the connection before it answers: it gets the same
+// message again, and has one order in the end.
 func TestOneOrderAtTheLaboratory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -123,8 +122,8 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 	})
 }
 
-// Two processes on one journal, a laboratory that sends everything twice at once: each
-// report is told once.
+// Two processes share one journal, and a laboratory sends every message twice at the same
+// time: the service gets each report once.
 func TestAtOnce(t *testing.T) {
 	j := memory.New(nil).LabJournal()
 	one := newBenchOn(t, j, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// FuzzHandle takes in whatever comes, twice: it never panics, always answers with
-// something that can be read, and the second time changes nothing.
+// FuzzHandle handles any bytes twice: it never panics, always answers with a readable
+// message, and the second time changes nothing.
 func FuzzHandle(f *testing.F) {
 	b := newBench(f, func(o *hl7.Options) { o.Number = func(orders.Order) string { return "N1" } })
 	for _, raw := range [][]byte{

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Another process goes on with a journal: it sends no order twice, takes no message twice
-// and has what waits for review.
+// A second process continues with the journal of the first: it sends no order twice, handles
+// no message twice, and has the messages that wait for review.
 func TestJournalOfTwoProcesses(t *testing.T) {
 	j := memory.New(nil).LabJournal()
 	b := newBenchOn(t, j, nil)
@@ -76,7 +76,8 @@ func TestCursorOfAnotherJournal(t *testing.T) {
 	require.Empty(t, batch.Messages)
 }
 
-// Files out, files in: nothing is read half, nothing is deleted.
+// Orders are written as files and results are read from files: no half-written file is read,
+// and no file is deleted.
 func TestFolder(t *testing.T) {
 	out, in := t.TempDir(), t.TempDir()
 	now := time.Now()

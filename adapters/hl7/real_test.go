@@ -31,8 +31,7 @@ func realData(t *testing.T) string {
 	return dir
 }
 
-// Every recorded message is read, and taken in by a backend that knows none of its
-// orders: all of it goes to review, and nothing anywhere else.
+// A backend without orders reads every recorded message and puts all of it into review.
 func TestRealMessages(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(realData(t), "*.hl7"))
 	require.NoError(t, err)

@@ -89,8 +89,8 @@ func TestPartialFinalCorrected(t *testing.T) {
 	require.Equal(t, -7*3600, sample.DateCollected.TimezoneOffset)
 }
 
-// Whatever the order and the number of times, the end is the same, and nothing that is
-// newer gives way to what is older.
+// In whatever order and how often messages arrive, the end result is the same, and older data
+// never replaces newer data.
 func TestAnyOrder(t *testing.T) {
 	s := submission()
 	first := newBench(t, nil)
@@ -156,7 +156,8 @@ func TestRepeats(t *testing.T) {
 	require.Equal(t, map[string]string{"Ferritin": "8"}, values(b.told()[1]))
 }
 
-// Nothing is attached by guessing, and nothing is lost.
+// A result that fits no order for certain waits for review: it is neither attached by a guess
+// nor lost.
 func TestReview(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
@@ -246,7 +247,7 @@ func TestSeveralOrders(t *testing.T) {
 	require.Equal(t, map[string]string{"Iron": "90", "Ferritin": "7"}, values(last))
 }
 
-// A message may hold several patients: what is said of one does not hold for the next.
+// A message may hold several patients: segments of one patient do not apply to the next.
 func TestSeveralPatients(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
@@ -554,7 +555,8 @@ func TestReportFile(t *testing.T) {
 	}
 }
 
-// Reports go to a service; what it cannot take does not hold up the laboratory.
+// Reports go to the service; a report that the service refuses does not stop the laboratory's
+// feed.
 func TestReports(t *testing.T) {
 	var kept []string
 	var fault error

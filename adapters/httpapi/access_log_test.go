@@ -117,7 +117,7 @@ type downLog struct{ accesslog.Store }
 
 func (downLog) Append(context.Context, []accesslog.Entry) error { return errors.New("disk full") }
 
-// What cannot be recorded is not answered.
+// A request whose access cannot be recorded gets an error instead of its answer.
 func TestAccessThatIsNotRecorded(t *testing.T) {
 	c, user := full(t)
 	_, key, err := ed25519.GenerateKey(nil)

@@ -136,9 +136,9 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, success{true})
 }
 
-// ownOperations are those that a user's own app may call, for that user alone, beside the
-// reads and uploads of health data; everybody else calls them with a team's key. The user is
-// that of the path, or else the handler asks mine.
+// ownOperations are the operations that a user's own app may call, for that user alone, beside
+// the reads and uploads of health data. All other callers need a team's key. The user is
+// that of the path; without one in the path the handler calls mine.
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
 	"read_user_access_log", "list_consents", "record_consent", "withdraw_consent",

@@ -22,7 +22,7 @@ import (
 
 const importPath = "/v2/link/bulk_import"
 
-// user adds somebody who has connected nothing.
+// user creates a user without connections.
 func (m *removal) user(of healthlab.TeamID, name string) healthlab.UserID {
 	m.t.Helper()
 	u, err := m.health.CreateUser(m.t.Context(), of, healthdata.NewUser{ClientUserID: name})
@@ -42,7 +42,8 @@ func importOf(provider string, recipes ...map[string]any) map[string]any {
 	return map[string]any{"provider": provider, "connections": recipes}
 }
 
-// exported are the connections of a provider, as whoever moves away has them.
+// exported returns the connections of a provider, as a team exports them before it moves
+// to another service.
 func (m *removal) exported(provider string) (out bulk.Export) {
 	m.t.Helper()
 	m.Send(m.t, "POST", "/v2/link/bulk_export", map[string]any{"provider": provider}).Want(m.t, 200).JSON(m.t, &out)
@@ -206,7 +207,7 @@ func TestBulkImportRefusals(t *testing.T) {
 	require.Len(t, m.Send(t, "POST", importPath, importOf("acme_band", many...)).Want(t, 422).Locs(t), 1001, "enough is enough")
 }
 
-// What a team's rules refuse to a person who links, they refuse to an import.
+// The team's rules that refuse a link also refuse an import.
 func TestBulkImportOutcomes(t *testing.T) {
 	m := newRemoval(t)
 	m.settings.RejectDuplicates = true
@@ -241,7 +242,8 @@ func TestBulkImportOutcomes(t *testing.T) {
 	require.Equal(t, []string{"sleep"}, u.Connection("acme_watch").Scopes, "what the team asks for")
 }
 
-// An import that nobody may make any more is given up, and its tokens go.
+// An import is aborted, and its tokens are deleted, when the team no longer has a client of
+// its own at the provider.
 func TestBulkImportAborted(t *testing.T) {
 	m := newRemoval(t)
 	ann := m.user(team, "ann")
@@ -260,7 +262,7 @@ func TestBulkImportAborted(t *testing.T) {
 	require.Zero(t, m.announced(ann))
 }
 
-// Tokens that wait are sealed, for their place alone.
+// Tokens that wait for their import are sealed, and each opens for its own item only.
 func TestBulkImportSeals(t *testing.T) {
 	m := newRemoval(t)
 	ann, bob := m.user(team, "ann"), m.user(team, "bob")
@@ -340,7 +342,8 @@ func TestBulkImportGoesOnAfterCrashes(t *testing.T) {
 	m.requireImported(users)
 }
 
-// A process that is slower than its lease is overtaken, and does no harm.
+// A process that is slower than its lease loses its work to another process, and its late
+// writes change nothing.
 func TestBulkImportOvertaken(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID

@@ -335,7 +335,7 @@ func TestBulkTrigger(t *testing.T) {
 
 	body := bulkUsers("acme_band", ann)
 	body["wait_for_completion"] = true
-	m.Send(t, "POST", path, body).Want(t, 202) // nobody works on it
+	m.Send(t, "POST", path, body).Want(t, 202) // no worker runs
 	page := m.ops("/v2/link/bulk_op?page_size=1")
 	require.Equal(t, bulk.InProgress, page.Data[0].Status)
 	require.NotNil(t, page.Next)
@@ -378,8 +378,8 @@ func TestBulkTriggerIsSpread(t *testing.T) {
 	require.Equal(t, map[time.Duration]int{0: 8, time.Minute: 8, 2 * time.Minute: 4}, minutes, "8 in a minute")
 }
 
-// At a provider of some at a time, the next come when histories are over, and those that
-// will never be do not hold them up.
+// With a limit on concurrent histories, the next users start when histories have ended.
+// Histories that will never end do not block them.
 func TestBulkTriggerWaitsForHistories(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID

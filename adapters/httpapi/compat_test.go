@@ -16,7 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// The shapes of existing clients are accepted and given with Compat, and only with it.
+// With the option Compat, and only with it, the API accepts and returns the shapes of
+// existing clients.
 func TestCompat(t *testing.T) {
 	config, user := full(t)
 	links := newLinks(t, memory.New(nil), config.Health, &linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {

@@ -31,8 +31,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// pairs are the Go types and the schemas that must be the same. Whoever adds a schema
-// of an answer or a body adds its type here.
+// pairs returns the Go types and the schemas that must be the same. Add the Go type of a
+// new schema here.
 func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
@@ -64,8 +64,8 @@ func pairs() []contract.Pair {
 	return all
 }
 
-// full is a Config in which every operation is mounted, and a user to ask about, who
-// has connected two providers. Whoever adds a service adds it here.
+// full returns a Config in which every operation is mounted, and a user who has connected
+// two providers. Add a new service here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := fullFixture(t)
@@ -119,8 +119,8 @@ func TestTypesAreTheContract(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// Calls of every operation that go wrong in every way: nothing that was sent comes
-// back or is logged, and every reply is as in the contract.
+// Every operation is called with every kind of bad request: no sent value appears in an
+// answer or a log, and every answer is as in the contract.
 func TestProbes(t *testing.T) {
 	logs := &contract.Logs{}
 	c, user := full(t)
@@ -158,7 +158,8 @@ func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 	require.Panics(t, func() { httpapi.Handler(c) })
 }
 
-// What the contract says is deprecated is marked so, for those who make clients of it.
+// Every part of the contract whose text says deprecated has the deprecated flag, which
+// generators of clients read.
 func TestContractMarksWhatIsDeprecated(t *testing.T) {
 	var doc struct {
 		Components struct {

@@ -238,8 +238,8 @@ func (o *credOffice) link(of healthlab.TeamID, name string) (healthlab.UserID, u
 	return u, q
 }
 
-// A team's own client acts in the request, the exchange, the renewal and the end of what it
-// connected, whatever the team sets later.
+// A connection that was made with a team's own client uses that client for the sign-in, the
+// exchange, renewals and the revocation, whatever the team sets later.
 func TestOwnCredentialsAct(t *testing.T) {
 	o := newCredOffice(t)
 	ann, q := o.link(team, "ann")
@@ -256,7 +256,7 @@ func TestOwnCredentialsAct(t *testing.T) {
 	require.Equal(t, []any{"one", "…1111", "active", 1}, []any{list.List[0].ClientID, list.List[0].Secret, list.List[0].Status, list.List[0].Connections})
 	require.NotNil(t, list.List[0].ProvenAt)
 
-	// Another client takes its place while somebody is away.
+	// The team replaces its client while a person is at the provider's sign-in page.
 	_, away, left := o.leave(team, "away")
 	o.give(team, "two", secretTwo, "")
 	require.Equal(t, linking.ResultSuccess, o.back(away, left).State)
@@ -371,8 +371,8 @@ func TestPrepareOwnCredentials(t *testing.T) {
 		o.Send(t, "POST", credentialsPath+"/prepare", `{"team_id":"`+team.String()+`","provider":"acme_band","redirect_url_override":"ftp://x"}`).Want(t, 422).Locs(t))
 }
 
-// What a provider sends to a team's client is believed by the key of that client, and is
-// about what it connected.
+// A provider's message to a team's client is verified with the key of that client, and
+// concerns only the connections of that client.
 func TestPushToOwnClient(t *testing.T) {
 	o := newCredOffice(t)
 	o.give(team, "one", secretOne, `,"details":{"push_key":"first key of one 42"}`)
@@ -452,7 +452,7 @@ func TestOwnCredentialsRefused(t *testing.T) {
 		o.Send(t, call.method, call.path, body).Want(t, 404)
 		o.With("x-management-key", "mk_wrong").Send(t, call.method, call.path, body).Want(t, 401)
 	}
-	o.Send(t, "GET", credentialsPath, nil).Want(t, 422) // nobody says which teams there are
+	o.Send(t, "GET", credentialsPath, nil).Want(t, 422) // the request must name a team: the teams are not listed
 
 	// A provider that wants the team's own can be linked once it has them.
 	u, err := o.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "own"})

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// HealthBodies are the schemas of health data whose Go types nobody else sees.
+// HealthBodies are the schemas of health data, whose Go types are unexported.
 func HealthBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "UploadDevice", Value: deviceIn{}, Input: true},
@@ -36,7 +36,7 @@ func HealthBodies() []contract.Pair {
 	}
 }
 
-// LinkBodies are the schemas of linking whose Go types nobody else sees.
+// LinkBodies are the schemas of linking, whose Go types are unexported.
 func LinkBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "NewLinkToken", Value: linkTokenIn{}, Input: true},
@@ -59,7 +59,7 @@ func LinkBodies() []contract.Pair {
 	}
 }
 
-// AppBodies are the schemas of apps whose Go types nobody else sees.
+// AppBodies are the schemas of apps, whose Go types are unexported.
 func AppBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "SignIn", Value: signInIn{}, Input: true},
@@ -79,7 +79,7 @@ func OwnOperations(c Config) (ids []string) {
 	return ids
 }
 
-// PriorityBodies are the schemas of preferences whose Go types nobody else sees.
+// PriorityBodies are the schemas of preferences, whose Go types are unexported.
 func PriorityBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "SourcePriority", Value: priorityOut{}},
@@ -87,7 +87,7 @@ func PriorityBodies() []contract.Pair {
 	}
 }
 
-// SettingsBodies are the schemas of teams' settings whose Go types nobody else sees.
+// SettingsBodies are the schemas of teams' settings, whose Go types are unexported.
 func SettingsBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "Team", Value: teamOut{}},
@@ -100,7 +100,7 @@ func SettingsBodies() []contract.Pair {
 	}
 }
 
-// PersonBodies are the schemas of persons whose Go types nobody else sees.
+// PersonBodies are the schemas of persons, whose Go types are unexported.
 func PersonBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "PayorByCode", Value: laborders.PayorByCode{}},
@@ -109,8 +109,7 @@ func PersonBodies() []contract.Pair {
 	}
 }
 
-// UnmatchedBodies are the schemas of results under review whose Go types nobody else
-// sees.
+// UnmatchedBodies are the schemas of results under review, whose Go types are unexported.
 func UnmatchedBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "UnmatchedPage", Value: laborders.UnmatchedPage{}},
@@ -132,7 +131,7 @@ func ReportReviewBodies() []contract.Pair {
 	}
 }
 
-// CompendiumBodies are the schemas of the compendium whose Go types nobody else sees.
+// CompendiumBodies are the schemas of the compendium, whose Go types are unexported.
 func CompendiumBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "OrderableTests", Value: laborders.OrderableTests{}},
@@ -146,7 +145,7 @@ type (
 	BulkImported = bulkImportedOut
 )
 
-// BulkBodies are the schemas of bulk operations whose Go types nobody else sees.
+// BulkBodies are the schemas of bulk operations, whose Go types are unexported.
 func BulkBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "BulkUsers", Value: bulkUsersIn{}, Input: true},
@@ -160,7 +159,7 @@ func BulkBodies() []contract.Pair {
 	}
 }
 
-// PullBodies are the schemas of pulls whose Go types nobody else sees.
+// PullBodies are the schemas of pulls, whose Go types are unexported.
 func PullBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "FinishedHistory", Value: historyIn{}, Input: true},
@@ -170,7 +169,7 @@ func PullBodies() []contract.Pair {
 	}
 }
 
-// CredentialBodies are the schemas of teams' clients whose Go types nobody else sees.
+// CredentialBodies are the schemas of teams' clients, whose Go types are unexported.
 func CredentialBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "CustomCredentialList", Value: credentialsOut{}},
@@ -183,7 +182,7 @@ func CredentialBodies() []contract.Pair {
 	}
 }
 
-// OrganisationBodies are the schemas of organisations whose Go types nobody else sees.
+// OrganisationBodies are the schemas of organisations, whose Go types are unexported.
 func OrganisationBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "OrganisationTeamList", Value: teamsOut{}},

@@ -274,7 +274,7 @@ func TestGroupedPages(t *testing.T) {
 	require.JSONEq(t, `{"groups":{},"next_cursor":null,"next":null}`, string(c.get(c.timeseries("heartrate/grouped?start_date=2026-03-05"), 200).Body))
 }
 
-// Texts that need care in JSON come out as they went in, as keys and in cursors too.
+// Texts that need escaping in JSON are returned unchanged, as keys and in cursors too.
 func TestGroupedPagesQuoteWhatTheyWrite(t *testing.T) {
 	c := newFixture(t, &healthdata.Options{PageSize: 1})
 	long := strings.Repeat("<", 256)

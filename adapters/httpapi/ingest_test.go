@@ -173,8 +173,8 @@ func TestBodiesOfAnotherType(t *testing.T) {
 	require.Zero(t, c.stored())
 }
 
-// One bad sample among a hundred: every problem by its path, nothing stored, no value
-// repeated.
+// With one bad sample among a hundred, the answer lists every problem by its path, no sample
+// is stored, and no value is repeated.
 func TestOneBadSampleAmongAHundred(t *testing.T) {
 	const marker = "Qz7Marker9xW"
 	at := `"timestamp":"2026-03-01T07:00:00Z","unit":"bpm"`
@@ -325,8 +325,8 @@ func TestBadSummaries(t *testing.T) {
 		"stage_start_offset_second":[0.0],"stage_end_offset_second":[60.0],"stage_type":[1]}`), 200)
 }
 
-// What is stored is said to nobody but its readers: not to the log, though odd values
-// are noted there, and not to who is refused.
+// Uploaded values appear only in reads of the user's data: not in the log, although odd
+// values are logged, and not in the answer to a refused request.
 func TestUploadsAreSecret(t *testing.T) {
 	c := newFixture(t, nil)
 	const text, number = "Qz7Marker9xW", "864209.75"
@@ -367,7 +367,8 @@ func TestUploadsAreSecret(t *testing.T) {
 	secret(c.logs.Take())
 }
 
-// What a person deletes on the phone is gone here, too, and once is enough.
+// Samples that a person deletes on the phone are deleted in the store; repeating the request
+// changes nothing.
 func TestRemovals(t *testing.T) {
 	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
@@ -440,7 +441,8 @@ func TestTimesWithoutOffset(t *testing.T) {
 	require.Contains(t, read, `"timezone_offset":-18000`)
 }
 
-// An item that cannot be is refused alone, over HTTP as well.
+// An item with an impossible value is refused alone; the other items of the upload are
+// stored.
 func TestItemsRefusedAlone(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(3)

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// A team, and an address without a key, have a rate. Others are not touched by it.
+// Each team, and each address without a key, has its own rate limit.
 func TestRateLimits(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{TeamRate: 0.001, TeamBurst: 3, AddressRate: 0.001, AddressBurst: 2}
@@ -43,7 +43,8 @@ func TestRateLimits(t *testing.T) {
 	require.Equal(t, 429, send("/openapi.json", "", "192.0.2.2:2000").Code, "an operation without a key")
 }
 
-// Large bodies share the memory; one that finds no room is told to come again.
+// Large bodies share a bounded memory; a request that finds no room is refused with Retry-
+// After.
 func TestLargeBodiesShareMemory(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
@@ -103,7 +104,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 	}
 }
 
-// A store that does not answer leaves no caller hanging.
+// A request ends at its deadline if the store does not answer.
 func TestDeadlineOfRequests(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Timeout: 20 * time.Millisecond}

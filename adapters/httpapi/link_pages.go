@@ -56,8 +56,8 @@ type LinkPages struct {
 
 // FirstImport is how far the first import of a connection has come.
 type FirstImport struct {
-	// Total is how many kinds of data there are; 0 before anybody knows. Done is how many
-	// of them have come to an end, and Failed how many of those without success.
+	// Total is the number of kinds of data; 0 until it is known. Done is the number of
+	// those that have ended, and Failed the number of those that ended without success.
 	Total, Done, Failed int
 }
 

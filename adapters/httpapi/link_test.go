@@ -30,7 +30,7 @@ func linkPairs() []contract.Pair {
 	)
 }
 
-// signIn is a provider that everybody has the same password at.
+// signIn is a provider at which all users have the same password.
 type signIn struct{}
 
 func (signIn) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
@@ -158,7 +158,7 @@ func (c *counter) token(more object) string {
 	return out.Token
 }
 
-// with sends as somebody who has a link token and no key.
+// with returns a client that sends a link token and a wrong API key.
 func (c *counter) with(token string) *contract.Client {
 	return c.With("x-service-api-key", "none").With("x-service-link-token", token)
 }
@@ -243,8 +243,7 @@ func TestLinkTokenRules(t *testing.T) {
 	c.With("x-service-api-key", "none").Send(t, "POST", "/v2/link/token", object{"user_id": c.user}).Want(t, 401)
 }
 
-// What a token that does not work is told, where the status says it and where the body
-// does.
+// For each kind of invalid link token: the answer's status, or the error in its body.
 func TestLinkTokenFailures(t *testing.T) {
 	c := newCounter(t)
 	old := c.token(nil)
@@ -422,8 +421,8 @@ func TestLinkOAuth(t *testing.T) {
 	to = c.callback(url.Values{"state": {token}, "code": {"right"}}).Want(t, 307).Header.Get("Location")
 	require.Contains(t, to, "error_type=token_consumed")
 
-	// Without a redirect URL the answer is the result; of a token that is not ours,
-	// nobody is sent anywhere.
+	// Without a redirect URL the answer is the result. The same holds for an unknown
+	// token: the answer redirects to no URL.
 	var r object
 	c.back(c.token(nil), url.Values{"code": {"down"}}).Want(t, 200).JSON(t, &r)
 	require.Equal(t, "provider_api_error", r["error_type"])

@@ -50,7 +50,8 @@ func seen(tab *browse.Tab, name string) {
 	tab.Shot(name)
 }
 
-// clean says that the pages asked nobody else for anything, and broke no policy.
+// clean checks that the pages sent requests to our own host only, and that they broke no
+// content security policy.
 func (w *linkFixture) clean(t *testing.T, tab *browse.Tab) {
 	t.Helper()
 	for _, asked := range tab.Asked() {
@@ -174,7 +175,7 @@ func walkPassword(t *testing.T, b *browse.Browser) {
 // A provider that people run themselves: they enter its address and a token.
 func walkOwnSite(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
-	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
+	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	tab := b.Open(t, browse.Person{})
 	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
 	tab.Go(offer.WebURL)
@@ -501,7 +502,7 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 	w.clean(t, tab)
 }
 
-// Somebody begins a sign-in and makes another person finish it.
+// An attacker begins a sign-in and makes another person finish it.
 func walkAnotherBrowser(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	begins, victim := b.Open(t, browse.Person{}), b.Open(t, browse.Person{})

@@ -180,7 +180,7 @@ func (w *linkFixture) invite(n linking.NewToken) linking.TokenOffer {
 	return offer
 }
 
-// connected are the sources of whoever a token is for.
+// connected returns the connected sources of the user of a token.
 func (w *linkFixture) connected(o linking.TokenOffer) []string {
 	w.t.Helper()
 	x, _ := w.links.Open(w.t.Context(), o.Token)

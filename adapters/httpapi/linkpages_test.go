@@ -65,7 +65,7 @@ func (v *visitor) get(path string) seenPage { v.t.Helper(); return v.do("GET", p
 
 func tokenQuery(o linking.TokenOffer) string { return "?token=" + url.QueryEscape(o.Token) }
 
-// What every page says to the browser beside itself.
+// Every page has the security headers.
 func TestLinkPageHeaders(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
@@ -152,8 +152,8 @@ func TestLinkPageCookie(t *testing.T) {
 	require.Equal(t, []string{"acme_band"}, w.connected(offer))
 }
 
-// A widget of a customer's own shows us no browser before the callback; a team that has
-// none can refuse what does not begin on the pages.
+// With a team's custom widget, the callback is the first request of the browser to us; a team
+// without a widget can refuse sign-ins that did not begin on our pages.
 func TestCallbacksOfACustomWidget(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
@@ -173,7 +173,8 @@ func TestCallbacksOfACustomWidget(t *testing.T) {
 	require.Equal(t, []string{"acme_band"}, w.connected(offer))
 }
 
-// Where a person ends is what the team allows today, and a form is never sent on.
+// The final redirect goes to a URL that the team allows at that time, and a form is answered
+// with 303, so that the browser does not send its fields on.
 func TestLinkPageRedirects(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
@@ -202,8 +203,8 @@ func TestLinkPageRedirects(t *testing.T) {
 	require.NotContains(t, v.get("/link"+tokenQuery(offer)).Header.Get("Location"), "app.example")
 }
 
-// Nothing that a person fills in comes back in a page or is logged, but for the name in
-// its own field, and no page says what a fault of ours was.
+// No value of a form appears in a page or a log, except the name in its own field, and no
+// page shows the cause of an internal error.
 func TestLinkPagesKeepSecrets(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
@@ -240,7 +241,8 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 	w.set(func() { require.NotContains(t, w.logs.String(), mark) })
 }
 
-// A store that is down: the person is told, the customer's log is, and nobody sees why.
+// When the team's settings cannot be read, the page shows a general error, and the service
+// logs it.
 func TestLinkPagesWithoutSettings(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	offer := w.invite(linking.NewToken{})
@@ -304,11 +306,11 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 	require.Contains(t, demo.Header.Get("Location"), "/link/source/acme_band", "nothing is made up where it is not offered")
 }
 
-// Of a provider that people run themselves, the form and the list for custom widgets ask
-// for an address and a token, in every language.
+// For a provider whose servers people run themselves, the form and the list for custom
+// widgets ask for an address and a token, in every language.
 func TestFormOfAnOwnSite(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
-	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
+	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	v := w.visitor()
 	offer := w.invite(linking.NewToken{})
 	where := "/link/source/cedar_sleep" + tokenQuery(offer)

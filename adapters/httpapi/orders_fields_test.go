@@ -20,7 +20,7 @@ func with(o object, edits object) object {
 	return out
 }
 
-// What cannot be right is refused by field, and the message says what would be right.
+// Each invalid field is reported by its path, and the message says what is allowed.
 func TestRefusalsByField(t *testing.T) {
 	c := newFixture(t, nil)
 	physician := object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}
@@ -89,7 +89,7 @@ func TestInsuranceNeedsDemographics(t *testing.T) {
 	require.Contains(t, string(reply.Body), "PATCH /v2/user/{user_id}/info")
 }
 
-// A reschedule that its provider does not answer leaves the appointment where it is.
+// If the provider does not answer a reschedule, the appointment keeps its time.
 func TestRescheduleIsNotConfirmed(t *testing.T) {
 	c := remade(t, func(x *shop) { x.lab = silentMover{newBusyLab()} })
 	keys, o := c.keys("psc"), c.accepted(walkInTest, nil)

@@ -46,8 +46,9 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 	}
 }
 
-// Every operation that creates takes a key: the same body gets the first answer, another
-// body is refused, and both create nothing.
+// Every operation that creates something takes an idempotency key: a repeated request with
+// the same body gets the first answer, one with another body is refused, and neither creates
+// anything.
 func TestOperationsThatTakeAKey(t *testing.T) {
 	c := newFixture(t, nil)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
@@ -73,7 +74,8 @@ func TestOperationsThatTakeAKey(t *testing.T) {
 	}
 }
 
-// A caller that sends a key counts on it, so an operation that takes none refuses it.
+// An operation without idempotency refuses a request with an idempotency key, because its
+// caller relies on the key.
 func TestKeyWhereNoneIsTaken(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, header := range []string{"x-idempotency-key", "x-idempotency-error"} {

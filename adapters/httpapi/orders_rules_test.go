@@ -71,7 +71,7 @@ func aMinor(edits object) object {
 	return p
 }
 
-// homeAddress is where somebody comes to draw a sample.
+// homeAddress is the address of a visit at which a sample is drawn.
 func homeAddress(edits object) object {
 	a := object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip_code": "85201"}
 	for k, v := range edits {
@@ -80,8 +80,8 @@ func homeAddress(edits object) object {
 	return a
 }
 
-// Each rule of the business has its status and its name, in a shop where it comes to
-// apply. TestOrderIsRefused has those of placing that need no other shop.
+// Each business rule has its status and its name, in a fixture where it applies.
+// TestOrderIsRefused has the rules of placing that need no other fixture.
 func TestRulesOverHTTP(t *testing.T) {
 	addOn := func(markers ...int) object {
 		return object{"order_set": object{"add_on": object{"marker_ids": markers}}, "collection_method": "walk_in_test"}
@@ -114,7 +114,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 	const centers = "/v3/order/psc/appointment/availability?lab=northlab"
 	const home = "/v3/order/phlebotomy/appointment/availability"
-	// unmatched accepts a result that came for nobody for certain.
+	// unmatched accepts a result that matches no order for certain.
 	unmatched := func(body func(*fixture, orders.Order) object) func(*fixture) *contract.Reply {
 		return func(c *fixture) *contract.Reply {
 			o := c.placed()
@@ -253,7 +253,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// No rule is left out of the tests over HTTP.
+// TestRulesOverHTTP and TestOrderIsRefused together test every rule.
 func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	names := regexp.MustCompile(`^"[A-Z]+(_[A-Z]+)+"$`)
 	var rules []string

@@ -26,8 +26,8 @@ func (c *fixture) report(o orders.Order, on orders.Trigger, id string, results .
 	return out
 }
 
-// What a lab says in its own way is published in ours: bounds, flags, the marker that a
-// result came from, and what should be there and is not.
+// A lab's results are published in our form: bounds, flags, the marker that a result belongs
+// to, and the ordered markers without a result.
 func TestResultsAreMadeWhole(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed() // 1001, 1002, 1011, 1012
@@ -68,8 +68,8 @@ func TestResultsAreMadeWhole(t *testing.T) {
 	require.Equal(t, labresult.Abnormal, *o.Interpretation)
 }
 
-// A kit has no status for partial results; they can be read all the same. What the lab
-// corrects replaces what it reported.
+// A kit has no status for partial results, but they can be read. A correction replaces the
+// corrected result.
 func TestResultsComeAndAreCorrected(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(kitTest, nil))
@@ -175,7 +175,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 	}
 }
 
-// A redraw is an order of its own, and the journey is over when it is.
+// A redraw is an order of its own, and the transaction ends with it.
 func TestRedrawOverHTTP(t *testing.T) {
 	walk := func(t *testing.T, c *fixture, delay string) {
 		o := c.placed()
@@ -221,7 +221,8 @@ func TestRedrawOverHTTP(t *testing.T) {
 	}
 }
 
-// A registrable kit stops with its patient, and goes on once it is registered.
+// The simulation of a registrable kit stops when the kit is with the patient, and continues
+// once the kit is registered.
 func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
@@ -320,8 +321,7 @@ func (c *fixture) at(test string, s orders.Status) orders.Order {
 	return o
 }
 
-// Where an order stands says what can be done with it: whether it is cancelled, booked,
-// drawn or scheduled anew.
+// For each status of an order: can it be cancelled, booked, drawn or rescheduled?
 func TestWhatCanBeDoneWhere(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.options.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
@@ -384,8 +384,8 @@ func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: fixtureNow}))
 }
 
-// A kit is registered until it is with the patient, and never twice; without a patient it
-// gets no results.
+// A kit can be registered until it has reached the patient, and only once; a kit without a
+// patient gets no results.
 func TestWhereKitsAreRegistered(t *testing.T) {
 	c := newFixture(t, nil)
 	for low, want := range map[orders.LowLevel]bool{
@@ -429,7 +429,8 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 	c.refused("GET", "/v3/order_transaction/"+o.OrderTransaction.ID.String()+"/result", nil, 404, orders.ResultNotFound)
 }
 
-// A simulated lab reads its results as it is told to, and reports the types that are asked for.
+// A simulated lab reports results with the interpretation and of the result types that the
+// request names.
 func TestFlagsOfASimulation(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation} {

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// A key counts for a day, whatever comes with it; then it is another request's.
+// An idempotency key is kept for a day; after that the same key makes a new request.
 func TestKeysAreKeptForADay(t *testing.T) {
 	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
@@ -45,7 +45,7 @@ func TestDeprecatedWaysToOrder(t *testing.T) {
 			"front_image": object{"content": "aGk=", "content_type": "image/gif"}}}), 422).Locs(t))
 }
 
-// The kinds of questions, each with what answers it and what does not.
+// For each kind of AOE question: answers that are accepted, and answers that are refused.
 func TestQuestionsOverHTTP(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
@@ -100,7 +100,7 @@ func TestQuestionsOverHTTP(t *testing.T) {
 	}
 }
 
-// Whoever registers a kit is its patient from then on.
+// The user who registers a kit is its patient from then on.
 func TestKitGoesToItsPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
@@ -165,8 +165,8 @@ func TestRulesOfRegistration(t *testing.T) {
 	c.order("POST", "/v3/order/testkit/register", register(c, object{"consents": []object{{"consentType": "hipaa-authorization", "version": "2", "timeOfConsent": "2026-03-01T00:00:00Z"}}}))
 }
 
-// An appointment of an order without a requisition does not wait for ever: not longer than
-// eight hours, and not until the visit.
+// If the lab does not accept an order, its appointment is cancelled after eight hours. The
+// appointment of a scheduled order is cancelled two hours before the visit.
 func TestAppointmentsWithoutARequisition(t *testing.T) {
 	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
@@ -197,7 +197,7 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 	require.Equal(t, appointment.VisitCancelled, status(scheduled))
 }
 
-// Candidates say why they may be the ones, and which one the specimen points to.
+// Candidates have the reasons for the match, and say which one the specimen points to.
 func TestCandidatesSayWhy(t *testing.T) {
 	c := newFixture(t, nil)
 	one, two := c.accepted(walkInTest, nil), c.accepted(walkInTest, nil)

@@ -62,7 +62,8 @@ func TestWhatIsOptionalMayBeNull(t *testing.T) {
 	c.With("x-idempotency-key", "k1").Send(t, "POST", "/v3/unmatched_result_test", run).Want(t, 202)
 }
 
-// An import names its receiver, and answers no questions: whoever placed the order did.
+// An import names its receiver and needs no answers to AOE questions: they were answered
+// when the order was placed.
 func TestImportOfAnOrderWithQuestions(t *testing.T) {
 	c := newFixture(t, nil)
 	body := c.anImport(walkInTest, "REQ-1")
@@ -90,7 +91,7 @@ func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 	c.order("POST", "/v3/order", answer("because"))
 }
 
-// A physician who registers a kit signs nothing.
+// A registration of a kit with a physician's signature is refused.
 func TestRegistrationTakesNoSignature(t *testing.T) {
 	c := newFixture(t, nil)
 	body := object{"sample_id": "S", "patient_details": aPatient(), "patient_address": anAddress(), "physician": object{
@@ -103,7 +104,8 @@ func TestDrawNeedsTheSwitch(t *testing.T) {
 	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 403, catalogue.FeatureNotEnabled)
 }
 
-// From the day on which the sample was taken, the order says when to expect results.
+// From the day on which the sample was drawn, the order has the dates on which results are
+// expected.
 func TestResultsAreExpectedAfterTheDraw(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
@@ -127,7 +129,7 @@ func (p *postbox) Send(_ context.Context, m orders.PatientMessage) error {
 	return nil
 }
 
-// Whoever registers a kit is not told of what happened to it before.
+// The patient who registers a kit gets no messages about events before the registration.
 func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	out := &postbox{}
 	c := remade(t, func(x *shop) { x.options.Messenger = out })
@@ -149,7 +151,7 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	require.Equal(t, []string{"delivered_to_lab", "completed"}, got)
 }
 
-// A state is the same in small letters, where an installation has it so.
+// States in the configuration may be written in lower case.
 func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
@@ -280,8 +282,8 @@ func TestCodesOfSeveralLabs(t *testing.T) {
 	}
 }
 
-// An order for somebody else is not part of the journey of the one that it replaces:
-// nobody reads one person's results with another's.
+// A replacement order for another patient is not in the same transaction as the order that it
+// replaces, so that a reader of one never sees the results of the other.
 func TestReplacementForAnotherPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	parent := c.placed()
@@ -298,7 +300,7 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 	require.Equal(t, child.OrderTransaction.ID, again.OrderTransaction.ID, "of the same patient")
 }
 
-// Half of what names a payor at a clearing house is no search.
+// A search for a payor by the id of a clearing house needs both the house and the id.
 func TestPayorSearchNeedsBothHalves(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, query := range []string{"provider=house_a", "provider_payor_id=1", "insurance_name=a&provider=house_a", "insurance_name=a&provider_payor_id=1"} {
@@ -427,7 +429,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 	require.Equal(t, []string{"body.clinical_notes"}, c.post("/v3/order", c.request(kitTest, object{"clinical_notes": most + "x"}), 422).Locs(t))
 }
 
-// Every address may say how to get in.
+// Every address may have access notes.
 func TestAccessNotes(t *testing.T) {
 	c := newFixture(t, nil)
 	note, long := strings.Repeat("é", 1000), strings.Repeat("x", 1001)
@@ -452,7 +454,7 @@ func TestAccessNotes(t *testing.T) {
 	require.Equal(t, []string{"body.address.access_notes"}, c.Send(t, "PATCH", c.about("info"), anInfo(object{"address": address})).Want(t, 422).Locs(t))
 }
 
-// Lists end where they end, whatever page is asked for.
+// A page beyond the end of a list is empty.
 func TestFarPages(t *testing.T) {
 	c := newFixture(t, nil)
 	c.placed()
@@ -547,7 +549,7 @@ func TestBuiltLabTests(t *testing.T) {
 	require.Equal(t, got, c.order("POST", "/v3/order", c.request(kitTest, pick)).LabTest)
 }
 
-// What cannot be read and what may not be are told together.
+// Syntax problems and rule violations of one body are reported together.
 func TestEveryProblemAtOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()

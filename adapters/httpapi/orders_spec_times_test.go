@@ -22,8 +22,8 @@ func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *fixture {
 	})
 }
 
-// What was paid for a visit at home comes back until 24 hours before it, if the reason is
-// one of which it does; for a center, the reason alone counts.
+// A visit at home that is cancelled at least 24 hours before it is refunded, for reasons that
+// allow a refund; for a center the reason alone decides.
 func TestRefundsOverHTTP(t *testing.T) {
 	reason := func(c *fixture, kind string, refundable bool) string {
 		var reasons []appointment.CancellationReason
@@ -60,8 +60,8 @@ func TestRefundsOverHTTP(t *testing.T) {
 	}
 }
 
-// A cached answer is taken until it is 15 minutes old, by those who ask for one, and only
-// where every place that is asked for has one.
+// Cached availability is returned until it is 15 minutes old, to callers that ask for cached
+// answers, and only if every requested place is cached.
 func TestAgeOfCachedSlots(t *testing.T) {
 	now := fixtureNow
 	lab := newBusyLab()
@@ -99,7 +99,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 	require.Equal(t, asks+1, lab.asks())
 }
 
-// A booking that its provider does not confirm is pending until its time is up, and then
+// A booking that its provider does not confirm stays pending until the deadline, and is then
 // cancelled.
 func TestConfirmationThatNeverComes(t *testing.T) {
 	const milli = "async_confirmation_timeout_millisecond"

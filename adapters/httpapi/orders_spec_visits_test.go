@@ -41,7 +41,7 @@ func (c *fixture) keys(kind string) []string {
 	return slotKeys(c.t, c.post("/v3/order/phlebotomy/appointment/availability", homeAddress(nil), 200))
 }
 
-// What happens to an appointment happens to its order: step by step, as documented.
+// Each step of an appointment moves its order, as documented.
 func TestOrdersFollowTheirAppointments(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, row := range []struct {
@@ -155,7 +155,7 @@ func TestSlotsThatAreGone(t *testing.T) {
 	}
 }
 
-// What a team has not switched on is forbidden.
+// Operations on appointments that the team has not enabled are forbidden.
 func TestSwitchesOfAppointments(t *testing.T) {
 	managed := func(x *shop) { x.options.Providers[0].PatientManaged = true }
 	for name, row := range map[string]struct {
@@ -244,7 +244,7 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 	require.Equal(t, orders.Moment("completed"), out.sent[0].Moment)
 }
 
-// An address for a visit may name its country, which nobody asks for.
+// The country in the address of a visit is optional.
 func TestCountryOfAVisit(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.accepted(atHomeTest, nil)

@@ -567,7 +567,7 @@ func TestOrdersAreListed(t *testing.T) {
 		c.get("/v3/orders?order_key=x&order_direction=x&status=x&order_type=x&interpretation=x", 422).Locs(t))
 }
 
-// Whatever is refused says nothing of the patient, and neither does the log.
+// Errors and logs of refused orders have no value of the patient.
 func TestOrderRefusalsNameNoPatient(t *testing.T) {
 	c := newFixture(t, nil)
 	const mark = "Qzmarker"

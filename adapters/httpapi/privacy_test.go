@@ -41,8 +41,8 @@ const patients = `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":
  "visits":{"type":"array","items":{"type":"object","properties":{"Day":{"type":"integer"}}}}}}}}},
 "responses":{"204":{"description":"d"}}}}}}`
 
-// Whatever way a request goes wrong, in reading, in a rule, in a store, or by a panic,
-// nothing that was in it comes out.
+// If a request fails, in reading, in a rule, in a store or by a panic, none of its values
+// appears in the answer or the log.
 func TestFrameLeaksNothing(t *testing.T) {
 	for name, end := range map[string]func(context.Context, patient) error{
 		"fine":     func(context.Context, patient) error { return nil },

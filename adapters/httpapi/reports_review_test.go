@@ -150,7 +150,8 @@ func TestRefusedReviews(t *testing.T) {
 	require.Equal(t, "pending_review", job.Status)
 }
 
-// Who looks at a report, its pages or the corrections is in the access log, with whose they are.
+// Reading a report, its pages or its corrections is in the access log, with the user whose
+// report it is.
 func TestAccessToReviews(t *testing.T) {
 	v := newReviewer(t)
 	access := newAccess(t)

@@ -171,7 +171,8 @@ func TestBodiesAreBounded(t *testing.T) {
 		`{"loc":["query","q"],"msg":"is not a parameter of this operation","type":"unknown_parameter"}]}`, w.Body.String())
 }
 
-// An answer that broke off must not look whole: the connection is cut.
+// If an answer fails after it has begun, the connection is closed, so that the client cannot
+// take it for a whole answer.
 func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	for name, after := range map[string]func() error{
 		"error": func() error { return errors.New("boom") },

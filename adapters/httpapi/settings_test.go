@@ -119,7 +119,7 @@ func TestTeamSettings(t *testing.T) {
 		"brand_information":null,"consent":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
 
-// A team reads who it is, and nobody else.
+// A team reads its own record, and no other team's.
 func TestReadTeam(t *testing.T) {
 	o := newHeadOffice(t)
 	want := func(logo string) string {
@@ -183,7 +183,7 @@ func TestTeamSettingsRefuse(t *testing.T) {
 	require.JSONEq(t, defaultSettings, o.read(team))
 }
 
-// A provider that left the configuration does not keep a team from changing the rest.
+// A team can change its settings although they name a provider that is no longer configured.
 func TestTeamSettingsOutliveAProvider(t *testing.T) {
 	store := memory.New(nil)
 	with, err := healthdata.NewProviders([]healthdata.Provider{

@@ -89,7 +89,7 @@ func TestUnmatchedResults(t *testing.T) {
 	other := c.With("x-service-api-key", "other")
 	require.Equal(t, orders.ReviewNotEnabled, other.Send(t, "GET", path, nil).Want(t, 400).ErrorType(t))
 
-	c.post(path+"/accept", nil, 422) // it points to nobody alone
+	c.post(path+"/accept", nil, 422) // it points to no single patient
 	c.refused("POST", path+"/accept", object{"order_id": absent}, 404, orders.OrderNotFound)
 	c.refused("POST", path+"/accept", object{"user_id": c.foreign.String()}, 404, people.UserNotFound)
 	var accepted orders.Order

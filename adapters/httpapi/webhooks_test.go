@@ -422,8 +422,8 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	o.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00Z"}).Want(t, 400)
 }
 
-// A team has so many endpoints and no more, which is a rule; and asks so often in a minute,
-// which is over soon.
+// A team has a maximum number of endpoints, which is a rule, and a maximum number of requests
+// a minute, which is a rate limit.
 func TestWebhookLimits(t *testing.T) {
 	o := newBackOffice(t)
 	const most = 50
@@ -462,8 +462,8 @@ func TestWebhookLimits(t *testing.T) {
 	few.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00Z"}).Want(t, 200)
 }
 
-// Who may manage what. A key opens the teams of its mandate in this environment; all
-// else is not there.
+// A management key opens the teams of its mandate in this environment; for other teams the
+// answer is NotFound.
 func TestWhoMayManage(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
@@ -500,7 +500,7 @@ func TestWhoMayManage(t *testing.T) {
 	o.With("x-management-key", managementKey).Send(t, "GET", "/v2/user/", nil).Want(t, 401)
 }
 
-// Each operation asks who it is before it does anything, and finds nothing of others.
+// Each operation authenticates the caller first, and finds nothing of other teams.
 func TestEachOperationAsksWho(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})

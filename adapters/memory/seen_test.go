@@ -21,7 +21,7 @@ func seenStore(*testing.T) receivertest.SeenHarness {
 func TestSeen(t *testing.T)      { receivertest.RunSeen(t, seenStore) }
 func TestSeenModel(t *testing.T) { receivertest.RunSeenModel(t, seenStore) }
 
-// What is over leaves nothing behind, however it ended.
+// Expired claims and marks leave nothing in memory.
 func TestSeenIsBoundedByTime(t *testing.T) {
 	now := time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)
 	seen := memory.NewSeen(&memory.Options{Now: func() time.Time { return now }})

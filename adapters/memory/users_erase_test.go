@@ -13,8 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// What was announced about an erased user is not sent any more, whether it had been
-// routed or not; what is about others is.
+// Events of an erased user are not sent any more, routed or not; events of other users are.
 func TestErasedUsersAreNotDelivered(t *testing.T) {
 	ctx := t.Context()
 	store := newStore()

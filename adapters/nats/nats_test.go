@@ -134,7 +134,7 @@ func TestFailures(t *testing.T) {
 	}
 	require.Equal(t, webhook.ClassRefused, send("nats://full", string(noise)), "larger than the server takes")
 
-	// Somebody takes the subject who never answers.
+	// A subscriber receives the messages and never acknowledges them.
 	_, err := js.Conn().Subscribe("mute.>", func(*natsgo.Msg) {})
 	require.NoError(t, err)
 	require.NoError(t, js.Conn().Flush())

@@ -158,8 +158,8 @@ func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Gran
 	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 }
 
-// verify finds out whether a site knows what the person typed, and lets it read. A site
-// that everybody may read takes no wrong token, for it may be closed tomorrow.
+// verify checks that a site accepts the token and lets it read. A wrong token is refused even
+// at a site that is readable without a token, because the site may require one later.
 func (c *Connector) verify(ctx context.Context, s *site) error {
 	body, err := c.get(ctx, s, "/api/v1/verifyauth", nil)
 	var missing *statusError

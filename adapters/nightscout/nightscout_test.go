@@ -77,11 +77,11 @@ func TestSignInRefused(t *testing.T) {
 	refused(linking.PasswordRequest{Username: s.at.URL})
 	refused(linking.PasswordRequest{Username: s.at.URL + "/elsewhere", Password: token})
 	s.open = true
-	refused(linking.PasswordRequest{Username: s.at.URL, Password: "ann-0123456789abcdee"}) // although anybody may read
+	refused(linking.PasswordRequest{Username: s.at.URL, Password: "ann-0123456789abcdee"}) // although the site is readable without a token
 	s.open, s.closed = false, true
 	refused(linking.PasswordRequest{Username: s.at.URL, Password: token}) // it is known, and may not read
 
-	// Addresses that are none of a person's business. Nobody is asked.
+	// Addresses that a person may not enter: no request is sent.
 	before := len(s.requests)
 	strict := nightscout.New(nil)
 	for _, address := range []string{
@@ -130,8 +130,8 @@ var failures = []struct {
 	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, context.DeadlineExceeded, 0, time.Second},
 }
 
-// A site that does not tell its unit or its zone for now is asked again, for what we do
-// not learn at the sign-in stays unknown.
+// A sign-in fails if the site does not return its unit and zone at that time, because they
+// are read only at the sign-in.
 func TestSignInNeedsSettings(t *testing.T) {
 	for _, path := range []string{"/api/v1/status.json", "/api/v1/profile.json"} {
 		for _, tt := range failures {
@@ -158,7 +158,8 @@ func TestSignInNeedsSettings(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
 
-// What a site has nothing to say about, or may not say to this token, is no failure.
+// A sign-in succeeds at a site that has no settings, or whose settings the token may not
+// read.
 func TestSignInWithoutSettings(t *testing.T) {
 	say := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }

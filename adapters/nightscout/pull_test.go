@@ -87,7 +87,8 @@ func TestGlucose(t *testing.T) {
 	require.Equal(t, "mg/dL", got[4].Samples[1].Unit)
 }
 
-// A finger's glucose whose unit nobody names is told: 6.1 mg/dL would be nobody's.
+// A finger-prick value without a unit takes the unit of the site's settings. If those name
+// no known unit, the value is reported as unread: its unit is never guessed.
 func TestGlucoseWithoutUnit(t *testing.T) {
 	s := newServer(t)
 	s.treatments = read(t, `[

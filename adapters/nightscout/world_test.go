@@ -38,7 +38,7 @@ type server struct {
 	mu         sync.Mutex
 	entries    []document
 	treatments []document
-	open       bool // everybody may read
+	open       bool // readable without a token
 	closed     bool // the token may not
 	units      string
 	zone       string

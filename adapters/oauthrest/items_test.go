@@ -20,8 +20,8 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// Items say what recorded them; what is no text, or does not tell a device apart, is not
-// known, and no reason to refuse the item.
+// Items name the device that recorded them. An attribute that is no text is left out, and a
+// device without an id or a model is left out; the item is kept.
 func TestPullDevices(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,8 @@ func TestPullDevices(t *testing.T) {
 	require.Equal(t, []seen{{&healthdata.DeviceInfo{ID: ptr("R-7"), Model: ptr("Ring 2")}, 1}, {nil, 1}}, devices("sleep"))
 }
 
-// A provider may list devices apart; one that nothing tells apart is told as unread.
+// A provider may list devices in an answer of its own; a device without an id or a model is
+// reported as unread.
 func TestPullListOfDevices(t *testing.T) {
 	f := newFjord(t)
 	f.answers(http.StatusOK, `{"devices":[{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"},{"kind":"lamp","model":"Lamp"},{"kind":"scale","firmware":"1"}]}`)
@@ -170,8 +171,8 @@ func diary(t testing.TB, entries []diaryEntry, size int, newestFirst bool) http.
 	}
 }
 
-// Entries of one hour are one sample, wherever pages and parts of the range end, and an
-// hour is never there by half.
+// Entries of one hour become one sample, wherever pages and parts of the range end; an hour
+// is never returned in two parts.
 func TestPullCombinesADiary(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)

@@ -105,7 +105,7 @@ func (l *life) connection() *healthdata.Connection {
 	return u.Connection("fjord_ring")
 }
 
-// beating answers whoever has the token that works, and nobody else.
+// beating makes the server answer requests with the current access token, and refuse others.
 func (f *fjord) beating() {
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
@@ -128,9 +128,9 @@ func (l *life) beats() int {
 	return len(list)
 }
 
-// From the first sign-in to the end: data comes, tokens rotate in time and before it, an
-// outage ends nothing, the provider's own word does, a new link heals, and disconnecting
-// ends the grant there.
+// The life of a connection: sign-in, data, rotation of tokens, an outage that ends nothing, a
+// revocation by the provider that ends the connection, linking again, and a disconnect that
+// revokes the grant.
 func TestLife(t *testing.T) {
 	l := newLife(t)
 	l.f.beating()
@@ -174,7 +174,7 @@ func TestLife(t *testing.T) {
 	require.Equal(t, []string{last}, l.f.revoked)
 }
 
-// What goes wrong at the sign-in is told in the person's words, and nothing stays.
+// A failed sign-in has an error for the person, and stores nothing.
 func TestLifeNeverBegins(t *testing.T) {
 	l := newLife(t)
 	for _, tt := range badTokens {

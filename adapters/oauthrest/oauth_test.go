@@ -93,7 +93,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// Somebody else's code, verifier or address, and a code that was used.
+// A sign-in is refused with the code, verifier or address of another one, or with a used code.
 func TestSignInRefused(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)
@@ -229,8 +229,8 @@ func TestRefreshRotates(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// What a provider wants besides is sent with a code and with a refresh token, and nothing
-// that the other one needs.
+// Additional token parameters are sent with a code or with a refresh token, each only where
+// it is configured.
 func TestTokenParams(t *testing.T) {
 	for _, auth := range []string{"basic", "body", "none"} {
 		t.Run(auth, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestRevoke(t *testing.T) {
 	require.Nil(t, f.connector(func(c *oauthrest.Config) { c.OAuth.RevocationURL, c.OAuth.Revocation = "", "" }).Flows().Revoker)
 }
 
-// Another client is the one that every call names, of each way to say who we are.
+// Calls name the team's client, with each way of client authentication.
 func TestAnotherClient(t *testing.T) {
 	for _, auth := range []string{"basic", "body"} {
 		f := newFjord(t)

@@ -207,7 +207,8 @@ func TestPullFullPagesOfLists(t *testing.T) {
 	}
 }
 
-// One night without readings holds up no other; a shape that nobody configured does.
+// A night without readings is skipped. A night of a shape that the configuration does not
+// describe fails the pull.
 func TestPullLeavesOutEmptyElements(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)
@@ -356,7 +357,7 @@ func TestPullByNextURL(t *testing.T) {
 	}
 }
 
-// Pages that never end are noticed, whether they stand still or go on for ever.
+// Endless pages are detected, whether the cursor repeats or always changes.
 func TestPullLoops(t *testing.T) {
 	f := newFjord(t)
 	n := 0
@@ -389,7 +390,7 @@ func TestPullLoops(t *testing.T) {
 	require.Equal(t, 12, n)
 }
 
-// What an answer without data means.
+// For each kind of answer without data: the error kind of the pull.
 func TestPullFails(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -472,7 +473,7 @@ func TestPullTimeouts(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
 
-// What is not ours to ask.
+// A pull with an invalid cursor, secret, account or resource fails before a request is sent.
 func TestPullRefuses(t *testing.T) {
 	f := newFjord(t)
 	f.answers(200, `{}`)
@@ -506,7 +507,7 @@ func TestPullEntries(t *testing.T) {
 	require.Equal(t, "/v1/users/ann/7/spot", f.requests[1].URL.Path)
 }
 
-// A connector shows nothing of what it holds.
+// Printing a connector shows no secret.
 func TestNothingShows(t *testing.T) {
 	client := oauthrest.Client{ID: "MARK", Secret: "MARK"}
 	b, err := json.Marshal(fmt.Sprintf("%v %+v %#v", client, client, client))

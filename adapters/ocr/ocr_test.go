@@ -211,7 +211,7 @@ func TestStopsWithItsContext(t *testing.T) {
 
 // A program that does not list its languages delays nothing: the page is read in
 // the language that it was begun with.
-func TestLanguagesThatNobodyNames(t *testing.T) {
+func TestLanguagesNotListed(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "tesseract")
 	require.NoError(t, os.WriteFile(silent, []byte("#!/bin/sh\n[ \"$1\" = --list-langs ] && exec sleep 60\ncat > /dev/null\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t10\\t10\\t40\\t12\\t96\\tKreatinin\\n'\n"), 0o700))
 	e, err := ocr.New(&ocr.Options{Command: silent, Timeout: time.Second, Language: func(labreport.Page) string { return "de" }})

@@ -38,8 +38,8 @@ func (f *flaky) Notify(context.Context, webhook.Notification) webhook.Result {
 	return webhook.Result{Class: webhook.ClassOK, Status: 200, Duration: time.Second}
 }
 
-// One delivery that fails once and is accepted then, as metrics and spans tell it; and
-// nothing of whose it was.
+// TestTelemetry checks the metrics and spans of a delivery that fails once and then succeeds.
+// They hold nothing of the person.
 func TestTelemetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()

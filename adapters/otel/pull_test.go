@@ -71,7 +71,7 @@ func TestPullerTraces(t *testing.T) {
 	require.False(t, wider.Pulls("workout_stream"))
 	require.False(t, o.Puller("acme_band", failing{}).(linking.WiderPuller).Pulls("device"))
 
-	// Whoever traces nothing is not in the way.
+	// A tracer provider that does nothing changes nothing.
 	o, err = otel.New(metric.NewMeterProvider(), noop.NewTracerProvider())
 	require.NoError(t, err)
 	_, err = o.Puller("acme_band", failing{}).Pull(t.Context(), linking.PullRequest{Trace: run})

@@ -62,7 +62,7 @@ func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	return d
 }
 
-// signature is a picture of somebody's hand.
+// signature is an image of a handwritten signature.
 func signature(t testing.TB) *people.ImageBlob {
 	img := image.NewNRGBA(image.Rect(0, 0, 300, 80))
 	for x := range 300 {
@@ -246,8 +246,8 @@ func TestRequisitionToBeSigned(t *testing.T) {
 	}
 }
 
-// Whatever somebody is called, wherever they live, and however their orders are numbered,
-// the form is made, has all of it, and is the same the next time.
+// For any name, address and order number the form is made, shows all of them, and is the
+// same when it is made twice.
 func TestAnyText(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	d := newFixture(t, p, orders.Letter)

@@ -370,7 +370,7 @@ func TestLabels(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// A page takes no time that anybody notices.
+// BenchmarkPrint measures how long a document of several pages takes.
 func BenchmarkPrint(b *testing.B) {
 	p := printer(b)
 	d := long()

@@ -167,9 +167,9 @@ func TestPagesWithoutTextGoToOCR(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
-// While a page waits for OCR, its child reads for others; and when the child is gone by
-// then, the file goes on in another.
-func TestAFileThatWaitsKeepsNobodyWaiting(t *testing.T) {
+// While a page of one file waits for OCR, the child process reads other files. If that process
+// has ended meanwhile, another one reads the rest of the file.
+func TestFileWaitingForOCRFreesItsProcess(t *testing.T) {
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	x := newExtractor(t, &pdftext.Options{OCR: func(_ context.Context, _ image.Image) (labreport.Page, error) {
 		waits <- struct{}{}

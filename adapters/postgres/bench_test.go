@@ -47,8 +47,8 @@ func written(b *testing.B, pool *pgxpool.Pool, tables string) func() (int64, int
 	}
 }
 
-// BenchmarkSamples measures the store, and beside it a table with a row for each
-// sample, upserted by series and time: the design that everybody starts with.
+// BenchmarkSamples measures the store, and beside it the usual first design: a table with a
+// row for each sample, upserted by series and time.
 func BenchmarkSamples(b *testing.B) {
 	b.Run("store", func(b *testing.B) { healthdatatest.BenchSamples(b, inClear.storeKeeper) })
 	b.Run("rows", func(b *testing.B) { healthdatatest.BenchSamples(b, rowKeeper) })

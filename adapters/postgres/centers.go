@@ -85,7 +85,7 @@ func (v Centers) Replace(ctx context.Context, lab int, centers []appointment.Cen
 		codes = append(codes, c.SiteCode)
 		rows = append(rows, []any{db.AllTeams.UUID, lab, c.SiteCode, !c.Inactive, c.Location.Cell(), x, y, z, has, doc})
 	}
-	slices.SortFunc(rows, func(a, b []any) int { return compareText(a[2], b[2]) }) // everybody locks in this order
+	slices.SortFunc(rows, func(a, b []any) int { return compareText(a[2], b[2]) }) // all writers lock in this order
 	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		b := x.Batch()
 		b.Queue(deleteCenters, db.AllTeams.UUID, lab, codes)

@@ -51,7 +51,8 @@ func history(t *testing.T, s *postgres.Store, u healthdata.User) []series.Sample
 	return got
 }
 
-// A database that is in use is spread: everything is still there, and what is written next.
+// Distribute spreads a database that is in use: all rows are still there, and later writes
+// work.
 func TestDistributeFilled(t *testing.T) {
 	_, pool := newCluster(t, 2, pgtest.Fast)
 	s := postgres.New(pool, nil)
@@ -73,8 +74,8 @@ func TestDistributeFilled(t *testing.T) {
 	consistent(t, pool)
 }
 
-// A question about one user is the work of one machine: were it not, the setting would make it
-// an error.
+// A query about one user runs on one machine. The setting of the test makes any other plan an
+// error.
 func TestOneMachineAUser(t *testing.T) {
 	t.Parallel()
 	if !pgtest.Spread() {
@@ -152,8 +153,8 @@ func assertKind(t *testing.T, err error) bool {
 	return true
 }
 
-// A worker that dies takes its users away, and no others. When it is back, so are they, with
-// all that was committed.
+// While a worker is down, its users are unavailable and all others work. After its restart
+// all committed data is there.
 func TestWorkerDies(t *testing.T) {
 	c, pool := newCluster(t, 2, pgtest.Durable)
 	require.NoError(t, postgres.Distribute(t.Context(), pool, 8))

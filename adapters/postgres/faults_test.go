@@ -75,7 +75,7 @@ func TestReadOnlyServer(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// A lock that is held for too long, by the server's clocks.
+// A lock that another transaction holds too long ends the call by the server's timeouts.
 func TestTimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -159,8 +159,8 @@ func awaitNone(t *testing.T, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-// Errors inside a write: contention is tried again and ends well or as Unavailable;
-// others are what they are. Nothing half is left, and nothing is quoted.
+// Errors inside a write: contention is tried again, and the write succeeds or is Unavailable;
+// other errors are returned. No partial write is left, and no error quotes a value.
 func TestErrorsInside(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -213,8 +213,8 @@ func TestErrorsInside(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// Contention that ends is no error, wherever in a write it is met, and what is tried again
-// does not do more than what was not.
+// Contention that ends is no error, at any statement of a write, and a repeated write stores
+// nothing twice.
 func TestContentionInside(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -247,7 +247,7 @@ func TestContentionInside(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// Connections that broke while they were idle are not the caller's concern.
+// The caller does not notice connections that broke while they were idle.
 func TestLostConnections(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -299,7 +299,7 @@ func TestNoServer(t *testing.T) {
 	require.ErrorIs(t, postgres.Migrate(t.Context(), pool), healthlab.Unavailable)
 }
 
-// All connections are out: a call waits no longer than its context.
+// If all connections are in use, a call waits no longer than its context.
 func TestPoolExhausted(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.URL(t)+"&pool_max_conns=1")
@@ -353,8 +353,8 @@ func waiters() string {
 	return `pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
 }
 
-// An append that is given up with its context gives up its connection; it is not sent twice;
-// and a statement that the connection has prepared no more is prepared again.
+// An append whose context ends gives up its connection and is not sent twice. An append whose
+// prepared statement is gone prepares it again.
 func TestAppendFaults(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)

@@ -33,7 +33,7 @@ func (m *meanwhile) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.Trac
 	return ctx
 }
 
-// A fold reads before it locks. What others do in between is not lost, whatever it is.
+// A fold reads before it locks. Writes of others in between are not lost.
 func TestFoldMeetsOthers(t *testing.T) { eachForm(t, testFoldMeetsOthers) }
 
 func testFoldMeetsOthers(t *testing.T, f form) {
@@ -153,9 +153,9 @@ func eraseNow(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Users().Erase(t.Context(), u.Team, u.ID))
 }
 
-// What many small writes leave is folded while they go on, without the tail, whichever process made
-// the segments: full tails, batches that are too long for one, requests about several
-// series, and those that continuous queries wait for.
+// The segments of many small writes are folded while writes continue, without the tail and
+// whichever process made them: full tails, batches too long for a tail, requests about
+// several series, and series that continuous queries wait for.
 func TestCrowdIsFoldedWhileOthersWrite(t *testing.T) { eachForm(t, testCrowdIsFoldedWhileOthersWrite) }
 
 func testCrowdIsFoldedWhileOthersWrite(t *testing.T, f form) {

@@ -73,8 +73,7 @@ func TestHostRollsBack(t *testing.T) {
 	}
 }
 
-// A fault of one call leaves the host's own work alone, and what a fault comes from is
-// undone.
+// A failed call in a host's transaction is undone, and the host's own writes stay.
 func TestHostGoesOnAfterAFault(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -120,7 +119,8 @@ func TestWithoutPreparedStatements(t *testing.T) {
 	require.Len(t, readSeries(t, s, u, heart), 3000)
 }
 
-// An ended context inside of a call is its error, and the pool is whole afterwards.
+// A call whose context ends inside returns the context's error, and its connection goes back
+// to the pool.
 func TestContextEndsInside(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

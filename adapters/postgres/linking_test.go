@@ -186,7 +186,7 @@ func TestGuessesAreCountedTogether(t *testing.T) {
 	require.Equal(t, []string{"1"}, texts(t, pool, `select first::text from healthlab.link_try where team_id = $1`, u.Team.UUID))
 }
 
-// What expired goes with what comes, and no table holds a code in clear.
+// Writes delete expired rows, and no table holds a code in clear.
 func TestLinkTablesStaySmall(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -221,8 +221,8 @@ func requireNowhere(t *testing.T, pool *pgxpool.Pool, text string) {
 	}
 }
 
-// Completions of a team's people, with the erasure of some of them, do not wait for
-// each other in a circle, and none does half of its work.
+// Completed links of a team's users and erasures of some of these users do not deadlock, and
+// each is done as a whole.
 func TestCompletionsAndErasuresTogether(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -491,7 +491,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 			users[userKey{k.Team, k.User}] = true
 		}
 	}
-	order := make([]int, len(keys)) // of locking, which is the same for everybody
+	order := make([]int, len(keys)) // all writers lock in this order
 	for i := range order {
 		order[i] = i
 	}

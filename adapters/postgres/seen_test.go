@@ -32,8 +32,7 @@ func TestSeenModel(t *testing.T) {
 	receivertest.RunSeenModel(t, seenStores(t))
 }
 
-// What is over is taken away by those that come later, and two receivers do not know of
-// each other.
+// Later writes delete expired rows, and two receivers are independent of each other.
 func TestSeenIsBoundedByTime(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

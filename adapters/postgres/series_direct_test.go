@@ -34,8 +34,8 @@ func setDeleted(t testing.TB, s *postgres.Store, u healthdata.User, at time.Time
 	require.NoError(t, err)
 }
 
-// What stands in the row of a series holds until the user is deleted, for every writer, and
-// folding does not bring it back.
+// After a user is deleted, no writer appends to the rows of the user's series, and folding
+// does not bring deleted samples back.
 func TestDeletedUsersTakeNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -105,8 +105,8 @@ func (*trips) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)  
 func (*trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (*trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// A single sample is one trip. Where its tail is full, or a continuous query waits for it, that
-// trip is in vain, and a transaction of two follows.
+// Appending a single sample takes one round trip. If the tail is full or a continuous query
+// waits for the series, the append fails and a transaction of two round trips follows.
 func TestSampleIsOneTrip(t *testing.T) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(pgtest.URL(t))
@@ -154,8 +154,8 @@ func TestSampleIsOneTrip(t *testing.T) {
 	require.LessOrEqual(t, int(asked), 13)
 }
 
-// Two processes that write to one series by turns guess wrong about its tail, and lose
-// nothing by that.
+// Two processes that write to one series in turn assume a wrong length of its tail, and lose
+// no sample.
 func TestTailOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -118,8 +118,8 @@ func tailed(t testing.TB, pool *pgxpool.Pool) int {
 	return len(texts(t, pool, `select '' from healthlab.series where not tail_closed and tail_at is not null`))
 }
 
-// Single samples wait in the row of their series; so many of them become a segment, and
-// so many segments a chunk.
+// Single samples are kept in the row of their series; a full tail becomes a segment, and
+// enough segments become a chunk.
 func TestTailsBecomeSegments(t *testing.T) { eachForm(t, testTailsBecomeSegments) }
 
 func testTailsBecomeSegments(t *testing.T, f form) {
@@ -233,7 +233,8 @@ func testSegmentsFoldOnOverflow(t *testing.T, f form) {
 	require.Len(t, readSeries(t, s, u, heart), 2+100*50)
 }
 
-// What overlaps a pending segment takes it along, so that it cannot win later.
+// A write that overlaps a pending segment folds it, so that the older values of the segment
+// cannot win later.
 func TestLateSamplesFoldWhatTheyTouch(t *testing.T) { eachForm(t, testLateSamplesFoldWhatTheyTouch) }
 
 func testLateSamplesFoldWhatTheyTouch(t *testing.T, f form) {
@@ -418,8 +419,8 @@ func fewWriters(t *testing.T) {
 	}
 }
 
-// Gathered writes do not share a fate: one fails, one has gone, one panics, the others
-// are written.
+// Of the writes that one transaction stores, one fails, one is cancelled and one panics; the
+// others are stored.
 func TestGatheredWritesFailAlone(t *testing.T) {
 	t.Parallel()
 	fewWriters(t)
@@ -495,7 +496,7 @@ func TestGatheredWritesFailAlone(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// A place that comes free beside a stuck group is taken by a waiting write.
+// While one group is stuck, a waiting write takes the next free slot.
 func TestFreedPlaceIsTaken(t *testing.T) {
 	t.Parallel()
 	fewWriters(t)

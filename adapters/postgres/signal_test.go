@@ -49,8 +49,8 @@ func (r routing) Route(ctx context.Context, modes map[string]healthlab.Mode, mos
 	return routed, err
 }
 
-// One process routes, another one delivers, which looks for work once an hour. Only what
-// it hears can make it deliver before that, also after its line was cut.
+// One process routes and another one delivers. The second polls once an hour, so only a
+// signal can make it deliver before that, also after its connection was cut.
 func TestSignalBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -100,9 +100,9 @@ func newQuietHouse(t *testing.T, s *postgres.Store) *quietHouse {
 	return h
 }
 
-// A marker in a body, a secret, a header, a path and a query is in no line of any log, in
-// no error, and in no row but those of the message and of the endpoint's URL, whatever
-// comes of the delivery.
+// A marker in a body, a secret, a header, a path and a query appears in no log, in no error,
+// and in no row but those of the message and of the endpoint's URL, whatever the result of
+// the delivery.
 func TestWebhooksKeepQuiet(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -150,8 +150,8 @@ func eventsOf(ds []webhook.Delivery) []uuid.UUID {
 	return out
 }
 
-// A host that holds a lane in its own transaction holds up that lane, and what wants the
-// same lanes; everything else is routed, claimed and settled.
+// A host's transaction that locks a lane delays that lane, and calls that need the same lane;
+// everything else is routed, claimed and recorded.
 func TestHeldLane(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -190,7 +190,7 @@ func TestHeldLane(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// A host that holds an endpoint holds up what goes there, and nothing else.
+// A host's transaction that locks an endpoint delays only the deliveries to it.
 func TestHeldEndpoint(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -239,8 +239,9 @@ func setting(t testing.TB, pool *pgxpool.Pool, name string) string {
 	return texts(t, pool, `select current_setting($1)`, name)[0]
 }
 
-// What is too old goes, with what came of it, whether it was delivered or not. What
-// waited behind it moves up, and what was not routed yet stays.
+// Messages older than the retention are deleted with their deliveries and attempts, delivered
+// or not. Deliveries that waited behind them move up, and messages that are not routed yet
+// stay.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -70,7 +70,8 @@ var looks = []string{
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows
 }
 
-// Every method of every seam is in one of the lists, and nothing else is.
+// Every method of every interface is in one of the lists, and the lists name no other
+// methods.
 func TestEveryWriteIsKnown(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")

@@ -15,7 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// A grant is one client's: no other one has its code exchanged, renews it or gives it back.
+// A grant belongs to one client: with another one its code cannot be exchanged, and it can be
+// neither renewed nor revoked.
 func TestClients(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }, PushKey: []byte("ours")})

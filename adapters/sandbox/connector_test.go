@@ -332,8 +332,8 @@ func (c careless) SignInByEmail(ctx context.Context, r linking.EmailRequest) (li
 	return c.EmailFlow.SignInByEmail(ctx, r)
 }
 
-// A team that is bound to one practice connects nobody else's patients; who is connected
-// stays, and other ways to sign in are as they were.
+// A team that is bound to one practice connects only that practice's patients. Existing
+// connections stay, and other ways to sign in do not change.
 func TestPracticeBinding(t *testing.T) {
 	for name, edit := range map[string]func(*linking.ProviderConnector){
 		"the provider looks": func(*linking.ProviderConnector) {},

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Whoever tries the sandbox out makes a provider send something, twice, and a person take
-// their consent back.
+// A user of the sandbox makes a provider send a message, twice, and then makes a person
+// withdraw consent.
 func TestControl(t *testing.T) {
 	key := []byte("0123456789abcdef")
 	band := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{PushKey: key})

@@ -17,8 +17,8 @@ var instruments = map[healthdata.SourceType]struct{ model, version string }{
 	healthdata.SourceInsulinPump: {"Sandbox Pump", "5.1"},
 }
 
-// Device is what a user measures with, of a source type; nil if that is no device. Everybody
-// has one of a kind, and keeps it.
+// Device returns the user's device of a source type; nil if the source type is no device. Each
+// user has one device of a type, which never changes.
 func (Provider) Device(user healthlab.UserID, source healthdata.SourceType) *healthdata.DeviceInfo {
 	made, ok := instruments[source]
 	if !ok {

@@ -23,8 +23,8 @@ func TestLabMakesAppointments(t *testing.T) {
 	})
 }
 
-// Today from the next full hour to five, if it is before four; else from seven to twelve,
-// every twenty minutes, as clocks at the place show.
+// The slots of a day begin every twenty minutes from seven to twelve, by the local clock;
+// today's begin at the next full hour and end at five, if it is before four.
 func TestSlotsOfTheLab(t *testing.T) {
 	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/New_York"}
 	newYork, err := time.LoadLocation(site.IANATimezone)
@@ -128,8 +128,8 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 	require.Equal(t, sandbox.VisitOutcome{}, sandbox.VisitOutcomeFromNotes("refused"))
 }
 
-// An appointment that is made while the lab has told of one of its own takes over: what is
-// reported of it is not told of the order again, and each of the rest once.
+// An appointment that is booked while the lab reports one of its own replaces it: steps that
+// were reported already are not reported again, and each of the others is reported once.
 func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
 	for hours := range 8 {
 		c := &clock{noon}

@@ -57,7 +57,7 @@ func TestSignInPage(t *testing.T) {
 	require.Equal(t, linking.ResultSuccess, d.returns(w.Header().Get("Location"), nil).State)
 	require.Equal(t, healthdata.Unavailable, d.connection(user).ResourceAvailability["steps"].Status, "only what was ticked is granted")
 
-	// It sends nobody anywhere else.
+	// The page redirects to no other address.
 	for _, bad := range []string{
 		"", "response_type=code", "response_type=token&redirect_uri=http://localhost:8080/v2/link/connect/x", "response_type=code&redirect_uri=https://evil.example/",
 		"response_type=code&redirect_uri=http://localhost:8080/v2/link/connectevil", "response_type=code&redirect_uri=http://localhost:8080.evil.example/v2/link/connect/x",

@@ -89,8 +89,8 @@ func everything(t *testing.T, h hash.Hash, user healthlab.UserID, date healthlab
 	require.NoError(t, e.Encode(p.WorkoutStream()))
 }
 
-// The same user and day are the same in every call, process and version: who built
-// tests on them would notice.
+// The data of a user and a day is the same in every call, process and version, so that hosts
+// can test against it.
 func TestDaysNeverChange(t *testing.T) {
 	digest := func() string {
 		h := sha256.New()
@@ -256,8 +256,8 @@ func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Locat
 	require.Equal(t, *w.MovingTime, zones)
 }
 
-// Everything that is invented is taken by the service, in zones of all kinds and over a
-// change of the clocks, and comes out as much.
+// The service accepts and stores all generated data, in all kinds of time zones and over a
+// change of the clocks.
 func TestServiceTakesEverything(t *testing.T) {
 	for name, from := range map[string]healthlab.Date{
 		"UTC":              spring,

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// watch is somebody who links a source of the sandbox, and a service that fetches.
+// watch is a user who links sources of the sandbox, and a service that fetches their data.
 type watch struct {
 	t      *testing.T
 	team   healthlab.TeamID
@@ -77,8 +77,8 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	return w
 }
 
-// busyWatch is newWatch of somebody who has recorded a resource lately: not everybody does
-// everything.
+// busyWatch is newWatch with a user who has recorded a resource in the last days: some users
+// never record some resources.
 func busyWatch(t *testing.T, resource string, slugs ...string) *watch {
 	t.Helper()
 	for {
@@ -159,7 +159,7 @@ func (w *watch) stored(from, to time.Time) (out []string) {
 	return out
 }
 
-// Whatever a provider does, in the end everything it holds is stored, once.
+// Despite all failures of a provider, everything it holds is stored in the end, once.
 func TestEverythingIsFetchedInTheEnd(t *testing.T) {
 	for _, fate := range []string{
 		"", sandbox.FateFlaky, sandbox.FateHanging, sandbox.FateLimited, sandbox.FateCrowded, sandbox.FateGarbled,
@@ -278,7 +278,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A message makes what it announces be fetched; nobody else's does.
+// A message makes the service fetch what it announces; a message of another sender does not.
 func TestPush(t *testing.T) {
 	w := newWatch(t)
 	w.link("ann")
@@ -335,8 +335,8 @@ func TestPush(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// A provider's summaries come with its own words, for teams that keep them; what is made up
-// has none.
+// A summary of a provider has the provider's own payload, for teams that keep payloads;
+// generated summaries have none.
 func TestPayloads(t *testing.T) {
 	c := sandbox.NewConnector("acme_band", nil)
 	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
@@ -393,8 +393,8 @@ func TestDemoIsMadeUp(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What data was recorded with is known of people who are fetched from, as of those who
-// upload: each device once, and the data names it.
+// The devices of fetched data are stored as those of uploaded data are: each device once, and
+// the data names it.
 func TestDevicesOfWhatIsFetched(t *testing.T) {
 	w := newWatch(t, "steps", "sleep", "weight", "water")
 	w.link("ann")
@@ -436,8 +436,8 @@ func TestDevicesOfWhatIsFetched(t *testing.T) {
 	require.Equal(t, []int{2, 0}, []int{told[healthdata.EventDeviceCreated], told[healthdata.EventDeviceUpdated]})
 }
 
-// A diary that knows only the hour loses nothing: what was written in one hour is one
-// sample, with all of it.
+// A diary whose entries have only the hour loses none: the entries of one hour become one
+// sample.
 func TestADiaryByTheHour(t *testing.T) {
 	for _, resource := range []string{"carbohydrates", "insulin_injection", "note"} {
 		t.Run(resource, func(t *testing.T) {

@@ -49,8 +49,8 @@ func (c *Connector) Push(id, name string, since time.Time, resources ...string) 
 	}, body
 }
 
-// Verify is the query of a request by which the provider asks whether anybody listens. The
-// answer is the challenge.
+// Verify returns the query of the request with which the provider checks a message address.
+// The answer must be the challenge.
 func (c *Connector) Verify(challenge string) string {
 	return "challenge=" + challenge + "&token=" + c.pushSum("verify")
 }

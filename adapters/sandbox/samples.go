@@ -209,7 +209,7 @@ func (d *day) standHours(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// scale is what the scale says in the morning; not everybody steps on it every day.
+// scale returns the morning's readings of the scale; on about one day of three there are none.
 func (d *day) scale(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "scale", d.date)
 	if g.IntN(3) == 0 {

@@ -40,7 +40,7 @@ func config(t testing.TB) service.Config {
 	}
 }
 
-// Everything that is missing or wrong is said at once.
+// New reports every missing or wrong field of the Config at once.
 func TestWrongConfig(t *testing.T) {
 	_, err := service.New(t.Context(), service.Config{})
 	require.ErrorIs(t, err, healthlab.Invalid)
@@ -179,8 +179,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// What is assembled works together: a team's key opens the API, an event of a new
-// connection arrives at the team's endpoint, and a deleted user's order is cancelled.
+// The assembled parts work together: a team's key opens the API, the event of a new
+// connection arrives at the team's endpoint, and the order of a deleted user is cancelled.
 func TestParts(t *testing.T) {
 	c := config(t)
 	events := make(chan string, 100)

@@ -27,7 +27,7 @@ import (
 //go:embed data/zcta_2021.tsv.gz
 var gazetteer []byte
 
-// Notices names everybody whose work is in the embedded table, with their terms.
+// Notices names the authors of the data in the embedded table, with their licence terms.
 //
 //go:embed data/NOTICES.md
 var Notices string

@@ -331,7 +331,7 @@ func TestContinuousUpdate(t *testing.T) {
 	require.Equal(t, []continuous.Query{got}, page.Queries)
 }
 
-// What fails for good is told, and what it missed is made up for.
+// A query that fails for good announces it, and catches up on missed changes afterwards.
 func TestContinuousFailures(t *testing.T) {
 	w := newWatch(t.Context(), t, &aggregate.Options{Limits: aggregate.Limits{Rows: 3}})
 	q := w.create("steps", stepsPerDay())
@@ -370,7 +370,7 @@ func TestContinuousFailures(t *testing.T) {
 	require.Equal(t, 1, w.work())
 }
 
-// A task that its process left, again and again, comes to an end.
+// A task whose process crashes at every attempt is given up.
 func TestContinuousPoison(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	w.create("steps", stepsPerDay())
@@ -387,7 +387,7 @@ func TestContinuousPoison(t *testing.T) {
 	require.Equal(t, "poison", *page.Entries[0].Details)
 }
 
-// A change that is larger than a message comes in several, which make the table.
+// A change that is larger than a message is sent in several, which together give the table.
 func TestContinuousLargeChanges(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	q := stepsPerDay()
@@ -420,8 +420,8 @@ func TestContinuousLargeChanges(t *testing.T) {
 	require.Equal(t, 40_000.0, next)
 }
 
-// Whatever changes in whatever order, a table that was patched is the one that is made
-// at once, and the changes that were announced lead from one to the next.
+// After any changes in any order, a patched table equals the table of a new query, and each
+// announced change leads from one table to the next.
 func TestContinuousTablesAreWhatTheyWouldBe(t *testing.T) {
 	keys := []healthdata.SeriesKey{
 		stepsKey, key("steps", "acme_band", "phone", ""), key("steps", "northring", "ring", ""),

@@ -20,7 +20,7 @@ const (
 	newSecret = "whsec_ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CBgoM="
 )
 
-// The program as somebody runs it: events arrive in every way, and it is stopped.
+// The whole program runs, receives events in every way, and is stopped.
 func TestReceiver(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()

@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 )
 
-// Outside of a sandbox nobody signs in at a provider that does not exist, where any
-// password is right.
+// The invented providers, which accept any password, exist in the sandbox only.
 func TestOnlyASandboxInventsProviders(t *testing.T) {
 	invented := &sandbox.ConnectorOptions{Page: "https://service.example/sign-in"}
 	real, err := (&config{environment: healthlab.Production}).sources(invented)

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever tries the program out lets a provider tell of something new, twice, and takes a
-// consent back: the connection fails with the next message.
+// A user of the sandbox makes a provider announce new data, twice, and then withdraws a
+// consent: the connection fails with the next message.
 func TestProvidersAreControlled(t *testing.T) {
 	p := start(t)
 	var u struct {

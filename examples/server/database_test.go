@@ -92,7 +92,8 @@ func TestDatabaseOutlivesTheProcess(t *testing.T) {
 	p.quit()
 }
 
-// Two processes on one database are one service, and one of them may die.
+// Two processes on one database act as one service, and the service continues if one of them
+// ends.
 func TestTwoProcesses(t *testing.T) {
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	one, process := spawn(t, args...)

@@ -192,8 +192,8 @@ type fate struct {
 	reason  string
 }
 
-// throw uploads files one after the other and waits for the end of each, while somebody
-// else uses the service.
+// throw uploads files one after the other and waits for the end of each, while another user
+// sends requests.
 func throw(p *program, user string, events <-chan jobEvent, files [][]byte, each func()) []fate {
 	p.Helper()
 	stop := make(chan struct{})

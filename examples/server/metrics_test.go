@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-// Metrics count what the program does, name nobody, and are beside the API in a sandbox
-// alone.
+// Metrics count what the program does, hold no name of a person, and are served beside the
+// API in a sandbox only.
 func TestMetrics(t *testing.T) {
 	read := func(url string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
-// Links lead to the portal that the flags name, and its host can read them with what the
-// secret file makes.
+// Links lead to the portal that the flags name, and the portal can read them with the key
+// that the secret file gives.
 func TestPortalLinks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	p := start(t, "-secret-file", file, "-portal-url", "https://portal.example.com/")

@@ -142,7 +142,7 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 	}
 }
 
-// drawn is a picture with much to look at, for whoever reads pictures.
+// drawn is a picture with much detail, to keep the reader of pictures busy.
 func drawn(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := image.NewGray(image.Rect(0, 0, 1700, 2200))

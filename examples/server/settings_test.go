@@ -138,8 +138,8 @@ func TestSandboxFlags(t *testing.T) {
 	}
 }
 
-// anOrder is an order for a user, of a test, for somebody born in a year, with a medical
-// proxy.
+// anOrder is the format of an order with a medical proxy. Its arguments are the user, the
+// test and the patient's year of birth.
 var anOrder = `{"user_id":%q,"order_set":{"lab_test_ids":[%q]},"patient_details":{"first_name":"Kim","last_name":"Person","dob":"%d-01-02",
 	"gender":"female","phone_number":"+12175550100","email":"kim@example.org","medical_proxy":{"first_name":"Pat","last_name":"Person",
 	"phone_number":"+12175550100","email":"pat@example.org","address":` + anAddress + `}},
@@ -165,7 +165,7 @@ func historyDays(p *program, user string) int {
 	return int(meal.To.Sub(meal.From).Round(24*time.Hour).Hours() / 24)
 }
 
-// A misspelt source in a question or a preference is told, and not passed over.
+// A misspelt source in a query or a preference is refused.
 func TestSourcesAreKnown(t *testing.T) {
 	p := start(t)
 	var u struct {
@@ -179,7 +179,7 @@ func TestSourcesAreKnown(t *testing.T) {
 	}
 }
 
-// What a team asks people to grant is what they are asked for at the provider.
+// The scopes in a team's settings are the ones that a sign-in at the provider asks for.
 func TestTeamScopes(t *testing.T) {
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	p := start(t, "-management-key", manage)

@@ -55,8 +55,8 @@ func (p *program) connect(name string) {
 	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+user.ID+`"}`)
 }
 
-// What a process was sending when it died another one sends, when the lease has ended.
-// While both live nothing is sent twice, whoever took the change.
+// When a process dies, another one sends its deliveries after the lease has ended. While
+// both run, no event is sent twice, whichever process took the change.
 func TestProcessesShareDeliveries(t *testing.T) {
 	b := &inbox{seen: map[string]int{}, held: true, got: make(chan string, 1000)}
 	url := newServer(t, b.ServeHTTP)
@@ -109,7 +109,8 @@ func (f onListening) Write(said []byte) (int, error) {
 	return len(said), nil
 }
 
-// What changes as soon as a program listens, the receiver hears of that its flags name.
+// The receiver that the program's flags name gets the events of the first changes after the
+// start.
 func TestReceiverHearsOfTheFirstChange(t *testing.T) {
 	got := make(chan string, 10)
 	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Webhook-Id") })

@@ -75,7 +75,7 @@ func dataAlone(how func(*brokenData)) func(*testing.T) {
 	}
 }
 
-// The stores that the broken ones are made of keep every promise.
+// The stores from which the broken ones are made pass the suites.
 func TestBrokenAloneAreOfGoodStores(t *testing.T) {
 	t.Run("Users", usersAlone(func(*brokenUsers) {}))
 	t.Run("Data", dataAlone(func(*brokenData) {}))

@@ -308,7 +308,7 @@ func keepsBytes(b *brokenData) {
 	}
 }
 
-// keepsColumns writes when somebody looks, from the columns that it was handed.
+// keepsColumns keeps the caller's columns and writes them only at the next read.
 func keepsColumns(b *brokenData) {
 	var waiting [][]healthdata.SampleBatch
 	b.mergeSamples = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, batches []healthdata.SampleBatch, _ mergeEvents) error {

@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The key of a configuration may be handed in at every start, but is one team's.
+// A key of the configuration may be admitted at every start, but for one team only.
 func TestAdmitKey(t *testing.T) {
 	s := newService(t)
 	org := uuid.New()

@@ -248,7 +248,7 @@ func TestApplyCutsAFullCellIntoEqualParts(t *testing.T) {
 	require.Equal(t, 40_000, total)
 }
 
-// A sample that falls into one chunk leaves its neighbours alone.
+// A sample within one chunk changes that chunk only.
 func TestApplyWritesOnlyWhatIsTouched(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)

@@ -37,7 +37,8 @@ func TestFormatOneStaysAsItIs(t *testing.T) {
 	requireSame(t, samples, samplesOf(&b))
 }
 
-// Every truncation is noticed, and no damaged byte does worse than other samples.
+// Decode reports every truncation. A damaged byte causes an error or other samples, never a
+// panic.
 func TestDecodeSurvivesDamage(t *testing.T) {
 	for _, b := range []*series.Block{stepCounts(30), rawNumbers(20), heartRate(newYear, minute, 3000)} {
 		data := chunkOf(t, b).Data
@@ -59,7 +60,7 @@ func TestDecodeSurvivesDamage(t *testing.T) {
 	}
 }
 
-// A few bytes cannot ask for much memory.
+// A short input cannot make Decode allocate much memory.
 func TestDecodeBoundsWhatAFewBytesAskFor(t *testing.T) {
 	few := chunkOf(t, blockOf(series.Sample{Time: newYear, Value: 1}, series.Sample{Time: newYear + minute, Value: 1})).Data
 	claim := func(n uint32) []byte {

@@ -8,7 +8,7 @@ import (
 )
 
 // A watch sends a morning of heart rate, sends part of it again with one value
-// corrected, and somebody asks for the mean of each hour by the wearer's clock.
+// corrected. The example computes the mean of each hour by the wearer's clock.
 func Example() {
 	seven := time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)
 	berlin := series.Attrs{Offset: 3600}

@@ -150,7 +150,7 @@ func TestReducingIsCountingOneByOne(t *testing.T) {
 	})
 }
 
-// What a header answers needs no data, and a chunk that says so is believed.
+// A Reducer loads no data where the header of a chunk is enough.
 func TestReducerAsksForDataOnlyWhereItMust(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 30_000), series.PerMinute)

@@ -13,7 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// A tail is what its pieces are in the order of arrival, the later winning.
+// A tail holds the samples of its pieces in order of arrival; for equal times the later piece
+// wins.
 func TestTailIsItsPieces(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var tail []byte
@@ -48,7 +49,7 @@ func scanned(t require.TestingT, pending []series.Segment) (out []series.Sample)
 	return out
 }
 
-// What older versions wrote is read, beside what this one writes.
+// Pieces that older versions wrote are read together with those of this version.
 func TestPiecesAreShort(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var build series.Builder

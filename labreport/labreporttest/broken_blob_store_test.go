@@ -111,7 +111,7 @@ func blobs(how func(*breakableStore)) func(*testing.T) {
 	}
 }
 
-// What the mutants are made of is sound itself.
+// The store from which the mutants are made passes the suite.
 func TestBlobsOfASoundShelf(t *testing.T) { blobs(func(*breakableStore) {})(t) }
 
 var brokenBlobStores = []conformance.Broken{

@@ -23,12 +23,12 @@ const (
 type Status string
 
 const (
-	// InProgress: not everybody was dealt with.
+	// InProgress: some users of the operation have no outcome yet.
 	InProgress Status = "in_progress"
-	// Success: everybody was dealt with, well.
+	// Success: the operation succeeded for all users.
 	Success Status = "success"
-	// Failure: everybody was dealt with, and for some nothing could be done: they are no
-	// users of the team, or have not connected the provider; of an import, [Outcome] says why.
+	// Failure: all users have an outcome, and the operation failed for some: they are no
+	// users of the team, or have not connected the provider. [Outcome] has the reason in an import.
 	Failure Status = "failure"
 	// Aborted: it was given up, because the provider is no longer configured, or bulk
 	// operations are no longer enabled; an import also where the team's connections no longer

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// What ended is listed for 90 days, whoever works or not, and then it is gone; what goes on
-// is never old.
+// Ended operations are listed for 90 days and then deleted, with or without a running worker.
+// Operations in progress are never deleted.
 func TestOperationsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()

@@ -145,7 +145,7 @@ func (s *Service) advance(ctx context.Context, op Op) error {
 	return err
 }
 
-// finish ends an operation that has dealt with everybody, once nothing runs.
+// finish ends an operation in which all users have an outcome, once no request runs.
 func (s *Service) finish(op Op) Op {
 	switch {
 	case len(op.Running) > 0:

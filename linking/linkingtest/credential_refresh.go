@@ -234,7 +234,7 @@ func (k *keepers) ask(i int, user string) (linking.Access, error) {
 	return k.keepers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
 }
 
-// connection is the user's, and with it whether anybody's grant is honoured.
+// connection returns the user's connection, and whether the provider accepts its grant.
 func (k *keepers) connection(user string) (healthdata.Connection, bool) {
 	u, err := k.h.Users.Get(k.t.Context(), conformance.Team("a"), conformance.User(user))
 	require.NoError(k.t, err)

@@ -22,8 +22,8 @@ func (w *fixture) by(name, client string) healthlab.UserID {
 	return u.ID
 }
 
-// A provider counts requests by application: whoever is asked by a client of the team waits
-// neither for the deployment's limit nor for another client's, and uses up neither.
+// A provider counts requests by application: requests with a client of the team neither wait
+// for the limit of the deployment or of another client, nor use it up.
 func TestBudgetsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
@@ -52,7 +52,7 @@ func TestBudgetsOfClients(t *testing.T) {
 	})
 }
 
-// What a provider says of the limit of one application holds for that one.
+// A provider's 429 to one client delays the requests of that client only.
 func TestATooManyOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {

@@ -37,8 +37,8 @@ func (c *catalogue) Pull(_ context.Context, r linking.PullRequest) (linking.Pull
 	}}}}, nil
 }
 
-// Devices that a provider lists are there before the data, which is of the one that there
-// is. Nobody asks for the list every quarter of an hour, but a refresh does.
+// The list of devices is fetched before the data, and data belongs to the only device. The
+// list is not fetched every quarter of an hour, but by a refresh.
 func TestDevicesThatAreListed(t *testing.T) {
 	text := func(s string) *string { return &s }
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
@@ -101,7 +101,7 @@ func TestDevicesThatAreListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "2", *list[0].Version)
 
-	// Of a provider that lists nothing, nobody asks for a list.
+	// A provider without a list of devices gets no request for one.
 	c.lists, c.asked = false, map[string]int{}
 	s, err = pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: c}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(t, err)

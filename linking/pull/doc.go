@@ -5,8 +5,8 @@
 // ([History] or [News]); they are rows of a [Store], claimed under a lease, so any number
 // of processes share them and a crash forgets nothing. A task makes one request to the
 // provider at a time, stores what came (healthdata.Service keeps what comes twice once),
-// notes how far it is, and goes to the end of the queue: so everybody's first data comes
-// before anybody's second page.
+// notes how far it is, and goes to the end of the queue: so the first page of every user comes
+// before the second page of any.
 //
 //	pulls, err := pull.New(store, users, keeper, connectors, nil)
 //	go pulls.Run(ctx)

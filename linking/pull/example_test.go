@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// nightly is a provider where everybody's heart beats 52 times a minute, at midnight.
+// nightly is a provider with one reading a day for each user: 52 beats a minute at midnight.
 type nightly struct{}
 
 func (nightly) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// Whose data is made up is deleted a week after it was, connected still or not.
+// A user with a demo connection is deleted a week after it was made, even if it has ended
+// since.
 func TestMadeUpUsersExpire(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *fixture, healthlab.UserID){
 		"connected": func(*testing.T, *fixture, healthlab.UserID) {},
@@ -50,7 +51,7 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			_, err = w.health.User(t.Context(), team, linked.ID)
 			require.NoError(t, err)
 			w.wait(24 * time.Hour)
-			w.idle(s) // nobody looks after it any more
+			w.idle(s) // no task is left
 		})
 	}
 }

@@ -40,7 +40,7 @@ type reading struct {
 type cloud struct {
 	now      func() time.Time
 	page     int
-	hourly   bool // everybody has a reading every hour
+	hourly   bool // every user has a reading every hour
 	perMin   int  // requests that it takes in any minute; 0 for any number
 	latency  func() time.Duration
 	answer   func(r linking.PullRequest) error // in place of data

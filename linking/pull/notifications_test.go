@@ -80,7 +80,7 @@ func TestANoticeIsFetchedAtOnce(t *testing.T) {
 	require.Equal(t, w.now().AddDate(0, 0, -90), w.tasks(ann)[pull.News].From, "not for ever")
 }
 
-// What is announced while news are being fetched is fetched after that.
+// A message that arrives while news is being fetched makes a new fetch after that one.
 func TestANoticeThatComesDuringARun(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
@@ -107,8 +107,8 @@ func TestANoticeThatComesDuringARun(t *testing.T) {
 	require.Len(t, w.stored(ann), 1)
 }
 
-// Before the history is over, news come when they are announced, and none of the history
-// is taken for news.
+// Before the history has ended, a message makes news be fetched, and no data of the history
+// is counted as news.
 func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
@@ -188,7 +188,8 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	require.Len(t, w.cloud.requests, asked+1)
 }
 
-// A person who took the consent back is news; the provider's own answer decides.
+// A message about a revoked consent makes a fetch; the provider's answer to that fetch
+// decides.
 func TestANoticeOfARevocation(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
@@ -206,8 +207,8 @@ func TestANoticeOfARevocation(t *testing.T) {
 	require.Len(t, w.said(ann, historyDone), 1)
 }
 
-// What comes late is found: a day or two by every look, two weeks by the daily one, and
-// what fell into an outage whenever that ends.
+// Late data is found: within two days by every fetch, within two weeks by the daily one, and
+// after an outage of any length by the first fetch.
 func TestLateDataIsFound(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
@@ -243,7 +244,7 @@ func TestLateDataIsFound(t *testing.T) {
 	require.Len(t, w.stored(ann), 42)
 }
 
-// A message may bring data, deletions and the end of a grant itself.
+// A message may itself carry data, deletions and the end of a grant.
 func TestMessageWithData(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "workouts"})

@@ -54,8 +54,8 @@ func fixtureOf(t *testing.T, resource string) *fixture {
 	return newFixture(t, nil, func(p *healthdata.Provider) { p.Resources = []healthdata.ProviderResource{{Resource: resource}} })
 }
 
-// Every sample that nobody may keep is refused by itself, for a reason, and what stands
-// beside it in the answer is kept.
+// Every invalid sample is quarantined alone, with a reason; the valid samples of the same
+// answer are kept.
 func TestEveryBadSampleIsQuarantined(t *testing.T) {
 	at := healthlab.At(noon.Add(-time.Hour))
 	then := func(d time.Duration) *healthlab.Time { v := healthlab.At(at.Add(d)); return &v }

@@ -197,7 +197,7 @@ func TestIngestionBounds(t *testing.T) {
 	require.Len(t, w.cloud.requests, asked)
 }
 
-// What people send by themselves ends with the window, too; and the window moves.
+// Uploads end with the ingestion window too; and the window can be changed.
 func TestIngestionBoundsOfUploads(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
@@ -276,8 +276,8 @@ func TestBadDataIsQuarantined(t *testing.T) {
 	require.Equal(t, "other_user", bad[0].Reasons[0].Code)
 }
 
-// What the connector could not read is refused like what healthdata refuses, whether
-// anything came with it or not.
+// Items that the connector could not read are quarantined as those that healthdata refuses
+// are, with or without other data in the page.
 func TestUnreadIsQuarantined(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.unread = []linking.Unread{
@@ -363,8 +363,8 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 	require.Empty(t, w.said(ann, historyDone))
 }
 
-// A provider takes a hundred requests a minute, and five hundred people have just come: or
-// a tenth of both, when nothing is to be proven.
+// A provider takes a hundred requests a minute, and five hundred users link at once. Without
+// HEALTHLAB_PROVE both are a tenth.
 func TestBudgetOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users, limit := prove.Count(50, 500), prove.Count(10, 100)
@@ -385,7 +385,7 @@ func TestBudgetOfAProvider(t *testing.T) {
 			w.person(fmt.Sprint("person ", i))
 		}
 		stop := w.run(t, 2, nil)
-		const minutes = 30 // nine requests wait for everybody: three resources, three pieces
+		const minutes = 30 // nine requests wait for each user: three resources, three pieces
 		time.Sleep(minutes * time.Minute)
 		stop()
 		require.Zero(t, w.cloud.refused)
@@ -574,8 +574,8 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 	})
 }
 
-// A provider whose limit nobody has configured says in every answer what remains of it, and
-// is obeyed: by two processes, and without a refusal.
+// Two processes keep within a limit that is not configured: the provider states the remaining
+// requests in every answer, and refuses none.
 func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, users, window = 60, 40, time.Minute

@@ -97,7 +97,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 	}
 }
 
-// What an app walked nobody asked for, so nothing of it is in our traces.
+// The history that an app walks itself makes no request of ours, so it has no trace.
 func TestNoTraceOfWhatAppsWalk(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	s := w.service(nil)

@@ -61,7 +61,7 @@ func (s Status) EventStatus() EventStatus {
 // Final reports whether an appointment may end in this status.
 func (s Status) Final() bool { return visitLifecycle.Final(s) }
 
-// Published reports whether anybody outside sees an appointment in this status.
+// Published reports whether callers and receivers see an appointment in this status.
 func (s Status) Published() bool { return s != VisitHeld && s != VisitWithdrawn && s != "" }
 
 // EventStatus is a status in the history of an appointment: as

@@ -22,8 +22,8 @@ const (
 // LabelStocks are all of them.
 var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
 
-// Document is what stands on a document, before anybody has laid it out: a title, and
-// sections from top to bottom. It is a plain value, and a pure function of an order.
+// Document is the content of a document before layout: a title, and sections from top to
+// bottom. It is a plain value that depends on the order only.
 // Printing or logging one shows nothing.
 type Document struct {
 	Kind  Kind

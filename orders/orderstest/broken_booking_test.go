@@ -177,5 +177,5 @@ func booksBadly(how func(*badLab)) func(*testing.T) {
 	}
 }
 
-// The laboratory that the mutants are made of keeps every promise.
+// The laboratory from which the mutants are made passes the suite.
 func TestBookingMutantsAreOfAGoodLab(t *testing.T) { booksBadly(func(*badLab) {})(t) }

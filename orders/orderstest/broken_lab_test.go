@@ -190,5 +190,5 @@ var brokenLabs = []conformance.Broken{
 	}), Subtest: "Cancel/NeverSubmitted"},
 }
 
-// The laboratory that the broken ones are made of keeps every promise.
+// The laboratory from which the broken ones are made passes the suite.
 func TestBrokenLabsAreOfAGoodLab(t *testing.T) { worksBadly(func(*brokenLab) {})(t) }

@@ -394,7 +394,7 @@ type brokenOrders struct {
 	counts func(context.Context, healthlab.TeamID, map[orders.LowLevel]int)
 }
 
-// owner returns the team of an order; otherwise if nobody has it.
+// owner returns the team of an order, or otherwise if no team has it.
 func (b *brokenOrders) owner(id orders.OrderID, otherwise healthlab.TeamID) healthlab.TeamID {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,7 +28,7 @@ func Example() {
 	// Output: true 2026-03-30
 }
 
-// Who knows the key can forge links, so a guessable one is none.
+// Check refuses a key shorter than 32 bytes: an attacker who guesses it can forge links.
 func TestOptionsNeedAKey(t *testing.T) {
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
 		require.ErrorIs(t, (&portal.Options{Key: make([]byte, n)}).Check(), want, n)

@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// A made-up value lies inside, outside or far outside of the reference interval of its
-// marker, as the story says.
+// A simulated value is inside, outside or far outside of its marker's reference interval, as
+// the requested interpretation says.
 func TestSimulatedValuesFitTheMarker(t *testing.T) {
 	for _, tc := range []struct{ loinc, unit, span string }{
 		{"4544-3", "%", "36-50"}, {"2951-2", "mmol/L", "136-145"}, {"2085-9", "mg/dL", ">=40"}, {"2093-3", "mg/dL", "<200"}, {"3016-3", "m[IU]/L", "0.40-4.50"},

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// One message from its bytes to the host's function and the mark.
+// BenchmarkReceive handles one message, from its bytes to the host's function and the mark.
 func BenchmarkReceive(b *testing.B) {
 	batch := healthdata.Batch{UserID: ann, Source: healthdata.Source{Provider: "acme_band"}}
 	for i := range 1000 {

@@ -66,8 +66,8 @@ func TestCatalogue(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What order means for each type: summaries and the notice of a stream replace each other,
-// what says that something happened once waits for nothing, and all else counts, in order.
+// The mode of each event type: summaries and stream events replace each other, one-time
+// events are independent of order, and all others are applied in order.
 func TestModes(t *testing.T) {
 	want := map[string]healthlab.Mode{
 		"labtest.result.critical": healthlab.Independent, "message.attempt.exhausted": healthlab.Independent, "endpoint.disabled": healthlab.Independent,

@@ -198,8 +198,8 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 	return got, want, batches
 }
 
-// Whatever the network and the host's own program do: nothing is lost, nothing is
-// applied twice, and no old version comes after a newer one.
+// With failures of the network and of the host's program, no message is lost, none is applied
+// twice, and no old version is applied after a newer one.
 func TestKitAndSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, want, batches := season(t, memory.NewSeen(nil), prove.Count(1_000, 100_000))
@@ -227,7 +227,7 @@ func (f forgetful) Claim(ctx context.Context, c receiver.Claim) (receiver.Verdic
 	return v, err
 }
 
-// The test above notices when the kit does not do its work.
+// TestKitAndSender notices if the receiver package does not do its work.
 func TestKitAndSenderWithoutTheKit(t *testing.T) {
 	for _, tt := range []struct {
 		name            string

@@ -1,5 +1,5 @@
 // Package receiver is the other end of package webhook: the kit for those who receive
-// our events. It does in a few lines what everybody has to do and many forget:
+// our events. It does what every receiver must do:
 //
 //   - believe nothing before the signature is checked;
 //   - handle a message once, although it may arrive twice;

@@ -96,7 +96,7 @@ func (f failing) Claim(context.Context, receiver.Claim) (receiver.Verdict, error
 func (f failing) Done(context.Context, receiver.Claim) error                      { return f.err }
 func (f failing) Release(context.Context, receiver.Claim) error                   { return f.err }
 
-// busy is a memory in which somebody else has everything.
+// busy is a [receiver.Seen] in which another process has claimed every message.
 type busy struct{ failing }
 
 func (busy) Claim(context.Context, receiver.Claim) (receiver.Verdict, error) {

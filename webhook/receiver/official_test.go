@@ -27,7 +27,7 @@ type signed struct {
 	Good    bool              `json:"good"`
 }
 
-// messages are sound ones of many sizes and signers, and ones that nobody may believe.
+// messages returns valid messages of many sizes and signers, and forged ones.
 func messages(t *testing.T) []signed {
 	t.Helper()
 	now := time.Now()
@@ -68,8 +68,8 @@ func messages(t *testing.T) []signed {
 	return out
 }
 
-// The official library for Go believes what we sign, and nothing else; and we believe
-// what it signs.
+// The official library for Go accepts our signatures and refuses forged ones; and we accept
+// its signatures.
 func TestOfficialGo(t *testing.T) {
 	for _, m := range messages(t) {
 		t.Run(m.Name, func(t *testing.T) {

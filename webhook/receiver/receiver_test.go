@@ -144,7 +144,8 @@ func TestTeamsAreApart(t *testing.T) {
 	d.gets(receiver.Applied, "msg_1", other)
 }
 
-// The sender's clock went back between two versions, and the sequence says so.
+// The sequence decides which version is newer if the sender's clock went back between two
+// versions.
 func TestTheSequenceKnowsBetterThanTheClock(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
@@ -210,7 +211,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	}
 }
 
-// A parsing job does not go back from where it was, whatever comes late.
+// A late event does not move a parsing job to an earlier status.
 func TestParsingJobsNeverGoBack(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var got []labreport.Status
@@ -246,7 +247,8 @@ func TestBatchesAreAlwaysApplied(t *testing.T) {
 	require.Equal(t, 4, n)
 }
 
-func TestWhatNobodyAskedFor(t *testing.T) {
+// A message without a function for its type is ignored, or passed to OnOther.
+func TestMessageWithoutFunction(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	unknown := render(t, "garden.rose.opened", object{"petals": 12}, 0)
 	d.gets(receiver.Ignored, "msg_1", unknown)
@@ -345,7 +347,7 @@ type crashing struct{ receiver.Seen }
 
 func (crashing) Done(context.Context, receiver.Claim) error { return healthlab.Unavailable }
 
-// Between applying and marking nothing is lost; the price is a second application.
+// After a crash between applying and marking, the message is applied again and not lost.
 func TestACrashBeforeTheMarkAppliesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := memory.NewSeen(nil)
@@ -525,7 +527,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Messages from a queue are believed already, and have an id of the queue's.
+// Apply takes messages from a queue, which need no signature and have the queue's id.
 func TestApply(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	n := 0

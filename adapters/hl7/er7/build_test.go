@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 )
 
-// What was written is read again, whatever the text was.
+// Any text that is written is read back unchanged.
 func TestBuiltTextComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Custom(func(t *rapid.T) string {

@@ -10,7 +10,7 @@ type Delimiters struct {
 	Truncation byte
 }
 
-// Standard returns the delimiters that nearly everybody uses.
+// Standard returns the delimiters that HL7 recommends: |^~\&.
 func Standard() Delimiters {
 	return Delimiters{Field: '|', Component: '^', Repetition: '~', Escape: '\\', Subcomponent: '&'}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 )
 
-// FuzzParse holds four laws for whatever bytes come: nothing panics; what was read is
-// written back byte for byte; its parts, joined by its delimiters, are what they are
-// parts of; text is UTF-8 without NUL. What is refused is refused with a place.
+// FuzzParse checks four properties for any bytes: nothing panics; a parsed message is written
+// back byte for byte; the parts of a message, joined by its delimiters, are the message; text
+// is UTF-8 without NUL. A refusal has a position.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		report,

@@ -173,7 +173,8 @@ func TestServerIdle(t *testing.T) {
 
 func anything([]byte) bool { return true }
 
-// A laboratory that is away, deaf or slow: the same bytes come again, later and later.
+// While a laboratory is down, silent or slow, the client sends the same bytes again at
+// growing intervals.
 func TestClientSendsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string

@@ -83,7 +83,8 @@ func TestKeepsItsData(t *testing.T) {
 	require.Equal(t, 8, ask(t, s, "select n from note"))
 }
 
-// A program that is killed takes its server along, and the next one goes on.
+// The server ends when its program is killed, and the next program starts it again with all
+// data.
 func TestSurvivesAKilledProgram(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
@@ -120,7 +121,7 @@ func TestOneProgramAtATime(t *testing.T) {
 	require.Equal(t, 1, ask(t, s, "select 1"))
 }
 
-// No other user enters the folder, and no log has what statements said.
+// Other users cannot enter the folder, and no log holds the text of statements.
 func TestKeepsToItself(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
@@ -177,7 +178,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "nonsense")
 }
 
-// What a start that was cut off has left is made again.
+// The next start repairs a folder that an interrupted start has left.
 func TestFinishesWhatWasBegun(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Three values: a comparison with null is neither true nor false.
+// Filters have three truth values: a comparison with null is neither true nor false.
 func TestThreeValues(t *testing.T) {
 	T, U, F := IsTrue, IsUnknown, IsFalse
 	rows := []struct{ a, b, and, or, not Tri }{

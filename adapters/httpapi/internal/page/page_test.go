@@ -42,7 +42,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// Every text that a template names is there, and every one that is there is named.
+// Every text that a template names is in the catalogue, and a template names every text of
+// the catalogue.
 func TestTemplatesAndCatalogueAgree(t *testing.T) {
 	s := site(t, Options{})
 	used := map[string]bool{"company.none": true, "language": true, "required": true, "field.long": true}
@@ -108,7 +109,7 @@ func TestKinds(t *testing.T) {
 	require.Len(t, AllKinds(), len(kinds))
 }
 
-// Whatever colour a brand has, text in it and text on it can be read (WCAG 2, AA: 4.5).
+// For any brand colour, text in it and text on it has enough contrast (WCAG 2, AA: 4.5).
 func TestEveryBrandCanBeRead(t *testing.T) {
 	css := string(style)
 	grounds := map[bool][]rgb{}
@@ -169,7 +170,7 @@ func TestLogos(t *testing.T) {
 	require.Contains(t, string(b), `lang="en"`)
 }
 
-// What a provider, a customer or a person says never becomes markup.
+// Texts of a provider, a customer or a person are always escaped.
 func TestNothingBecomesMarkup(t *testing.T) {
 	s := site(t, Options{})
 	const evil = `"><script>alert(1)</script>{{.Token}}'`

@@ -79,7 +79,8 @@ func TestDecodeIsLean(t *testing.T) {
 	require.Less(t, n, 2*1000+40.0)
 }
 
-// Long inputs made to be slow must cost about what their length says.
+// Decoding takes time in proportion to the length of the input, also of inputs made to be
+// slow.
 func TestDecodeStaysLinear(t *testing.T) {
 	const n = 200_000
 	var b strings.Builder

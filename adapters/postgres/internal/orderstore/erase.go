@@ -9,7 +9,7 @@ import (
 
 // What erases the orders of a user, in the team that the user is of.
 const (
-	// In one order, as everybody locks transactions: before their orders.
+	// In the order in which all writers lock: transactions before their orders.
 	lockOrdersOfUser = `
 select from healthlab.order_transaction t
 where (t.team_id, t.transaction_id) in (

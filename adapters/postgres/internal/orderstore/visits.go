@@ -36,7 +36,7 @@ where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and k.team_id 
 // holdKey is the constraint that says that another order holds something.
 const holdKey = "order_hold_pkey"
 
-// holdsOf returns what an order holds, in the order in which everybody takes it.
+// holdsOf returns the reservations of an order, in the order in which all writers lock them.
 func holdsOf(r *orders.Record) []string {
 	return slices.Compact(slices.Sorted(slices.Values(r.Holds())))
 }
@@ -108,7 +108,7 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 	for site := range slots {
 		sites = append(sites, site)
 	}
-	slices.Sort(sites) // everybody locks in this order
+	slices.Sort(sites) // all writers lock in this order
 	return v.s.db.Do(ctx, db.AllTeams, db.Writing, func(x *db.Tx) error {
 		b := x.Batch()
 		for _, site := range sites {

@@ -57,7 +57,7 @@ order by e.created_at desc, e.id desc limit $4`
 	armedEndpoints = `
 select ` + endpointColumns + ` from healthlab.webhook_endpoint e where not e.disabled and e.armed_at <= $1`
 
-	// In the order in which everybody locks lanes: the head first.
+	// In the order in which all writers lock lanes: the head first.
 	lockDeliveries = `
 select count(*) from (
 	select from healthlab.webhook_delivery where team_id = $1 and endpoint_id = $2 order by lane, id for update) locked`

@@ -17,7 +17,7 @@ import (
 // takeAway returns the statements that take messages away, with their deliveries and
 // their log. gone names them: a query of their ids, with the argument $1; lock locks them.
 // The caller holds the lock of routing, so that nothing comes into the lanes meanwhile.
-// The statements lock lanes as everybody does, the head first, and then the messages, so
+// The statements lock lanes as all writers do, the head first, and then the messages, so
 // that no line is added to the log of one that goes; those that waited behind move up.
 func takeAway(gone, lock string) []string {
 	with := `with gone as materialized (` + gone + `)`

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-// A claim goes to the rows that it has locked, and does not look for them among all: also
-// where there was none when the server counted, which is how it plans until it counts again.
+// A claim updates the rows that it has locked by their tuple ids (Tid Scan), also if the
+// statistics of the server say that the table is empty.
 func TestAClaimGoesToItsRows(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t))
