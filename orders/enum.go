@@ -141,6 +141,8 @@ const (
 	NotCancellable        = "APPOINTMENT_NOT_CANCELLABLE"
 	NotReschedulable      = "APPOINTMENT_NOT_RESCHEDULABLE"
 	BookingNotConfirmed   = "BOOKING_NOT_CONFIRMED"
+	// IdempotencyInProgress: a request with the same key is running; retry.
+	IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS"
 	BookingRefused        = "BOOKING_REFUSED"
 	SlotOfOtherPlace      = "SLOT_OF_OTHER_PLACE"
 	OrderNotBookable      = "ORDER_NOT_BOOKABLE"

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -31,31 +30,13 @@ func (m Message) patient() ReportedPatient {
 	if m.Results == nil {
 		return ReportedPatient{}
 	}
-	p := ReportedPatient{DOB: printedDate(m.Results.Metadata.DOB)}
+	p := ReportedPatient{DOB: m.Results.Metadata.BirthDate()}
 	if last, first, ok := strings.Cut(m.Results.Metadata.Patient, ","); ok {
 		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
 	} else {
 		p.LastName = strings.TrimSpace(m.Results.Metadata.Patient) // first and last, in one
 	}
 	return p
-}
-
-// printedDate reads a birth date as labs print it. One whose day and month could be
-// each other's is no date.
-func printedDate(text string) healthlab.Date {
-	for _, layout := range []string{time.DateOnly, "20060102"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return healthlab.DateOf(t)
-		}
-	}
-	t, err := time.Parse("1/2/2006", text)
-	if err != nil {
-		t, err = time.Parse("2/1/2006", text)
-	}
-	if err == nil && (t.Day() > 12 || t.Day() == int(t.Month())) {
-		return healthlab.DateOf(t)
-	}
-	return healthlab.Date{}
 }
 
 // plainName is a name as it is compared: in lower case, with single spaces.

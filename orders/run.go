@@ -10,8 +10,7 @@ import (
 
 // Run does the background work until ctx ends: it hands orders to the laboratory and takes
 // in what it reports, follows appointments, keeps the cache of slots, sends messages to
-// patients, goes on with simulations, and forgets idempotency keys. Then it
-// lets what is running finish, and returns nil. Any number of processes may run it: an
+// patients, and goes on with simulations. Then it lets what is running finish, and returns nil. Any number of processes may run it: an
 // order, the feed of the laboratory and each other piece of work is one process's for the
 // time of a lease. A laboratory that is away, slow or failing delays an order and loses
 // none.
@@ -33,9 +32,6 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	if s.opts.SlotCache != nil {
 		add("slot cache", s.appointments.RunCache)
-	}
-	if s.opts.Keys != nil {
-		add("idempotency keys", s.runPruning)
 	}
 	return work.Together(ctx, parts)
 }

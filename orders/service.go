@@ -64,15 +64,6 @@ type Options struct {
 	// Simulator makes up what a laboratory reports of a simulated order, in a sandbox.
 	// Default: orders cannot be simulated.
 	Simulator Simulator
-	// Keys are the idempotency keys whose answers [Service.Run] forgets after a time.
-	// Default: none.
-	Keys Keys
-	// KeyLease is how long a request with an idempotency key may take before another
-	// one with the same key does its work. Default 1 min.
-	KeyLease time.Duration
-	// KeyRetention is how long answers are kept for idempotency keys. Default 24 h,
-	// the least that callers may rely on.
-	KeyRetention time.Duration
 	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
 	// a result was lost. Nil means none.
 	RedrawLabs []string
@@ -154,12 +145,6 @@ func (o *Options) defaults() {
 	}
 	if o.CancellationReasons == nil {
 		o.CancellationReasons = appointment.DefaultCancellationReasons
-	}
-	if o.KeyLease <= 0 {
-		o.KeyLease = time.Minute
-	}
-	if o.KeyRetention <= 0 {
-		o.KeyRetention = 24 * time.Hour
 	}
 	if o.Now == nil {
 		o.Now = time.Now

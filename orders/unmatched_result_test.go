@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -520,7 +521,7 @@ func TestMatchTestRuns(t *testing.T) {
 	require.Zero(t, n)
 
 	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", matchtest.Request{Case: orders.MatchPatient, OrderSource: matchtest.Managed})
-	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
+	requireRule(t, err, idempotency.KeyReused, healthlab.Conflict)
 	for name, req := range map[string]matchtest.Request{
 		"case":             {Case: "x", OrderSource: matchtest.Managed},
 		"source":           {Case: orders.MatchNone},

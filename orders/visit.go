@@ -77,13 +77,8 @@ type BookRequest struct {
 const (
 	defaultSyncTimeout  = 2500 * time.Millisecond
 	defaultAsyncTimeout = 15 * time.Minute
-	// bookingKeep is how long answers of bookings are kept for their idempotency keys.
-	bookingKeep = 14 * 24 * time.Hour
-	maxKeyText  = 8192
+	maxKeyText          = 8192
 )
-
-// BookingKeep is how long the answer of a booking is kept for its idempotency key.
-func BookingKeep() time.Duration { return bookingKeep }
 
 // Check returns Invalid with every problem of the request itself.
 func (r *BookRequest) Check() error {

@@ -208,7 +208,7 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 	i := r.activeVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
 	if same && r.VisitWork.Lease.After(r.StoreTime) {
-		return uuid.Nil, nil, inProgress()
+		return uuid.Nil, nil, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyInProgress, Msg: "a request with this booking_key is still running; retry in a second"}
 	}
 	if err := r.bookable(v.Type, settings, day); err != nil {
 		return uuid.Nil, nil, err

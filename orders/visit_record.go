@@ -35,7 +35,7 @@ type Visit struct {
 	// Move is another slot that the provider was asked for; nil for none.
 	Move *VisitMove
 	// Next is when the provider is to be called next, if it is; Attempts counts the
-	// calls since the last one that was answered.
+	// calls since the last one that settled the booking or the move.
 	Next     time.Time
 	Attempts int
 	// Reason and Remark go with a cancellation.
@@ -351,6 +351,16 @@ func (v *Visit) calls() bool {
 	return v.Open || v.Move != nil
 }
 
+// untilAsked returns how long to wait before the provider is asked again for its
+// confirmation. A booking without a deadline can stay pending for weeks: the wait is at least
+// a 24th of the time since it was announced, at most a day, and never less than retry.
+func (v *Visit) untilAsked(at time.Time, retry time.Duration) time.Duration {
+	if !v.Deadline.IsZero() || len(v.Events) == 0 {
+		return retry
+	}
+	return max(retry, min(at.Sub(v.Events[0].CreatedAt.Time)/24, 24*time.Hour))
+}
+
 // planVisits sets when something is to be done next. A process that is talking to a provider
 // has a lease, so a cancellation does not overtake its booking.
 func (r *Record) planVisits() {
@@ -411,7 +421,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 		v.learn(b.ProviderID, b.ExternalID)
 		s.data = b.Data
 	}
-	v.Next = s.at.Add(retry(v.Attempts))
+	v.Next = s.at.Add(v.untilAsked(s.at, retry(v.Attempts)))
 	events, err := r.announce(i, b, fault, s)
 	if err != nil {
 		return nil, err

@@ -402,3 +402,31 @@ func TestARefusedStepKeepsTheAppointment(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "2", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()}))
 	require.Equal(t, a.ID, *d.get(o).Details.AtHome.AppointmentID)
 }
+
+// The spec has no end for a visit at home that its provider never confirms: it stays pending, and the
+// provider is asked ever more rarely.
+func TestVisitAtHomeIsNeverConfirmed(t *testing.T) {
+	d := newVisits(t, func(o *orders.Options) { o.Retry = nil })
+	o := d.placed("at home")
+	d.work()
+	d.booked(o, home, noted("never"))
+	calls := func() int {
+		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+		require.NoError(t, err)
+		return r.Visits[0].Attempts
+	}
+	wait := func(by time.Duration) int {
+		before := calls()
+		for range by / time.Hour {
+			d.later(time.Hour)
+		}
+		return calls() - before
+	}
+	require.Greater(t, wait(day), 20, "about once an hour on the first day")
+	require.Less(t, wait(29*day), 100, "in the month, a few times a day")
+	require.LessOrEqual(t, wait(30*day), 31, "then once a day")
+	require.Equal(t, "pending", life(d.visit(o, home)))
+	_, err := d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "pending cancelled", life(d.visit(o, home)))
+}

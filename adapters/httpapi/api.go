@@ -26,5 +26,5 @@ func newAPI(c Config) api {
 
 // keptAnswers are the answers to requests with an idempotency key.
 func (a api) keptAnswers() server.KeptAnswers {
-	return server.KeptAnswers{Orders: a.Orders, Keys: a.OrderKeys}
+	return server.KeptAnswers{Requests: a.Idempotency}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -82,9 +83,9 @@ type Config struct {
 	MatchTests *matchtest.Service
 	// Documents prints the documents of Orders. Nil: every document is not found.
 	Documents *documents.Service
-	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
-	// request with such a key is refused (501), for a caller that sends one relies on it.
-	OrderKeys orders.Keys
+	// Idempotency runs requests with an idempotency key once. Nil: a request with such a key is
+	// refused (501).
+	Idempotency *idempotency.Service
 
 	// Reports stands behind the parsing of lab reports.
 	Reports *labreport.Service

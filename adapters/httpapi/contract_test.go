@@ -200,7 +200,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
 	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
 	types := map[string]bool{}
-	for _, dir := range []string{".", "internal/wire", "internal/server", "internal/laborders", "internal/linkpages", "internal/openapi", "internal/compat", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/labresult", "../../orders/portal", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
+	for _, dir := range []string{".", "internal/wire", "internal/server", "internal/laborders", "internal/linkpages", "internal/openapi", "internal/compat", "../../orders", "../../orders/catalogue", "../../orders/people", "../../orders/appointment", "../../orders/documents", "../../orders/matchtest", "../../orders/idempotency", "../../orders/labresult", "../../orders/portal", "../../orders/simulation", "../../orders/internal/rules", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
 		"../../healthdata/organisation", "../../aggregate", "../../aggregate/continuous", "../../labreport", "../../labreport/loinc", "../../personexport", "../../webhook"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personexport"
 )
 
@@ -89,7 +90,7 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 			}
 			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Priorities: preferences, OrderKeys: store.OrderKeys(),
+		Health: c.health, Aggregate: questions, Priorities: preferences, Idempotency: idempotency.New(store.OrderKeys(), nil),
 		Apps:    newApps(t, store, c.health),
 		Exports: newExports(t, store, c.health, opts.Now),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),

@@ -12,8 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
 // count is how many orders the team has.
@@ -32,7 +34,7 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 		again := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
 		require.Equal(t, string(first.Body), string(again.Body))
 		require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"))
-		require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 409).ErrorType(t))
+		require.Equal(t, idempotency.KeyReused, keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 409).ErrorType(t))
 		require.Equal(t, 1, c.count())
 
 		c.With("x-idempotency-key", "K-1").Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
@@ -69,7 +71,7 @@ func TestOperationsThatTakeAKey(t *testing.T) {
 			keyed := c.With("x-idempotency-key", "k")
 			first := keyed.Send(t, "POST", path, bodies[0]).Want(t, 200)
 			require.Equal(t, string(first.Body), string(keyed.Send(t, "POST", path, bodies[0]).Want(t, 200).Body))
-			require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, bodies[1]).Want(t, 409).ErrorType(t))
+			require.Equal(t, idempotency.KeyReused, keyed.Send(t, "POST", path, bodies[1]).Want(t, 409).ErrorType(t))
 		})
 	}
 }
@@ -143,11 +145,11 @@ func make256() []byte {
 
 // slowKeys holds every answer back until it is let go.
 type slowKeys struct {
-	orders.Keys
+	idempotency.Keys
 	inside, release chan struct{}
 }
 
-func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
+func (k slowKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	k.inside <- struct{}{}
 	<-k.release
 	return k.Keys.FinishKey(ctx, scope, until, answer, user, keep)
@@ -155,9 +157,9 @@ func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until ti
 
 func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
 	c := newFixture(t, nil)
-	slow := slowKeys{c.config.OrderKeys, make(chan struct{}), make(chan struct{})}
+	slow := slowKeys{memory.New(nil).OrderKeys(), make(chan struct{}), make(chan struct{})}
 	config := c.config
-	config.OrderKeys = slow
+	config.Idempotency = idempotency.New(slow, nil)
 	client := func() *contract.Client {
 		return contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).
 			With("x-service-api-key", goodKey).With("x-idempotency-key", "k-1")
@@ -176,17 +178,17 @@ func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
 }
 
 // failingKeys is a store that is away.
-type failingKeys struct{ orders.Keys }
+type failingKeys struct{ idempotency.Keys }
 
-func (failingKeys) StartKey(context.Context, orders.KeyScope, string, orders.OrderID, time.Duration) (orders.KeyState, error) {
-	return orders.KeyState{}, healthlab.Unavailable
+func (failingKeys) StartKey(context.Context, idempotency.Scope, string, orders.OrderID, time.Duration) (idempotency.State, error) {
+	return idempotency.State{}, healthlab.Unavailable
 }
 
 func TestKeysThatCannotBeKept(t *testing.T) {
 	c := newFixture(t, nil)
 	config := c.config
-	for want, keys := range map[int]orders.Keys{501: nil, 503: failingKeys{}} {
-		config.OrderKeys = keys
+	for want, requests := range map[int]*idempotency.Service{501: nil, 503: idempotency.New(failingKeys{}, nil)} {
+		config.Idempotency = requests
 		client := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 		client.With("x-idempotency-key", "k").Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, want)
 	}

@@ -258,7 +258,7 @@ func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	names := regexp.MustCompile(`^"[A-Z]+(_[A-Z]+)+"$`)
 	var rules []string
 	var files []string
-	for _, pattern := range []string{"../../orders/*.go", "../../orders/people/*.go", "../../orders/appointment/*.go", "../../orders/matchtest/*.go"} {
+	for _, pattern := range []string{"../../orders/*.go", "../../orders/people/*.go", "../../orders/appointment/*.go", "../../orders/matchtest/*.go", "../../orders/idempotency/*.go"} {
 		in, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		files = append(files, in...)
@@ -285,7 +285,7 @@ func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	require.Greater(t, len(rules), 70)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	use := regexp.MustCompile(`\b(?:orders|people|appointment|matchtest)\.(\w+)`)
+	use := regexp.MustCompile(`\b(?:orders|people|appointment|matchtest|idempotency)\.(\w+)`)
 	tested := map[string]bool{}
 	for _, name := range files {
 		text, err := os.ReadFile(name)

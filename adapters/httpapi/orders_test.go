@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -144,7 +145,7 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 	require.NoError(t, err)
 	c.config.Orders, err = orders.New(x.store, c.health, book, x.lab, &x.options)
 	require.NoError(t, err)
-	c.config.OrderKeys = store.OrderKeys()
+	c.config.Idempotency = idempotency.New(store.OrderKeys(), nil)
 	c.config.Documents = documents.New(c.config.Orders, x.printer, &documents.Options{Links: links, Now: x.options.Now})
 	c.config.MatchTests, err = matchtest.New(c.config.Orders, store.MatchTestRuns(), &matchtest.Options{
 		User: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -25,7 +26,7 @@ type orderTable struct {
 	bySample      map[string]orders.OrderID
 	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
 	feeds         map[string]feed
-	keys          map[orders.KeyScope]*orderKey
+	keys          map[idempotency.Scope]*orderKey
 	labTests      map[catalogue.LabTestID]catalogue.TeamTest
 	holds         map[teamHold]orders.OrderID
 	slots         map[slotSite]appointment.CachedSlots
@@ -101,7 +102,7 @@ func newOrderTable() orderTable {
 		bySample:      map[string]orders.OrderID{},
 		eventIDs:      map[healthlab.TeamID]int64{},
 		feeds:         map[string]feed{},
-		keys:          map[orders.KeyScope]*orderKey{},
+		keys:          map[idempotency.Scope]*orderKey{},
 		labTests:      map[catalogue.LabTestID]catalogue.TeamTest{},
 		holds:         map[teamHold]orders.OrderID{},
 		slots:         map[slotSite]appointment.CachedSlots{},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -21,14 +22,14 @@ type orderKey struct {
 	keep        time.Time        // until when the answer is kept
 }
 
-// OrderKeys returns the store as an [orders.Keys].
-func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
+// OrderKeys returns the store as an [idempotency.Keys].
+func (s *Store) OrderKeys() idempotency.Keys { return orderKeys{s} }
 
 type orderKeys struct{ s *Store }
 
-func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, lease time.Duration) (orders.KeyState, error) {
+func (v orderKeys) StartKey(ctx context.Context, scope idempotency.Scope, fingerprint string, order orders.OrderID, lease time.Duration) (idempotency.State, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.KeyState{}, err
+		return idempotency.State{}, err
 	}
 	defer v.s.mu.Unlock()
 	k, now := v.s.orders.keys[scope], v.s.clock()
@@ -39,11 +40,11 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	if k.answer == nil && k.until.IsZero() {
 		k.fingerprint = fingerprint
 	}
-	state := orders.KeyState{Order: k.order, Fingerprint: k.fingerprint}
+	state := idempotency.State{Order: k.order, Fingerprint: k.fingerprint}
 	if k.answer != nil {
 		answer, err := v.s.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(k.answer))
 		if err != nil {
-			return orders.KeyState{}, err
+			return idempotency.State{}, err
 		}
 		state.Answer = answer
 	}
@@ -54,7 +55,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
+func (v orderKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -194,7 +195,7 @@ func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, people.UserInfo{FirstName: "Ana", DOB: born}))
 	require.NoError(t, s.Persons().AddCoverage(t.Context(), people.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
 		Record: people.InsuranceRecord{Insured: people.PersonDetails{DOB: born}}}))
-	scope := orders.KeyScope{Team: u.Team, Endpoint: "insurance", Key: u.ID.String()}
+	scope := idempotency.Scope{Team: u.Team, Endpoint: "insurance", Key: u.ID.String()}
 	k, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, time.Minute)
 	require.NoError(t, err)
 	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, k.Until, []byte("answer"), u.ID, time.Minute))
@@ -257,7 +258,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, err)
 	require.NotZero(t, until)
 	require.NoError(t, s.Orders().MoveFeed(t.Context(), "northlab", until, "c"))
-	scope := orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
+	scope := idempotency.Scope{Team: u.Team, Endpoint: "order", Key: "k"}
 	k, err := s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, time.Minute)
 	require.NoError(t, err)
 	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, k.Until, []byte("answer"), healthlab.UserID{}, time.Hour))

@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -154,16 +155,17 @@ func bookAll(address string) error {
 	}
 	all.Wait()
 	out.Calls = lab.calls.Load()
-	req := orders.Once{KeyScope: orders.KeyScope{Team: team, Endpoint: "book", Key: "k"}, About: bookedOrder(n)}
+	requests := idempotency.New(store.OrderKeys(), nil)
+	req := idempotency.Request{Scope: idempotency.Scope{Team: team, Endpoint: "book", Key: "k"}, About: bookedOrder(n)}
 	for range 20 {
 		all.Go(func() {
 			for {
-				answer, err := s.Once(ctx, store.OrderKeys(), req, func(ctx context.Context, _ orders.OrderID) (orders.Outcome, error) {
+				answer, err := requests.Once(ctx, req, func(ctx context.Context, _ orders.OrderID) (idempotency.Outcome, error) {
 					a, err := s.Bookings().Book(ctx, team, bookedOrder(n), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey + "_2")})
 					if err != nil {
-						return orders.Outcome{}, err
+						return idempotency.Outcome{}, err
 					}
-					return orders.Outcome{Answer: []byte(a.ID.String())}, nil
+					return idempotency.Outcome{Answer: []byte(a.ID.String())}, nil
 				})
 				var rule *healthlab.RuleError
 				if errors.As(err, &rule) && rule.Type == orders.IdempotencyInProgress {

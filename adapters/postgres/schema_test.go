@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
@@ -231,7 +232,7 @@ func TestRowSecurity(t *testing.T) {
 			return nil, nil
 		})
 		require.NoError(t, err)
-		_, err = s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, time.Minute)
+		_, err = s.OrderKeys().StartKey(t.Context(), idempotency.Scope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, time.Minute)
 		require.NoError(t, err)
 		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), ownTest(u)))
 		link(t, s, u)

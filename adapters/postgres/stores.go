@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -89,8 +90,8 @@ func (s *Store) Bulk() bulk.Store { return linkstore.Bulk(s.links) }
 // Orders returns the store as an [orders.Store].
 func (s *Store) Orders() orders.Store { return s.orders.Orders() }
 
-// OrderKeys returns the store as an [orders.Keys].
-func (s *Store) OrderKeys() orders.Keys { return s.orders.OrderKeys() }
+// OrderKeys returns the store as an [idempotency.Keys].
+func (s *Store) OrderKeys() idempotency.Keys { return s.orders.OrderKeys() }
 
 // Reviews returns the store as an [orders.ReviewStore].
 func (s *Store) Reviews() orders.ReviewStore { return s.orders.Reviews() }

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
@@ -28,12 +29,12 @@ func dueOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Record 
 	return r
 }
 
-func keyOf(u healthdata.User) orders.KeyScope {
-	return orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
+func keyOf(u healthdata.User) idempotency.Scope {
+	return idempotency.Scope{Team: u.Team, Endpoint: "order", Key: "k"}
 }
 
 // startKey claims the idempotency key of a user.
-func startKey(ctx context.Context, s *postgres.Store, u healthdata.User, lease time.Duration) (orders.KeyState, error) {
+func startKey(ctx context.Context, s *postgres.Store, u healthdata.User, lease time.Duration) (idempotency.State, error) {
 	return s.OrderKeys().StartKey(ctx, keyOf(u), "print", orders.OrderID{UUID: u.ID.UUID}, lease)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -91,9 +92,11 @@ type Config struct {
 	Catalogue  catalogue.Source
 	Laboratory orders.LabBackend
 	// Orders adjusts orders. Environment, LabTests, People, Reviews,
-	// BookingKeys, SlotCache, Keys, Files, RequisitionURL and Log are
+	// BookingKeys, SlotCache, Files, RequisitionURL and Log are
 	// set, and Settings and Simulator unless the host sets them.
 	Orders orders.Options
+	// Idempotency adjusts how long answers are kept for idempotency keys. Log is set.
+	Idempotency idempotency.Options
 	// Printer prints documents of orders. Default: there are none.
 	Printer documents.Printer
 
@@ -120,7 +123,7 @@ type Config struct {
 	LakeTeams   func(context.Context) ([]healthlab.TeamID, error)
 	LakeOptions lake.Options
 
-	// HTTP adjusts the API. The services, OrderKeys, Environment, Region and Log are set,
+	// HTTP adjusts the API. The services, Environment, Region and Log are set,
 	// and Authenticate unless the host sets it: API keys of the teams of
 	// Service.Organisations. The management is there if AuthenticateManagement is set.
 	HTTP httpapi.Config
@@ -165,7 +168,7 @@ func (c *Config) check() error {
 	if c.Lease <= 0 {
 		c.Lease = time.Minute
 	}
-	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Exports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
+	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Idempotency.Log, &c.Reports.Log, &c.Exports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
 		if *log == nil {
 			*log = c.Log
 		}

@@ -27,7 +27,8 @@ func (s *Service) Run(ctx context.Context) error {
 		{Name: "exports", Run: s.Exports.Run},
 	}
 	if s.Orders != nil {
-		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run}, work.Part{Name: "test runs", Run: s.MatchTests.Run})
+		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run}, work.Part{Name: "idempotency keys", Run: s.Idempotency.Run},
+			work.Part{Name: "test runs", Run: s.MatchTests.Run})
 	}
 	if s.Reports != nil {
 		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})

@@ -50,6 +50,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/personexport"
@@ -73,6 +74,7 @@ type Service struct {
 	Pulls         *pull.Service
 	Bulk          *bulk.Service
 	Orders        *orders.Service
+	Idempotency   *idempotency.Service
 	Documents     *documents.Service
 	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
@@ -232,7 +234,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	}
 	opts, store := s.config.Orders, s.config.Store
 	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
-	opts.SlotCache, opts.Keys, opts.BookingKeys = store.SlotCache(), store.OrderKeys(), s.config.Sealer
+	opts.SlotCache, opts.BookingKeys = store.SlotCache(), s.config.Sealer
 	if opts.Settings == nil {
 		opts.Settings = s.OrderSettings
 	}
@@ -256,6 +258,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts); err != nil {
 		return err
 	}
+	s.Idempotency = idempotency.New(store.OrderKeys(), &s.config.Idempotency)
 	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
 	s.MatchTests, err = matchtest.New(s.Orders, store.MatchTestRuns(), &matchtest.Options{
 		User: s.testRunUser, Now: opts.Now, NewID: opts.NewID, Log: opts.Log,
@@ -386,11 +389,8 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
 	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
-	api.Access, api.Exports = s.Access, s.Exports
+	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
-	if s.Orders != nil {
-		api.OrderKeys = s.config.Store.OrderKeys()
-	}
 	if api.LinkPages == nil {
 		api.LinkPages = &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	}

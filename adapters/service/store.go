@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/personexport"
@@ -38,7 +39,7 @@ type Store interface {
 	Organisations() organisation.Store
 	Data() healthdata.Data
 	Orders() orders.Store
-	OrderKeys() orders.Keys
+	OrderKeys() idempotency.Keys
 	LabTests() catalogue.LabTestStore
 	Persons() people.Store
 	Continuous() continuous.Store

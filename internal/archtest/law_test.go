@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -72,7 +72,8 @@ var mayImport = forSuites(map[string][]string{
 	"orders/portal":             {".", "orders/internal/rules"},
 	"orders":                    {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
 	"orders/simulation":         {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
-	"orders/matchtest":          {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
+	"orders/idempotency":        {".", "internal/work", "orders"},
+	"orders/matchtest":          {".", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":          {".", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
 	"labreport/internal/fold":   {"."},
 	"labreport/ucum":            {".", "labreport/internal/fold"},
@@ -158,6 +159,7 @@ var modules = forSuites(map[string][]string{
 	"orders/labresult":        {"github.com/shopspring/decimal"},
 	"orders/simulation":       {"github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},
+	"orders/idempotency":      {"github.com/google/uuid"},
 	"orders/matchtest":        {"github.com/google/uuid"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},

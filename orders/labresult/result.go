@@ -165,6 +165,24 @@ type Metadata struct {
 	Notes *string `json:"notes,omitempty"`
 }
 
+// BirthDate reads DOB as labs print it. It is zero if DOB is not a date, or if its day and month
+// could be exchanged.
+func (m *Metadata) BirthDate() healthlab.Date {
+	for _, layout := range []string{time.DateOnly, "20060102"} {
+		if t, err := time.Parse(layout, m.DOB); err == nil {
+			return healthlab.DateOf(t)
+		}
+	}
+	t, err := time.Parse("1/2/2006", m.DOB)
+	if err != nil {
+		t, err = time.Parse("2/1/2006", m.DOB)
+	}
+	if err == nil && (t.Day() > 12 || t.Day() == int(t.Month())) {
+		return healthlab.DateOf(t)
+	}
+	return healthlab.Date{}
+}
+
 // UnmarshalJSON reads what is published; the age may be a number, and the licence be
 // called clia_number.
 func (m *Metadata) UnmarshalJSON(b []byte) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
@@ -105,9 +106,9 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, key string, 
 	if err := s.allowed(ctx, team); err != nil {
 		return Run{}, err
 	}
-	if n := utf8.RuneCountInString(key); n < 1 || n > orders.MaxKey || !utf8.ValidString(key) {
+	if n := utf8.RuneCountInString(key); n < 1 || n > idempotency.MaxKey || !utf8.ValidString(key) {
 		var p healthlab.Problems
-		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", orders.MaxKey), "idempotency_key")
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", idempotency.MaxKey), "idempotency_key")
 		return Run{}, p.Err()
 	}
 	if err := req.Check(); err != nil {
@@ -136,7 +137,7 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, key string, 
 		return Run{}, fmt.Errorf("start test run: %w", err)
 	}
 	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
-		return Run{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
+		return Run{}, idempotency.Reused()
 	}
 	return kept.Run, nil
 }

@@ -1,7 +1,7 @@
 // Package orderstest has the conformance suites of the interfaces of package orders.
 //
 //   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
-//     [orders.VisitStore], [RunKeys] checks [orders.Keys], [RunReviews] checks
+//     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
 //     [orders.ReviewStore] with [matchtest.Store].
 //   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
 //   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.

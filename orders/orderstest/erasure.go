@@ -13,13 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
 // ErasureHarness is a fresh, empty store that keeps users and orders.
 type ErasureHarness struct {
 	Users  healthdata.Users
 	Orders orders.Store
-	Keys   orders.Keys
+	Keys   idempotency.Keys
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
 }

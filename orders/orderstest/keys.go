@@ -11,17 +11,17 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
 // KeysHarness is a fresh, empty store of idempotency keys.
 type KeysHarness struct {
-	Keys orders.Keys
+	Keys idempotency.Keys
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
 }
 
-// RunKeys runs the contract of [orders.Keys]. newKeys returns a fresh, empty store.
+// RunKeys runs the contract of [idempotency.Keys]. newKeys returns a fresh, empty store.
 func RunKeys(t *testing.T, newKeys func(t testing.TB) KeysHarness) {
 	for name, run := range conformance.Sorted(orderKeyCases) {
 		t.Run(name, func(t *testing.T) {
@@ -32,11 +32,11 @@ func RunKeys(t *testing.T, newKeys func(t testing.TB) KeysHarness) {
 }
 
 type keysT struct {
-	orders.Keys
+	idempotency.Keys
 	setClock func(now time.Time)
 }
 
-func (k keysT) start(t *testing.T, scope orders.KeyScope, order string, after time.Duration) orders.KeyState {
+func (k keysT) start(t *testing.T, scope idempotency.Scope, order string, after time.Duration) idempotency.State {
 	t.Helper()
 	k.setClock(noon.Add(after))
 	state, err := k.StartKey(t.Context(), scope, "print of "+order, orderID(order), time.Minute)
@@ -44,30 +44,30 @@ func (k keysT) start(t *testing.T, scope orders.KeyScope, order string, after ti
 	return state
 }
 
-func (k keysT) finish(t *testing.T, scope orders.KeyScope, after time.Duration, answer []byte) error {
+func (k keysT) finish(t *testing.T, scope idempotency.Scope, after time.Duration, answer []byte) error {
 	t.Helper()
 	return k.FinishKey(t.Context(), scope, noon.Add(after+time.Minute), answer, healthlab.UserID{}, 24*time.Hour)
 }
 
 // started is the state of a key that was started for an order.
-func started(order string, after time.Duration) orders.KeyState {
-	return orders.KeyState{Started: true, Until: noon.Add(after + time.Minute), Order: orderID(order), Fingerprint: "print of " + order}
+func started(order string, after time.Duration) idempotency.State {
+	return idempotency.State{Started: true, Until: noon.Add(after + time.Minute), Order: orderID(order), Fingerprint: "print of " + order}
 }
 
-func scopeOf(team, endpoint, key string) orders.KeyScope {
-	return orders.KeyScope{Team: conformance.Team(team), Endpoint: endpoint, Key: key}
+func scopeOf(team, endpoint, key string) idempotency.Scope {
+	return idempotency.Scope{Team: conformance.Team(team), Endpoint: endpoint, Key: key}
 }
 
 var orderKeyCases = map[string]func(*testing.T, keysT){
 	"AnsweredOnce": func(t *testing.T, k keysT) {
 		scope := scopeOf("a", "order", "k")
 		require.Equal(t, started("1", 0), k.start(t, scope, "1", 0))
-		require.Equal(t, orders.KeyState{Order: orderID("1"), Fingerprint: "print of 1"}, k.start(t, scope, "2", time.Second), "somebody has it")
+		require.Equal(t, idempotency.State{Order: orderID("1"), Fingerprint: "print of 1"}, k.start(t, scope, "2", time.Second), "somebody has it")
 		answer := []byte{0, 255, '"'}
 		require.NoError(t, k.finish(t, scope, 0, answer))
 		answer[0] = 'x'
 		state := k.start(t, scope, "3", time.Hour)
-		require.Equal(t, orders.KeyState{Answer: []byte{0, 255, '"'}, Order: orderID("1"), Fingerprint: "print of 1"}, state, "byte for byte")
+		require.Equal(t, idempotency.State{Answer: []byte{0, 255, '"'}, Order: orderID("1"), Fingerprint: "print of 1"}, state, "byte for byte")
 		state.Answer[0] = 'x'
 		require.Equal(t, []byte{0, 255, '"'}, k.start(t, scope, "3", time.Hour).Answer)
 	},
@@ -80,7 +80,7 @@ var orderKeyCases = map[string]func(*testing.T, keysT){
 		require.NotNil(t, state.Answer)
 	},
 	"ScopesAreApart": func(t *testing.T, k keysT) {
-		for _, scope := range []orders.KeyScope{scopeOf("a", "order", "k"), scopeOf("b", "order", "k"), scopeOf("a", "other", "k"),
+		for _, scope := range []idempotency.Scope{scopeOf("a", "order", "k"), scopeOf("b", "order", "k"), scopeOf("a", "other", "k"),
 			scopeOf("a", "order", "K"), scopeOf("a", "order", "k "), scopeOf("a", "orde", "rk")} {
 			require.True(t, k.start(t, scope, "1", 0).Started)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -26,7 +27,7 @@ import (
 // Process is one process's view of a store that keeps orders.
 type Process struct {
 	Orders   orders.Store
-	Keys     orders.Keys
+	Keys     idempotency.Keys
 	Messages webhook.Log
 }
 
@@ -265,7 +266,8 @@ func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers i
 	if err != nil {
 		return nil, err
 	}
-	s, once := w.services[0], orders.Once{KeyScope: orders.KeyScope{Team: team, Endpoint: "create", Key: "one"}}
+	s, requests := w.services[0], idempotency.New(p.Keys, nil)
+	create := idempotency.Request{Scope: idempotency.Scope{Team: team, Endpoint: "create", Key: "one"}}
 	answers := map[string]int{}
 	var errs []error
 	var mu sync.Mutex
@@ -273,9 +275,9 @@ func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers i
 	for range callers {
 		wait.Go(func() {
 			for {
-				answer, err := s.Once(ctx, p.Keys, once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
+				answer, err := requests.Once(ctx, create, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
 					o, err := s.PlaceAs(ctx, team, id, walkRequest(catalogue.WalkInTest))
-					return orders.Outcome{Answer: fmt.Appendf(nil, "%s by %s", o.ID, uuid.New())}, err
+					return idempotency.Outcome{Answer: fmt.Appendf(nil, "%s by %s", o.ID, uuid.New())}, err
 				})
 				if errors.Is(err, healthlab.Conflict) {
 					continue // the retryable answer: ask again

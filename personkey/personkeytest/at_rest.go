@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -39,7 +40,7 @@ type AtRestStore interface {
 	ContinuousWork() continuous.Work
 	Persons() people.Store
 	Orders() orders.Store
-	OrderKeys() orders.Keys
+	OrderKeys() idempotency.Keys
 	Reviews() orders.ReviewStore
 	ParsingJobs() labreport.Store
 	LabJournal() labjournal.Store
@@ -265,8 +266,8 @@ func readOrder(t atRestT) error {
 	return err
 }
 
-func (t atRestT) scope() orders.KeyScope {
-	return orders.KeyScope{Team: t.team, Endpoint: "POST /v3/order", Key: "key of " + t.user.String()}
+func (t atRestT) scope() idempotency.Scope {
+	return idempotency.Scope{Team: t.team, Endpoint: "POST /v3/order", Key: "key of " + t.user.String()}
 }
 
 func plantAnswer(t atRestT) {

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
 func (a API) visitOperations() []server.Operation {
@@ -132,9 +133,9 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 
 // about binds an idempotency key to an existing order, so that erasing the order erases
 // the stored answer. once may be nil.
-func about(once *orders.Once, id orders.OrderID) *orders.Once {
+func about(once *idempotency.Request, id orders.OrderID) *idempotency.Request {
 	if once != nil {
-		once.About, once.Keep = id, orders.BookingKeep()
+		once.About, once.Keep = id, idempotency.BookingRetention
 	}
 	return once
 }

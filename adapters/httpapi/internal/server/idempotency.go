@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
 // The headers of a request with an idempotency key.
@@ -26,7 +27,7 @@ const (
 // OnceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
 // scope of the key: the operation and the ids in its path. user is whom the answer is about;
 // zero for the order's user, or none.
-func OnceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string, user healthlab.UserID) *orders.Once {
+func OnceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string, user healthlab.UserID) *idempotency.Request {
 	key := in.OptHeader(IdempotencyKey, 255)
 	onError := in.OptHeader(IdempotencyError, 255)
 	if onError != "" && onError != noCache {
@@ -38,8 +39,8 @@ func OnceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint stri
 		}
 		return nil
 	}
-	return &orders.Once{
-		KeyScope:    orders.KeyScope{Team: team, Endpoint: endpoint, Key: key},
+	return &idempotency.Request{
+		Scope:       idempotency.Scope{Team: team, Endpoint: endpoint, Key: key},
 		User:        user,
 		SuccessOnly: onError == noCache,
 	}
@@ -66,9 +67,8 @@ func Answered[T any](create func(context.Context) (T, error)) CreateFunc {
 
 // KeptAnswers are answers to requests with an idempotency key.
 type KeptAnswers struct {
-	Orders *orders.Service
-	// Keys are where they are kept. Nil: a request with a key is refused (501).
-	Keys orders.Keys
+	// Requests stores them. Nil: a request with a key is refused (501).
+	Requests *idempotency.Service
 }
 
 // AnswerOnce runs do and writes its answer. With an idempotency key, the first answer is
@@ -76,7 +76,7 @@ type KeptAnswers struct {
 // IDEMPOTENCY_KEY_REUSED. Stored answers are successes and 4xx answers to business rules.
 // Invalid input, lost races and 5xx answers are not stored: the same key runs do again.
 // body identifies the request: equal requests have equal JSON.
-func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any, replies []Reply, do CreateFunc) error {
+func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *idempotency.Request, body any, replies []Reply, do CreateFunc) error {
 	if once == nil {
 		write, err := do(r.Context(), orders.OrderID{})
 		if err != nil {
@@ -84,7 +84,7 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *or
 		}
 		return write(w)
 	}
-	if a.Keys == nil {
+	if a.Requests == nil {
 		return &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
 	}
 	text, err := json.Marshal(body)
@@ -93,7 +93,7 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *or
 	}
 	sum := sha256.Sum256(text)
 	once.Fingerprint = hex.EncodeToString(sum[:])
-	kept, err := a.Orders.Once(r.Context(), a.Keys, *once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
+	kept, err := a.Requests.Once(r.Context(), *once, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
 		write, err := do(ctx, id)
 		if err == nil {
 			return outcome(false, write)
@@ -103,7 +103,7 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *or
 			slices.ContainsFunc(replies, func(r Reply) bool { return r.Answers(err) && r.Status < http.StatusInternalServerError }):
 			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, FaultOf(err, replies)) })
 		}
-		return orders.Outcome{}, err
+		return idempotency.Outcome{}, err
 	})
 	if err != nil {
 		return err
@@ -116,16 +116,16 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *or
 }
 
 // outcome records the answer that write writes.
-func outcome(failed bool, write func(http.ResponseWriter) error) (orders.Outcome, error) {
+func outcome(failed bool, write func(http.ResponseWriter) error) (idempotency.Outcome, error) {
 	rec := &memoryWriter{header: http.Header{}}
 	if err := write(rec); err != nil {
-		return orders.Outcome{}, err
+		return idempotency.Outcome{}, err
 	}
 	kept, err := json.Marshal(keptAnswer{Status: rec.status, Body: rec.body.Bytes()})
 	if err != nil {
-		return orders.Outcome{}, fmt.Errorf("keep answer: %w", err)
+		return idempotency.Outcome{}, fmt.Errorf("keep answer: %w", err)
 	}
-	return orders.Outcome{Answer: kept, Failed: failed}, nil
+	return idempotency.Outcome{Answer: kept, Failed: failed}, nil
 }
 
 // memoryWriter is a ResponseWriter in memory.

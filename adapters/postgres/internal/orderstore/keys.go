@@ -15,11 +15,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// OrderKeys returns the store as an [orders.Keys].
-func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
+// OrderKeys returns the store as an [idempotency.Keys].
+func (s *Store) OrderKeys() idempotency.Keys { return orderKeys{s} }
 
 type orderKeys struct{ s *Store }
 
@@ -52,21 +53,21 @@ where k.team_id = old.team_id and k.key_hash = old.key_hash`
 )
 
 // hashOf returns what a key is known by within its team.
-func hashOf(scope orders.KeyScope) []byte {
+func hashOf(scope idempotency.Scope) []byte {
 	text := binary.BigEndian.AppendUint64(nil, uint64(len(scope.Endpoint)))
 	sum := sha256.Sum256(append(append(text, scope.Endpoint...), scope.Key...))
 	return sum[:]
 }
 
-func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, lease time.Duration) (orders.KeyState, error) {
+func (v orderKeys) StartKey(ctx context.Context, scope idempotency.Scope, fingerprint string, order orders.OrderID, lease time.Duration) (idempotency.State, error) {
 	hash := hashOf(scope)
-	var state orders.KeyState
+	var state idempotency.State
 	err := v.s.db.Do(ctx, scope.Team, db.Writing, func(x *db.Tx) error {
 		var print []byte
 		var claimed *time.Time
 		var forget, now time.Time
 		var user *uuid.UUID
-		state = orders.KeyState{}
+		state = idempotency.State{}
 		b := x.Batch()
 		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), lease+abandoned)
 		b.Queue(lockKey, scope.Team.UUID, hash).QueryRow(func(row pgx.Row) error {
@@ -91,7 +92,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 		state.Fingerprint = string(print)
 		switch {
 		case state.Answer != nil && !forget.After(now): // it begins anew
-			state = orders.KeyState{Order: order, Fingerprint: fingerprint}
+			state = idempotency.State{Order: order, Fingerprint: fingerprint}
 		case state.Answer == nil && claimed == nil: // new, or given back
 			state.Fingerprint = fingerprint
 		}
@@ -104,12 +105,12 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 		return x.Commit(ctx, b)
 	})
 	if err != nil {
-		return orders.KeyState{}, err
+		return idempotency.State{}, err
 	}
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
+func (v orderKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	var forget *time.Time // null for the time of keep
 	if answer == nil {
 		forget = new(db.Instant(until).Add(abandoned))

@@ -1,0 +1,7 @@
+// Package idempotency answers one question: has this request been answered before?
+//
+// [Service.Once] runs a [Request] once for each key of a [Scope], stores its [Outcome], and
+// gives the same answer to every repetition. [Keys] is the store. A request that places an order
+// gets the same [orders.OrderID] in each run ([orders.Service.PlaceAs]), so that a process that
+// dies before it answers leaves one order.
+package idempotency

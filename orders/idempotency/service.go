@@ -1,0 +1,183 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// MaxKey is the greatest length of a key, in characters.
+const MaxKey = 255
+
+// BookingRetention is how long the answer of a booking is kept.
+const BookingRetention = 14 * 24 * time.Hour
+
+// KeyReused is the name of a rule: the key came before with another request. It is a
+// [healthlab.Conflict]. The other rule is [orders.IdempotencyInProgress].
+const KeyReused = "IDEMPOTENCY_KEY_REUSED"
+
+// Request is a request that is run once, however often it comes.
+type Request struct {
+	Scope
+	// Fingerprint identifies the body: the same key with another fingerprint is refused.
+	Fingerprint string
+	// SuccessOnly stores only the answer of a success: after a failure, the same key
+	// runs the request again.
+	SuccessOnly bool
+	// About is the order that the request is about; zero if it places a new one.
+	About orders.OrderID
+	// User is the user whom the request is about; zero if it is the order's, or none.
+	User healthlab.UserID
+	// Keep is how long the answer is kept. Default: [Options].Retention.
+	Keep time.Duration
+}
+
+// Outcome is the result of running a request.
+type Outcome struct {
+	// Answer is what the caller gets, byte for byte, in this call and in repetitions.
+	Answer []byte
+	// Failed is true if the answer says that the request failed.
+	Failed bool
+}
+
+// Options adjust a [Service].
+type Options struct {
+	// Lease is how long a request may take before another one with the same key runs it.
+	// Default 1 min.
+	Lease time.Duration
+	// Retention is how long answers are kept. Default 24 h, the least that callers may rely on.
+	Retention time.Duration
+	// NewID makes ids. Default: UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives errors of the background. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Service runs requests with an idempotency key. It is safe for concurrent use.
+type Service struct {
+	keys Keys
+	opts Options
+}
+
+// New returns a Service with the answers of a store, which is required.
+func New(keys Keys, opts *Options) *Service {
+	s := &Service{keys: keys}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Lease <= 0 {
+		s.opts.Lease = time.Minute
+	}
+	if s.opts.Retention <= 0 {
+		s.opts.Retention = 24 * time.Hour
+	}
+	if s.opts.NewID == nil {
+		s.opts.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if s.opts.Log == nil {
+		s.opts.Log = slog.Default()
+	}
+	return s
+}
+
+// Once runs a request once and returns the same answer every time. do gets the id for the
+// order that the request places ([orders.Service.PlaceAs]). An error of do is returned and
+// nothing is stored: the next request with this key runs do again.
+//
+// Invalid if the key has not 1 to 255 characters; the RuleErrors
+// IDEMPOTENCY_IN_PROGRESS and IDEMPOTENCY_KEY_REUSED.
+func (s *Service) Once(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
+	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
+		var p healthlab.Problems
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
+		return nil, p.Err()
+	}
+	state, err := s.start(ctx, req, s.opts.Lease)
+	if err != nil || !state.Started {
+		return state.Answer, err
+	}
+	out, err := do(ctx, state.Order)
+	if err != nil || out.Failed && req.SuccessOnly {
+		// The key is free again, also if ctx has ended.
+		free := s.keys.FinishKey(context.WithoutCancel(ctx), req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+		if free != nil && !errors.Is(free, healthlab.Precondition) {
+			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error())
+		}
+		return out.Answer, err
+	}
+	keep := req.Keep
+	if keep <= 0 {
+		keep = s.opts.Retention
+	}
+	err = s.keys.FinishKey(context.WithoutCancel(ctx), req.Scope, state.Until, out.Answer, req.User, keep)
+	if errors.Is(err, healthlab.Precondition) {
+		// The lease ended and another request took over. That one has the answer.
+		state, err = s.start(ctx, req, time.Microsecond)
+		if err == nil && state.Started {
+			err = inProgress()
+		}
+		return state.Answer, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep answer: %w", err)
+	}
+	return out.Answer, nil
+}
+
+// start takes the key, or returns why it cannot.
+func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
+	order := req.About
+	if order.IsZero() {
+		order = orders.OrderID{UUID: s.opts.NewID()}
+	}
+	state, err := s.keys.StartKey(ctx, req.Scope, req.Fingerprint, order, lease)
+	switch {
+	case err != nil:
+		return State{}, fmt.Errorf("idempotency key: %w", err)
+	case state.Fingerprint != req.Fingerprint:
+		if state.Started {
+			_ = s.keys.FinishKey(ctx, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+		}
+		return State{}, Reused()
+	case !state.Started && state.Answer == nil:
+		return State{}, inProgress()
+	}
+	return state, nil
+}
+
+func inProgress() error {
+	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyInProgress, Msg: "the first request with this x-idempotency-key is still running; retry in a second"}
+}
+
+// Reused is the [healthlab.RuleError] of a key that came before with another body.
+func Reused() error {
+	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: KeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
+}
+
+// Run deletes idempotency keys whose time has passed, until ctx ends. Then it returns nil. Any
+// number of processes may run it.
+func (s *Service) Run(ctx context.Context) error {
+	const batch = 1000
+	loop := &work.Loop[struct{}]{
+		Name: "idempotency keys", Workers: 1, Idle: time.Minute, Log: s.opts.Log,
+		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
+			for {
+				n, err := s.keys.PruneKeys(ctx, batch)
+				if err != nil || n < batch {
+					return nil, err
+				}
+			}
+		},
+		Do: func(context.Context, struct{}) error { return nil },
+	}
+	return loop.Run(ctx)
+}

@@ -1,0 +1,75 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
+)
+
+func scopeOf(key string) idempotency.Scope {
+	return idempotency.Scope{Team: healthlab.TeamID{UUID: uuid.NewSHA1(uuid.Nil, []byte("team"))}, Endpoint: "order", Key: key}
+}
+
+func TestKeysOfFailures(t *testing.T) {
+	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
+	runs := 0
+	req := idempotency.Request{Scope: scopeOf("no cache"), SuccessOnly: true}
+	do := func(failed bool, fault error) func(context.Context, orders.OrderID) (idempotency.Outcome, error) {
+		return func(context.Context, orders.OrderID) (idempotency.Outcome, error) {
+			runs++
+			return idempotency.Outcome{Answer: []byte("answer"), Failed: failed}, fault
+		}
+	}
+	own := errors.New("own")
+	for _, tc := range []struct {
+		failed bool
+		fault  error
+		runs   int
+	}{{true, nil, 1}, {true, nil, 2}, {false, own, 3}, {false, nil, 4}, {true, nil, 4}, {false, own, 4}} {
+		_, err := s.Once(t.Context(), req, do(tc.failed, tc.fault))
+		require.Equal(t, tc.runs, runs)
+		if runs < 4 {
+			require.ErrorIs(t, err, tc.fault)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
+	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
+	ask := func(print string) error {
+		_, err := s.Once(t.Context(), idempotency.Request{Fingerprint: print, Scope: scopeOf("k")},
+			func(context.Context, orders.OrderID) (idempotency.Outcome, error) {
+				return idempotency.Outcome{Answer: []byte("a")}, nil
+			})
+		return err
+	}
+	require.NoError(t, ask("one"))
+	require.NoError(t, ask("one"))
+	var rule *healthlab.RuleError
+	err := ask("two")
+	require.ErrorIs(t, err, healthlab.Conflict)
+	require.ErrorAs(t, err, &rule)
+	require.Equal(t, idempotency.KeyReused, rule.Type)
+}
+
+func TestKeyForm(t *testing.T) {
+	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
+	for key, ok := range map[string]bool{"": false, "x": true, strings.Repeat("é", 255): true, strings.Repeat("x", 256): false, "a\xff": false} {
+		_, err := s.Once(t.Context(), idempotency.Request{Scope: scopeOf(key)},
+			func(context.Context, orders.OrderID) (idempotency.Outcome, error) {
+				return idempotency.Outcome{Answer: []byte("a")}, nil
+			})
+		require.Equal(t, !ok, errors.Is(err, healthlab.Invalid))
+	}
+}
