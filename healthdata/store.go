@@ -56,7 +56,7 @@ type Users interface {
 	// that deletes it removes the events that are kept about it, with their deliveries
 	// and log; the Seq of their keys goes on. What else the store keeps of the user
 	// (orders, results, parsing jobs, demographics) is in no answer, as the contracts of
-	// those seams say, and comes back with the user.
+	// those interfaces say, and comes back with the user.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
@@ -155,7 +155,7 @@ type Data interface {
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
 	// Remove removes records and samples, all or none, and returns how many there were.
-	// What is not there is no fault. No event says so. The same series twice is healthlab.Invalid, and
+	// What is not there is no error. No event says so. The same series twice is healthlab.Invalid, and
 	// so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 

@@ -83,7 +83,7 @@ type PatientMessage struct {
 // Messenger sends messages to patients and teams.
 //
 // Send may be called again with the same message after any error or timeout; an
-// implementation recognises its ID and sends it once. Faults: Invalid (the address is no
+// implementation recognises its ID and sends it once. Errors: Invalid (the address is no
 // good: it is not tried again), anything else: it is tried again later. An error names neither
 // the address nor the person. Once ctx has ended, Send returns its error and sends nothing.
 // Implementations must be safe for concurrent use.

@@ -192,7 +192,7 @@ type Service struct {
 	opts         Options
 }
 
-// New returns a Service. All four seams are required; nil options mean the defaults.
+// New returns a Service. All four interfaces are required; nil options mean the defaults.
 func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)

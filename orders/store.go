@@ -139,7 +139,7 @@ type Store interface {
 	// change makes it, and writes what change made of the parent: both or neither.
 	// The child's transaction need not be set; it, and the child's parent, are when
 	// change runs. change may give the child a new transaction of its own instead.
-	// Faults as Insert and Update.
+	// Errors as Insert and Update.
 	InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (Record, Record, error)
 
 	// Get returns one order. NotFound if the team has no such order, whether or not

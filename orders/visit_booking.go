@@ -69,7 +69,7 @@ func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Da
 	return nil
 }
 
-// Book books a slot for an order. Faults beside Invalid: OrderNotFound, and the
+// Book books a slot for an order. Errors beside Invalid: OrderNotFound, and the
 // RuleErrors ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
 // BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
 // BOOKING_REFUSED.

@@ -45,7 +45,7 @@ type ManagementOptions struct {
 
 // ManagementAuth returns a function for Config.AuthenticateManagement that knows a
 // fixed list of keys. Only that one header counts, so a team's API key opens nothing.
-// Its fault is Unauthenticated.
+// Its error is Unauthenticated.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {

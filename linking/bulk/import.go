@@ -43,7 +43,7 @@ type FailedImport struct {
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
 //
-// Faults: Invalid (the provider is not configured; a recipe that no connection can be made
+// Errors: Invalid (the provider is not configured; a recipe that no connection can be made
 // of, or the second of one user), Forbidden ([RuleNotEnabled]), Precondition
 // ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe, wait bool) (Imported, error) {

@@ -210,7 +210,7 @@ func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
 	return bad
 }
 
-// gone names the fault of a connection that went away.
+// gone names the error of a connection that went away.
 func gone(err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {

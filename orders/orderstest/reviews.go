@@ -46,8 +46,8 @@ func rawID(name string) orders.RawResultID {
 	return orders.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
-// rawResult has no field at its zero value but those of a decision, and those that are
-// drawn.
+// rawResult returns a result in which all fields are set, except the fields of a decision and
+// the fields that the store draws.
 func rawResult(team, name string, at time.Time) orders.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return orders.RawResult{

@@ -179,7 +179,7 @@ func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.othe
 func (r *Receiver) OnTest(do func(ctx context.Context, e Event) error) { r.test = do }
 
 // Receive takes one message as it came: the raw bytes of its body, and its headers.
-// With a nil error it is dealt with, and the sender should be told so. Otherwise the
+// A nil error means that it is handled: answer the sender with success. Otherwise the
 // error is
 //
 //   - a [*webhook.VerifyError], which is Unauthenticated;
