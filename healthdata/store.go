@@ -36,7 +36,7 @@ type Users interface {
 	// and a user with DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
 	// A live user of the team with the same client user id is a [*ClientUserIDError]
 	// that names it. If limit is above zero and the team has that many live users
-	// already, it is healthlab.Exhausted; a taken client user id is told first.
+	// already, it is healthlab.Exhausted; a taken client user id is reported first.
 	// Racing calls do not exceed the limit, and do not take one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 

@@ -143,7 +143,7 @@ func (s *Service) Location(ctx context.Context, x Session, o Outcome) (string, e
 	return s.location(&settings, &x, o), nil
 }
 
-// Reason is the link error type that a person is told of an error of this package, if it is
+// Reason is the link error type that a person sees for an error of this package, if it is
 // one that a person can do something about.
 func Reason(err error) (ErrorType, bool) {
 	var r *healthlab.RuleError

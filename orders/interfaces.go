@@ -33,7 +33,7 @@ type Settings struct {
 	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
 	// reminded.
 	SMSOff, EmailOff, Reminders bool
-	// CriticalEmail is told of critical results; empty for no address.
+	// CriticalEmail is the address for messages about critical results; empty for none.
 	CriticalEmail string
 	// Paper is what documents are printed on. Default: letter.
 	Paper Paper

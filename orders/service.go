@@ -331,7 +331,7 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 }
 
 // Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
-// allow it, cancelled included. The lab is told in the background.
+// allow it, cancelled included. The lab is called in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
 		if !r.Cancellable() {
@@ -410,7 +410,7 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 	return r.Order, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
-// apply is Apply for a record: what is to be told to the lab follows.
+// apply is Apply for a record; it also plans the call to the lab.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.drawn(st.On, st.At)

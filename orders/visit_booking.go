@@ -513,7 +513,7 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 	return nil, nil
 }
 
-// Cancel cancels an order's appointment. The provider is told in the background.
+// Cancel cancels an order's appointment. The provider is called in the background.
 // RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
 // CANCELLATION_REASON_UNKNOWN.
 func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, reason uuid.UUID, notes *string) (Appointment, error) {

@@ -173,7 +173,7 @@ func because(data said) json.RawMessage {
 }
 
 // happen lets one thing happen to an appointment, with what follows for its order, and
-// returns what the team is told. It is pure apart from r; an error leaves r as it was.
+// returns the events for the team. It changes nothing but r; an error leaves r as it was.
 func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()

@@ -149,8 +149,8 @@ type Config struct {
 	// filter must not return everything.
 	IgnoreUnknown bool
 
-	// Observe is told of each request to an operation of the contract when it begins; the
-	// function that it returns is told the status when it has been answered. Both are called
+	// Observe is called for each request to an operation of the contract when it begins; the
+	// function that it returns is called with the status after the answer. Both are called
 	// from many goroutines and must not block. Default: none.
 	Observe func(operation string) (answered func(status int))
 

@@ -87,7 +87,7 @@ func (a api) browserOf(r *http.Request) string {
 	return a.pages.BrowserOf(r)
 }
 
-// emailResult is what came of linking by e-mail.
+// emailResult is the result of linking by e-mail.
 type emailResult struct {
 	State       string  `json:"state"`
 	RedirectURL *string `json:"redirect_url"`
@@ -98,7 +98,7 @@ type emailResult struct {
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 
-// linkResult is what came of linking with a password. Its own fields are deprecated.
+// linkResult is the result of linking with a password. Its own fields are deprecated.
 type linkResult struct {
 	emailResult
 	Provider   string  `json:"provider"`

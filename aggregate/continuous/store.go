@@ -13,8 +13,8 @@ import (
 // All methods are safe for concurrent use and atomic. A context that has ended before a
 // call writes nothing and is the error. What a call takes and returns is a copy. Text
 // that contains NUL is refused with [healthlab.Invalid]. Times are kept in UTC to the
-// microsecond. What a team asks for and does not have is [healthlab.NotFound], whether
-// or not another team has it.
+// microsecond. An id that the team does not have is [healthlab.NotFound], whether or
+// not another team has it.
 //
 // A store that keeps health data too schedules work in the commit that changes data:
 // where a write of [healthdata.Data] changed something of a resource, every active

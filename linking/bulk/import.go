@@ -157,7 +157,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 }
 
 const (
-	// maxProblems is how many problems of one call are told.
+	// maxProblems is the number of problems of one call that are reported.
 	maxProblems = 1000
 	// maxToken is the longest token, and maxText the longest of the other texts, in bytes.
 	maxToken  = 16 << 10

@@ -229,7 +229,7 @@ func add(sum, got *healthdata.Received) {
 	sum.Newest = later(sum.Newest, got.Newest)
 }
 
-// refusal is what is told of an item that was refused.
+// refusal describes an item that was refused.
 func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
 	tells := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
 	tells = appendPrint(tells, reflect.ValueOf(item))

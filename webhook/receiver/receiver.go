@@ -52,7 +52,7 @@ type Options struct {
 	// KeepVersion is how long it is remembered how new a thing is. It must be longer
 	// than messages are kept for a replay, which is 30 days. Default 31 days.
 	KeepVersion time.Duration
-	// Observe is told what became of each message, for counters and logs. The event
+	// Observe is called with the result of each message, for counters and logs. The event
 	// is empty if the message was not believed or could not be read, and the outcome
 	// is if there is an error. It is called from many goroutines. May be nil.
 	Observe func(ctx context.Context, e Event, o Outcome, err error)
