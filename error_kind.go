@@ -2,7 +2,7 @@ package healthlab
 
 import "errors"
 
-// Kind says what sort of fault an error is, in the one way that decides what a
+// Kind is the category of an error, which decides what a
 // caller does next. A Kind is an error itself, so a caller writes
 // errors.Is(err, healthlab.NotFound), and an adapter
 // fmt.Errorf("%w: %w", healthlab.Conflict, cause).

@@ -10,7 +10,7 @@ import (
 
 // Event says that something happened to a subject. It is written with the change it
 // describes, in the same commit, and never edited. What becomes of it afterwards,
-// who is told and how often, is package webhook's business.
+// which endpoints get it and how often, is the business of package webhook.
 type Event struct {
 	// ID is unique. The webhook-id of every delivery is made from it.
 	ID uuid.UUID

@@ -18,8 +18,8 @@ type Sealed struct {
 	Box []byte
 }
 
-// Sealer encrypts what a store must not hold in clear: signing secrets, header values,
-// what providers gave us. A host whose keys are in a vault brings its own.
+// Sealer encrypts what a store must not hold in clear: signing secrets, header values and
+// credentials at providers. A host whose keys are in a vault implements its own.
 // Implementations must be safe for concurrent use.
 type Sealer interface {
 	// Seal encrypts plain with the current key. bound is neither secret nor stored;

@@ -23,7 +23,7 @@ func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 // use is 14 hours; ISO 8601 sets no bound, other systems stop near 18.
 const maxOffset = 18 * 60 * 60
 
-// Faults of ParseTime. They are values, so that a bad batch costs no formatting.
+// Errors of ParseTime. They are values, so that a bad batch costs no formatting.
 var (
 	errTimeShape  = fmt.Errorf("%w: a date-time is YYYY-MM-DDTHH:MM:SS and an offset", Invalid)
 	errNoSuchTime = fmt.Errorf("%w: no such date and time", Invalid)
@@ -166,7 +166,7 @@ func (t Time) checkYear() error {
 	return nil
 }
 
-// MarshalJSON returns the published form in quotes, with the faults of MarshalText.
+// MarshalJSON returns the published form in quotes, with the errors of MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err

@@ -154,7 +154,7 @@ func (c *compiler) whereFaults(faults []*condition.Fault, p path) {
 
 func (c *compiler) fault(code, msg string, p ...any) { c.r.Fault(code, msg, c.at.At(p...)) }
 
-// fail notes a fault of an expression, after which nothing can be said of the whole.
+// fail notes an error of an expression, after which nothing can be said of the whole.
 func (c *compiler) fail(code, msg string, p path) {
 	c.bad = true
 	c.r.Fault(code, msg, p)

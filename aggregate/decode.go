@@ -38,14 +38,14 @@ func (r *reader) parse(data []byte, read func(n *node)) {
 }
 
 // UnmarshalJSON reads the query as it is on the wire, strictly, without asking whether
-// its names exist. The fault is [healthlab.InvalidError].
+// its names exist. The error is [healthlab.InvalidError].
 func (q *Query) UnmarshalJSON(data []byte) error {
 	var r reader
 	r.parse(data, func(n *node) { *q = r.query(n, nil) })
 	return r.Problems.Err()
 }
 
-// UnmarshalJSON reads the config as it is on the wire, strictly. The fault is
+// UnmarshalJSON reads the config as it is on the wire, strictly. The error is
 // [healthlab.InvalidError].
 func (c *Config) UnmarshalJSON(data []byte) error {
 	var r reader
@@ -174,8 +174,8 @@ func (r *reader) query(n *node, p path) (q Query) {
 	return q
 }
 
-// where reads a condition, which is parsed later. A blank one is a fault here, since
-// the empty text means no condition from here on.
+// where reads a condition, which is parsed later. An empty one is an error here, because
+// later an empty text means that there is no condition.
 func (r *reader) where(n *node, p path) string {
 	s, ok := r.Text(n, p)
 	if ok && s == "" {

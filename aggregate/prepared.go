@@ -150,7 +150,7 @@ type Refreshed struct {
 // the columns of Empty; nil if there is none. Only the buckets that the span touches are
 // evaluated, or all of them where a change anywhere may change rows everywhere.
 //
-// Faults and time limit are those of [Service.Query]; it does not ask whether the team may
+// Errors and time limit are those of [Service.Query]; it does not ask whether the team may
 // query.
 func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, before *Frame, changed Span) (Refreshed, error) {
 	w := q.p.touched(changed)

@@ -24,7 +24,7 @@ func (c *compiler) slot(col column) int {
 }
 
 // column resolves an expression that stands for a value of a row. ok is false if it
-// is none, or not known; then a fault is noted.
+// is none, or not known; then an error is noted.
 func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	t := c.plan.table
 	switch e := e.(type) {

@@ -94,11 +94,10 @@ func (s *Service) Limits() Limits { return s.opts.Limits }
 // Reader returns what questions are answered from.
 func (s *Service) Reader() Reader { return s.data }
 
-// Decode reads a request from JSON and checks it: keys that are not known, names that
-// do not exist and types that do not fit are all found here. ignoreUnknown lets keys
-// pass that are not known; a misspelt one then has no effect. The fault is
-// [healthlab.InvalidError] with every problem by its path; names that are nearly right
-// come with the right one.
+// Decode reads a request from JSON and checks it for unknown keys, unknown names and wrong
+// types. With ignoreUnknown, unknown keys are no error; a misspelt key then has no effect.
+// The error is a [healthlab.InvalidError] with every problem by its path; for a misspelt name
+// it suggests the right one.
 func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
 	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	req := r.decode(data)
@@ -131,7 +130,7 @@ func (s *Service) plans(req *Request) ([]*plan, error) {
 // Query answers a request from one consistent look at a user's data. Either all
 // queries are answered or none.
 //
-// Faults: healthlab.Invalid for a request that is not valid, for a result that has too
+// Errors: healthlab.Invalid for a request that is not valid, for a result that has too
 // many rows and for a sum that its type cannot hold; healthlab.NotFound without such a
 // user; healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team that
 // may not ask. It ends soon after ctx does, with the error of ctx.

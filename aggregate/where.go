@@ -12,7 +12,7 @@ import (
 // Condition is a parsed condition of a query: what stands in Query.Where.
 type Condition struct{ root condition.Cond }
 
-// ParseWhere reads a condition, without asking whether its columns exist. The fault is
+// ParseWhere reads a condition, without asking whether its columns exist. The error is
 // healthlab.Invalid with code where_syntax; its context names the offset, in bytes.
 func ParseWhere(text string) (Condition, error) {
 	c, fault := condition.Parse(text)
@@ -36,7 +36,7 @@ func (c Condition) String() string {
 // names finds what a name in a condition stands for.
 type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 
-// checker turns a parsed condition into a filter and gathers its faults.
+// checker turns a parsed condition into a filter and gathers its errors.
 type checker struct {
 	names  names
 	faults []*condition.Fault

@@ -140,7 +140,7 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 }
 
 // Establish records that a user has linked a provider of any class, for the first time
-// or again, and announces it: the last step of linking. Faults as of
+// or again, and announces it: the last step of linking. Errors as of
 // [Service.Connect].
 func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	change, err := s.Establishing(n)
@@ -192,7 +192,7 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 }
 
 // Disconnecting is [Service.Disconnect] as a change of a user, for a caller whose store
-// writes it in one step with something of its own. Faults as of Disconnect, those about
+// writes it in one step with something of its own. Errors as of Disconnect, those about
 // the user from the change itself.
 func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.provider(provider)
@@ -216,7 +216,7 @@ func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event
 }
 
 // Pause closes a working connection until the person links again: its status is [Paused].
-// It leaves others alone, and has no event. What it was fetched with stays. Faults as of
+// It leaves others alone, and has no event. What it was fetched with stays. Errors as of
 // [Service.Disconnect].
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Pausing(provider)
@@ -407,7 +407,7 @@ func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id 
 
 // Failing is [Service.FailConnection] as a change of a user, for a caller whose store
 // writes it in one step with something of its own. It has no events if it changed
-// nothing. Faults as of FailConnection, those about the user from the change itself.
+// nothing. Errors as of FailConnection, those about the user from the change itself.
 func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, err

@@ -227,7 +227,7 @@ func orID(theirs *string, ours uuid.UUID) string {
 // new or has changed: up.Device, which up.Source.Type says how it records. One that nothing
 // tells apart is told as refused, and what of it cannot be kept is left out.
 //
-// Faults: as of [Service.ReceiveSamples].
+// Errors: as of [Service.ReceiveSamples].
 func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()
@@ -256,7 +256,7 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 // apps hand over may come from anywhere.
 func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
-		return nil, nil //nolint:nilnil // there is none, which is no fault
+		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
 	known, err := s.devices(ctx, in.team, in.user.ID, uuid.Nil)
 	if err != nil {

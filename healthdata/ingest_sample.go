@@ -47,10 +47,10 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 }
 
 // ReceiveSamples is [Service.IngestSamples] of what a provider sent. Its items are judged
-// one by one: those that are refused are told, and the others are stored. If the source is
+// one by one: refused ones are reported, and the others are stored. If the source is
 // not well said, all are refused; what of its device cannot be kept is left out.
 //
-// Faults: as of IngestSamples, but for problems of items and the source.
+// Errors: as of IngestSamples, but for problems of items and the source.
 func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassTimeseries {

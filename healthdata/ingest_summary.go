@@ -18,7 +18,7 @@ import (
 // announces what is new or changed. The summaries are changed: ids, source and what
 // the source left out are filled in.
 //
-// Faults: healthlab.NotFound without such a user, healthlab.Invalid with every problem
+// Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
 // by index and field, and a healthlab.RuleError of type [RuleNoConnection] or [RuleConsentWithdrawn].
 func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
 	r := ResourceBySlug(resource)
@@ -59,7 +59,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 // Items of one identity that differ, in any part, are refused, all of them: it is not known
 // which one is meant. The parts are of one provider.
 //
-// Faults: as of IngestSummaries, but for problems of items and sources.
+// Errors: as of IngestSummaries, but for problems of items and sources.
 func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, parts []SummaryPart) ([]Received, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassSummary {

@@ -161,13 +161,13 @@ const (
 	AffinityNative Affinity = "native"
 	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
 	AffinityFallback Affinity = "fallback_or_utc"
-	// AffinityFallbackOrAbsent is as AffinityFallback for us, because every user has
-	// a fallback zone.
+	// AffinityFallbackOrAbsent is treated as AffinityFallback, because every user has a
+	// fallback zone.
 	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
-	// AffinityInferred is the same, unless the data itself tells the offset, as
-	// coordinates do.
+	// AffinityInferred is treated as AffinityFallback, unless the offset follows from the
+	// data itself, such as from coordinates.
 	AffinityInferred Affinity = "inferred_or_absent"
-	// AffinityAbsent is the same, too.
+	// AffinityAbsent: UTC, and the provider knows no offset. It is treated as AffinityFallback.
 	AffinityAbsent Affinity = "absent"
 	// AffinityFloating: clock digits without any zone. They are read in the user's
 	// fallback zone.
@@ -274,7 +274,7 @@ func (p *Providers) WithLogos(url func(slug string) string) *Providers {
 }
 
 // ReadProviders reads a JSON array of providers, strictly: a key that no record has is
-// a mistake. Faults as of [NewProviders].
+// a mistake. Errors as of [NewProviders].
 func ReadProviders(r io.Reader) (*Providers, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()

@@ -121,7 +121,7 @@ func (g *SampleGroup) AppendJSON(b []byte) []byte {
 // source type and timestamp; a sample stands on one page only, whatever is written
 // meanwhile.
 //
-// Faults: healthlab.NotFound without such a user or timeseries, healthlab.Invalid for a
+// Errors: healthlab.NotFound without such a user or timeseries, healthlab.Invalid for a
 // range that ends before it begins and for a cursor that is damaged or belongs to
 // another query.
 func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SampleQuery) (SamplePage, error) {
@@ -163,7 +163,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 }
 
 // AllSamples returns all samples that fit, whatever their source, ascending by
-// timestamp, then provider and source type. It has no pages: bound the range. Faults
+// timestamp, then provider and source type. It has no pages: bound the range. Errors
 // as of [Service.Samples].
 func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SampleQuery) ([]Sample, error) {
 	if err := q.check(); err != nil {

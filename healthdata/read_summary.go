@@ -62,7 +62,7 @@ func (q SummaryQuery) record(user *User) (RecordQuery, error) {
 // Summaries returns the summaries that fit, by what they are indexed by, then id.
 // Summaries of different sources are never merged.
 //
-// Faults: healthlab.NotFound without such a user or resource, healthlab.Invalid for a
+// Errors: healthlab.NotFound without such a user or resource, healthlab.Invalid for a
 // range that ends before it begins.
 func (s *Service) Summaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery) ([]Summary, error) {
 	records, err := s.records(ctx, team, user, q, false)
@@ -189,7 +189,7 @@ type RawRecord struct {
 }
 
 // RawSummaries returns the payloads of the summaries that fit, in the order of
-// [Service.Summaries]. Teams that do not keep payloads have none. Faults as there.
+// [Service.Summaries]. Teams that do not keep payloads have none. Errors as there.
 func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery) ([]RawRecord, error) {
 	records, err := s.records(ctx, team, user, q, true)
 	if err != nil {

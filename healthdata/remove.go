@@ -15,10 +15,10 @@ import (
 // of them or none, and returns how many there were. up says whose they are, as it did when
 // they came: where it names an app or a device, samples that another one has replaced since
 // stay. kind is the type of the samples where it is part of their identity, empty
-// elsewhere. What is not there is no fault, so a call may be repeated. There is no event: there
+// elsewhere. What is not there is no error, so a call may be repeated. There is no event: there
 // is no event for it.
 //
-// Faults: as of [Service.IngestSamples].
+// Errors: as of [Service.IngestSamples].
 func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassTimeseries {
@@ -91,7 +91,7 @@ func (s *Service) everywhere(ctx context.Context, in *intake, key SeriesKey) ([]
 // by the source's own ids, as [Service.RemoveSamples] does. The streams of workouts and the
 // stages of nights go with them.
 //
-// Faults: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
+// Errors: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
 // are not known by the source's ids: there is one a day, or one at all.
 func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, external []string) (int, error) {
 	r := ResourceBySlug(resource)

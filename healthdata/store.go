@@ -36,7 +36,7 @@ type Users interface {
 	// and a user with DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
 	// A live user of the team with the same client user id is a [*ClientUserIDError]
 	// that names it. If limit is above zero and the team has that many live users
-	// already, it is healthlab.Exhausted; a taken client user id is told first.
+	// already, it is healthlab.Exhausted; a taken client user id is reported first.
 	// Racing calls do not exceed the limit, and do not take one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 
@@ -56,7 +56,7 @@ type Users interface {
 	// that deletes it removes the events that are kept about it, with their deliveries
 	// and log; the Seq of their keys goes on. What else the store keeps of the user
 	// (orders, results, parsing jobs, demographics) is in no answer, as the contracts of
-	// those seams say, and comes back with the user.
+	// those interfaces say, and comes back with the user.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
@@ -155,7 +155,7 @@ type Data interface {
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
 	// Remove removes records and samples, all or none, and returns how many there were.
-	// What is not there is no fault. No event says so. The same series twice is healthlab.Invalid, and
+	// What is not there is no error. No event says so. The same series twice is healthlab.Invalid, and
 	// so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 

@@ -18,7 +18,7 @@ import (
 // IngestWorkoutStream stores the stream of a workout that is stored already, and
 // announces that it can be read. workout is the workout's id.
 //
-// Faults: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
+// Errors: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
 	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, stream)
@@ -40,7 +40,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 
 // AppendWorkoutStream adds a part to the stream of a workout, and announces it. Of a moment
 // that the stream has already, the part's values count. Parts may come in any order, also at
-// the same time. Faults as of [Service.IngestWorkoutStream].
+// the same time. Errors as of [Service.IngestWorkoutStream].
 func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
 	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, part)
 	if err == nil && w == nil {
@@ -194,7 +194,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 // that is refused is told. One whose workout is not stored, as it may be outside of the
 // user's bounds of ingestion, is dropped.
 //
-// Faults: as of [Service.ReceiveSamples].
+// Errors: as of [Service.ReceiveSamples].
 func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()

@@ -44,7 +44,7 @@ func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUs
 
 // CreateOrGet adds a person, or returns the live user who has the client user id
 // already, as it is: the other fields of n do not change it. So it may be called again
-// after any error. Faults as of [Service.CreateUser], but for the taken id.
+// after any error. Errors as of [Service.CreateUser], but for the taken id.
 func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewUser) (u User, created bool, err error) {
 	// The user in the way may be deleted between the two calls. Three times
 	// in a row is no accident.
@@ -135,7 +135,7 @@ func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query 
 }
 
 // PatchUser changes what a team says of a user. A patch that changes nothing is
-// welcome; it only asks whether the user is there. Faults as of [Service.CreateUser],
+// welcome; it only asks whether the user is there. Errors as of [Service.CreateUser],
 // and [healthlab.NotFound].
 func (s *Service) PatchUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p UserPatch) (User, error) {
 	at := s.now()

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 )
 
-// found is one field with its receipt.
+// found is one field of the metadata with its place on the page and its confidence.
 type found struct {
 	text   string
 	tokens []token

@@ -85,7 +85,7 @@ var ErrPassword = errors.New("the file needs a password")
 // refuses a file that cannot be read at all. Extract calls page once for each page
 // in order and stops at the first error that page returns, returning it unchanged.
 //
-// Faults: [healthlab.Invalid] if the file is corrupt, needs a password (with [ErrPassword]), has no pages, or is
+// Errors: [healthlab.Invalid] if the file is corrupt, needs a password (with [ErrPassword]), has no pages, or is
 // of a type that the extractor does not read; [healthlab.Exhausted] if it asks for more memory, pixels or
 // time than the extractor allows; [healthlab.Unimplemented] if the file's words are
 // in pictures and there is no OCR; anything else is a failure that may pass.

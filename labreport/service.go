@@ -132,7 +132,7 @@ type Service struct {
 }
 
 // New returns a Service. A nil reader means one with the [Embedded] catalogue; the
-// other seams are required.
+// other interfaces are required.
 func New(store Store, blobs BlobStore, users Users, extract TextExtractor, reader *Reader, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || extract == nil {
 		return nil, fmt.Errorf("%w: lab reports need a store, blobs, users and an extractor", healthlab.Invalid)
@@ -166,7 +166,7 @@ func rule(kind healthlab.Kind, name, msg string) error {
 	return &healthlab.RuleError{Kind: kind, Type: name, Msg: msg}
 }
 
-// Open begins a request to read a report, before its body is read. Faults: Forbidden
+// Open begins a request to read a report, before its body is read. Errors: Forbidden
 // with [RuleFeatureNotEnabled] if the team does not have the feature, Exhausted with
 // [RuleTooManyRequests] if it has as many requests under way as it may. Close what it
 // returns.
@@ -211,7 +211,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (
 }
 
 // Create takes a report in. It answers at once; the outcome comes with the events or
-// by Get. The same report twice is two jobs. Faults are a [healthlab.RuleError] with
+// by Get. The same report twice is two jobs. Errors are a [healthlab.RuleError] with
 // one of the names of this package, the first check that fails.
 func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	s := i.s
@@ -539,7 +539,7 @@ func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reas
 	return data, reason, nil
 }
 
-// reasonFor turns a fault of the extractor into the published reason; final means
+// reasonFor turns an error of the extractor into the published reason; final means
 // that trying again would not help.
 func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
 	var broken *healthlab.RuleError
@@ -572,7 +572,7 @@ func (s *Service) load(ctx context.Context, j *Job, f StoredFile) ([]byte, error
 	return data, nil
 }
 
-// unavailable keeps the kinds of the BlobStore's faults from being taken for the
+// unavailable keeps the kinds of the BlobStore's errors from being taken for the
 // extractor's.
 func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
 

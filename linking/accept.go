@@ -26,7 +26,7 @@ type Acceptance struct {
 
 // Accept connects what needs no sign-in. Results as of [Service.SignIn].
 //
-// Faults: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or
+// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or
 // [RuleTooManyTries], or of type healthdata.RuleInvalidRequest where a user would have both
 // made-up data and real.
 func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Result, error) {
@@ -45,7 +45,7 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Resul
 // DeviceCode makes a link code for the person to enter in the companion app, which
 // connects an on-device store. The token is not used up by it; [Service.Arrived] does that.
 //
-// Faults: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] if
+// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] if
 // the provider is no on-device store, or [RuleTooManyTries].
 func (s *Service) DeviceCode(ctx context.Context, token, provider string) (CodeOffer, error) {
 	t, err := s.beginWith(ctx, token, provider, onDevice)
@@ -143,7 +143,7 @@ func (s *Service) Location(ctx context.Context, x Session, o Outcome) (string, e
 	return s.location(&settings, &x, o), nil
 }
 
-// Reason is the link error type that a person is told of an error of this package, if it is
+// Reason is the link error type that a person sees for an error of this package, if it is
 // one that a person can do something about.
 func Reason(err error) (ErrorType, bool) {
 	var r *healthlab.RuleError

@@ -27,7 +27,7 @@ type Adoption struct {
 // here from another service. g.Client says whose the grant is. It writes nothing. The
 // provider is not asked.
 //
-// Faults: Invalid (the provider is not configured); an [*Error] of type
+// Errors: Invalid (the provider is not configured); an [*Error] of type
 // [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
 func (s *Service) Adopt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (Adoption, error) {
 	settings, err := s.settings(ctx, team)

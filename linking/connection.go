@@ -11,7 +11,7 @@ import (
 
 // ConnectDemo connects a provider whose data is made up, in a sandbox.
 //
-// Faults: Invalid (the provider is not configured), NotFound (no such user), a
+// Errors: Invalid (the provider is not configured), NotFound (no such user), a
 // [*healthlab.RuleError] if this is no sandbox, if the provider has no demo, or if the
 // user has a real connection.
 func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
@@ -24,7 +24,7 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 
 // Disconnect removes a connection and its credential, and then tells the provider, as
 // well as it can: a provider that does not answer changes nothing for us. The data
-// stays. An event announces it. Faults as of healthdata.Service.Disconnect.
+// stays. An event announces it. Errors as of healthdata.Service.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.Disconnecting(provider)
 	if err != nil {

@@ -22,7 +22,7 @@ type ProviderConnector struct {
 	OAuth    OAuthFlow
 	Password PasswordFlow
 	Email    EmailFlow
-	// Revoker ends grants. Nil if the provider cannot be told.
+	// Revoker ends grants. Nil if the provider has no call for that.
 	Revoker Revoker
 	// Refresher renews secrets. Nil if they do not end.
 	Refresher Refresher
@@ -63,7 +63,7 @@ type OAuthFlow interface {
 	Exchange(ctx context.Context, r ExchangeRequest) (Grant, error)
 }
 
-// AuthorizeRequest is what the sign-in page is told.
+// AuthorizeRequest has the values for the address of the sign-in page.
 type AuthorizeRequest struct {
 	// State comes back with the callback, unchanged.
 	State string

@@ -37,8 +37,8 @@ const (
 	UserCancelled ErrorType = "user_cancelled"
 )
 
-// errorTypes is the list with the words for each and the kind that it is to the code that
-// called the Service.
+// errorTypes lists the types with the text for the person and the error kind for callers of
+// the Service.
 var errorTypes = []struct {
 	name ErrorType
 	kind healthlab.Kind

@@ -68,7 +68,7 @@ type Authorization struct {
 // browserBytes is how many random bytes a browser's secret has.
 const browserBytes = 32
 
-// NewBrowser makes a secret by which a browser is known again, for a cookie.
+// NewBrowser returns a random secret for a cookie, by which a browser is recognised.
 func (s *Service) NewBrowser() (string, error) {
 	var b [browserBytes]byte
 	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
@@ -92,7 +92,7 @@ func hashBrowser(secret string) []byte {
 // provider, is given up. The token travels as the state, bound to the session and, where
 // d says so, to the browser.
 //
-// Faults: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider],
+// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider],
 // also without a browser where the team's people link on our pages alone, or
 // [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
 func (s *Service) Authorize(ctx context.Context, token string, d Departure) (Authorization, error) {
@@ -148,7 +148,7 @@ type Callback struct {
 }
 
 // Callback ends a sign-in at the provider's own page. What fails is in the Result, the
-// faults of the token too; the error is for what a person cannot help. A callback works
+// errors of the token too; the error is for what a person cannot help. A callback works
 // once: one that comes again fails and changes nothing. One that comes in another
 // browser than the one that left ends the try with [TokenNotValidated]: a person was made
 // to finish what another began.
@@ -220,9 +220,9 @@ type PasswordSignIn struct {
 }
 
 // SignIn signs in with a name and a password. What fails in front of the person is in
-// the Result; so are the faults of a token, but for its absence.
+// the Result; so are the errors of a token, but for its absence.
 //
-// Faults: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider]
+// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider]
 // or [RuleTooManyTries].
 func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (Result, error) {
 	t, err := s.begin(ctx, token, in.Provider, authPassword)
@@ -267,7 +267,7 @@ type mfaNotes struct {
 }
 
 // CompleteMFA answers the code that a provider asked for. After a wrong one the same
-// token may try again. Faults and results as of [Service.SignIn]; the provider must be
+// token may try again. Errors and results as of [Service.SignIn]; the provider must be
 // the one that asked, else it is a [*healthlab.RuleError] of type [RuleInvalidProvider].
 func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string) (Result, error) {
 	at := s.now()
@@ -333,7 +333,7 @@ type EmailSignIn struct {
 	Region string
 }
 
-// SignInByEmail connects an address that is known to the provider. Faults and results as
+// SignInByEmail connects an address that is known to the provider. Errors and results as
 // of [Service.SignIn].
 func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignIn) (Result, error) {
 	t, err := s.begin(ctx, token, in.Provider, authEmail)

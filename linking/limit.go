@@ -51,7 +51,7 @@ func (e *TooManyTries) RetryAfter() time.Duration { return e.After }
 // check the code, so the client cannot learn that it is right. All other clients can redeem a
 // code that is new enough, whatever other clients have tried.
 //
-// Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
+// Errors: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
 func (t *Try) Redeem(at time.Time) (Code, error) {
 	if !at.Before(t.Since.Add(GuessWindow)) {

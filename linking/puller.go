@@ -63,7 +63,7 @@ type PullRequest struct {
 	// Cursor is empty for the first page, then what the page before said.
 	Cursor string
 	// Trace names the run that the request is part of, in logs and traces: a trace-id of W3C
-	// Trace Context, 32 hexadecimal digits. It is for us: no provider is told.
+	// Trace Context, 32 hexadecimal digits. It is for us: it is not sent to the provider.
 	Trace string
 }
 

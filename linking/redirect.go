@@ -84,7 +84,7 @@ func (r RedirectRules) host(host string) bool {
 	})
 }
 
-// Outcome is how a link ended, as the customer's redirect URL is told.
+// Outcome is the result of a link, as the customer's redirect URL gets it.
 type Outcome struct {
 	// Provider is the slug of what was connected; for a success.
 	Provider string

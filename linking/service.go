@@ -184,7 +184,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // CreateCode makes a link code for a user. expires is nil for an hour.
 //
-// Faults: Invalid (it expires in the past, or later than in seven days), NotFound (the
+// Errors: Invalid (it expires in the past, or later than in seven days), NotFound (the
 // team has no such user).
 func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, expires *time.Time) (CodeOffer, error) {
 	at := s.now()
@@ -227,7 +227,7 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 // that no address can be read out of it. While many guess at the team's codes, a client
 // that has failed lately may find no such code where there is one; a new code works.
 //
-// Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
+// Errors: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
 func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, code string) (healthlab.UserID, error) {
 	got, err := s.redeem(ctx, team, client, code)
@@ -259,7 +259,7 @@ func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, cod
 
 // Exchange is [Service.Redeem] for a companion app, which has a code and no key of a team.
 // It returns the team and the user that the code binds. Wrong tries are counted for all
-// teams together. Faults as of Redeem.
+// teams together. Errors as of Redeem.
 func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.TeamID, healthlab.UserID, error) {
 	got, err := s.redeem(ctx, healthlab.TeamID{}, client, code)
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *Service) clientKey(client string) (out [32]byte) {
 
 // CreateToken makes a link token and its session.
 //
-// Faults: Invalid (a [*healthlab.InvalidError] with every problem by field), a
+// Errors: Invalid (a [*healthlab.InvalidError] with every problem by field), a
 // [*healthlab.RuleError] of type [RuleInvalidUserID] or [RuleInvalidProvider].
 func (s *Service) CreateToken(ctx context.Context, team healthlab.TeamID, n NewToken) (TokenOffer, error) {
 	offer, err := s.createToken(ctx, team, n)
@@ -324,7 +324,7 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 
 // Open returns the session behind a token that works.
 //
-// Faults: a [*healthlab.RuleError] of type [RuleMissingLinkToken] or
+// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken] or
 // [RuleInvalidUserID]; an [*Error] of type [InvalidToken], [TokenExpired] or
 // [TokenConsumed], and with the last two the session nevertheless.
 func (s *Service) Open(ctx context.Context, token string) (Session, error) {
@@ -392,7 +392,7 @@ func (s *Service) expire(ctx context.Context, x Session) Session {
 }
 
 // Start notes that the link pages are open, and which provider was chosen; empty if none
-// is yet. Faults as of [Service.Open], and RuleInvalidProvider.
+// is yet. Errors as of [Service.Open], and RuleInvalidProvider.
 func (s *Service) Start(ctx context.Context, token, provider string) (Session, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)
@@ -419,7 +419,7 @@ func (s *Service) Start(ctx context.Context, token, provider string) (Session, e
 	return x, nil
 }
 
-// Close notes that the person closed the link pages. Opening them again goes on. Faults
+// Close notes that the person closed the link pages. Opening them again goes on. Errors
 // as of [Service.Open].
 func (s *Service) Close(ctx context.Context, token string) (Result, error) {
 	at := s.now()
@@ -486,7 +486,7 @@ func (s *Service) offered(ctx context.Context, team healthlab.TeamID, slug strin
 }
 
 // Providers returns what the team's people can link, by name. It is the same whatever
-// the token filters. Faults as of [Service.Open].
+// the token filters. Errors as of [Service.Open].
 func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Provider, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -519,7 +519,7 @@ type Page struct {
 	OnDevice, Manual []healthdata.Provider
 }
 
-// Page returns what the link pages begin with. Faults as of [Service.Open].
+// Page returns what the link pages begin with. Errors as of [Service.Open].
 func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {

@@ -50,7 +50,7 @@ func (v visibleStore) InsertAfter(ctx context.Context, parent OrderID, child Rec
 }
 
 // CancelForDeletion cancels what can be cancelled of a user's orders, before the user is
-// deleted; laboratories and providers of appointments are told in the background. Orders
+// deleted; laboratories and providers of appointments are called in the background. Orders
 // that are too far on stay as they are. It may be called again after any error. Hand it to
 // [healthdata.Options.BeforeDelete].
 func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {

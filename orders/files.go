@@ -30,7 +30,7 @@ func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, err
 	return b, nil
 }
 
-// filed keeps the kinds of a BlobStore's faults from being taken for the caller's own.
+// filed keeps the kinds of a BlobStore's errors from being taken for the caller's own.
 func filed(verb string, err error) error {
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)

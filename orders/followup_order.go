@@ -145,7 +145,7 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 		}
 		events = more
 	}
-	// What is told of the child shows the parent as it is now.
+	// Events of the child show the present state of the parent.
 	if !apart {
 		c.OrderTransaction = p.OrderTransaction
 	}

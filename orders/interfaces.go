@@ -33,7 +33,7 @@ type Settings struct {
 	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
 	// reminded.
 	SMSOff, EmailOff, Reminders bool
-	// CriticalEmail is told of critical results; empty for no address.
+	// CriticalEmail is the address for messages about critical results; empty for none.
 	CriticalEmail string
 	// Paper is what documents are printed on. Default: letter.
 	Paper Paper
@@ -72,7 +72,7 @@ type LabBackend interface {
 	// Submit hands over a kit to be sent, or a requisition. It may be called again
 	// with the same order and stage after any error or timeout: an implementation
 	// must recognise them and not place a second order, and answers as the first
-	// time. Faults: Invalid (the lab refuses the content for good), anything else:
+	// time. Errors: Invalid (the lab refuses the content for good), anything else:
 	// the call is made again later. A deadline that ends says nothing of what the
 	// lab did.
 	Submit(ctx context.Context, s Submission) (Accepted, error)
@@ -126,7 +126,7 @@ type Accepted struct {
 // Batch is a part of a lab's messages.
 type Batch struct {
 	Messages []Message
-	// Cursor is where to go on; the one asked with if there is nothing new.
+	// Cursor is the cursor of the next call; unchanged if there are no new messages.
 	Cursor string
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// task is the next thing that a lab is to be told of an order.
+// task is the next call to a lab about an order.
 type task uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	sendCancel
 )
 
-// task returns what the lab is to be told next. It is a pure function of the record.
+// task returns the next call to the lab. It is a pure function of the record.
 func (r *Record) task() task {
 	switch low := r.LowLevel(); {
 	case endings[low].TakeBack:
@@ -36,7 +36,7 @@ func (r *Record) task() task {
 	return nothing
 }
 
-// plan sets when the lab is to be told of the order as it is now: at once, or at the
+// plan sets when the lab is called about the order in its present state: at once, or at the
 // first instant (UTC) of the day for which it is scheduled. A process that is talking to
 // the lab about it has a lease, so a cancellation does not overtake the order.
 func (r *Record) plan(at time.Time) {

@@ -117,11 +117,10 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 	}
 }
 
-// Receive takes in one message of a lab, whichever way it came. A message that comes
-// again, that is about no known order, that names an order and another one's specimen, or that
-// makes no sense where the order stands changes nothing and is no error: a lab's feed goes on.
-// Results of this kind are held for review ([Options.Reviews]). An error means that the message
-// is to be handed in again.
+// Receive handles one message of a lab. A message changes nothing and is no error, so that the
+// lab's feed continues, if it was received before, is about an unknown order, names an order and
+// the specimen of another one, or does not fit the order's status. Results of such messages are
+// held for review ([Options.Reviews]). After an error the caller must pass the message again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
 	if m.reports() {
 		return s.receiveResults(ctx, m)

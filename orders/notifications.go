@@ -25,7 +25,7 @@ type Notifications struct {
 	Lease time.Time
 	// Notify: the patient gets messages.
 	Notify bool
-	// Alarmed is when a critical result was found, of which the team may be told by e-mail;
+	// Alarmed is when a critical result was found, of which the team may get an e-mail;
 	// zero for never.
 	Alarmed time.Time
 	// Told are the messages that were sent, or were not to be, by their ids.
@@ -83,7 +83,7 @@ type PatientMessage struct {
 // Messenger sends messages to patients and teams.
 //
 // Send may be called again with the same message after any error or timeout; an
-// implementation recognises its ID and sends it once. Faults: Invalid (the address is no
+// implementation recognises its ID and sends it once. Errors: Invalid (the address is no
 // good: it is not tried again), anything else: it is tried again later. An error names neither
 // the address nor the person. Once ctx has ended, Send returns its error and sends nothing.
 // Implementations must be safe for concurrent use.
@@ -91,7 +91,7 @@ type Messenger interface {
 	Send(ctx context.Context, m PatientMessage) error
 }
 
-// moment says when a patient is told, on which channels, and how long after.
+// moment says when a patient gets a message, on which channels, and how long after.
 type moment struct {
 	low      LowLevel
 	as       Moment
@@ -246,13 +246,13 @@ func (r *Record) planNotifications() {
 	r.Notifications.Due = due
 }
 
-// CommunicationSettings says how the patient of an order may be told.
+// CommunicationSettings are the channels of messages to the patient of an order.
 type CommunicationSettings struct {
 	OrderID    OrderID `json:"order_id"`
 	SMSEnabled bool    `json:"sms_enabled"`
 }
 
-// Communication returns how the patient of an order may be told. NotFound if the team
+// Communication returns the channels of messages to the patient of an order. NotFound if the team
 // has no such order.
 func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id OrderID) (CommunicationSettings, error) {
 	settings, err := s.opts.Settings(ctx, team)

@@ -18,7 +18,7 @@ import (
 // Place places an order for a patient who is known. It is stored, with its first
 // event, and handed to the lab in the background: now, or on its day of activation.
 //
-// Faults: Invalid lists every problem of the request itself. The rules of the business
+// Errors: Invalid lists every problem of the request itself. The rules of the business
 // are then checked one after another, and the first that is broken is the answer:
 // NotFound for a user or a lab test that the team does not have, Forbidden for what is
 // not switched on, else Precondition.

@@ -203,16 +203,16 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	return nil
 }
 
-// Operations decides the results that teams hand to those who run the service,
-// and the results of teams that do not review: [Settings].UnmatchedResults says who
-// does. No operation of the API leads here: it is the host's. A decision has the effects
-// that the team's own would have; the team hears of the review if it could read the
-// result, and of its orders in any case.
+// Operations has the decisions of the service's operators on held results: those that a team
+// hands over, and those of teams that do not review themselves ([Settings].UnmatchedResults).
+// It is for the host: no operation of the API calls it. A decision has the same effects as the
+// team's own. The team gets the event of the review only if it can read the result, and always
+// the events of its orders.
 //
 // It is safe for concurrent use.
 type Operations struct{ s *Service }
 
-// Operations returns the decisions of those who run the service.
+// Operations returns the decisions of the service's operators.
 func (s *Service) Operations() Operations { return Operations{s} }
 
 func (d Operations) store() (ReviewStore, error) {
@@ -223,7 +223,7 @@ func (d Operations) store() (ReviewStore, error) {
 }
 
 // Waiting returns a page of a team's results that wait for operations. The query's
-// status and Escalated count for nothing. Faults as [Reviews.List].
+// status and Escalated count for nothing. Errors as [Reviews.List].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	store, err := d.store()
 	if err != nil {
@@ -237,7 +237,7 @@ func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, 
 }
 
 // Accept gives a result that waits for operations to an order, as
-// [Reviews.Accept] does, with the same faults.
+// [Reviews.Accept] does, with the same errors.
 func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
 	store, err := d.store()
 	if err != nil {

@@ -177,7 +177,7 @@ type Service struct {
 	opts         Options
 }
 
-// New returns a Service. All four seams are required; nil options mean the defaults.
+// New returns a Service. All four interfaces are required; nil options mean the defaults.
 func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
@@ -316,7 +316,7 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 }
 
 // Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
-// allow it, cancelled included. The lab is told in the background.
+// allow it, cancelled included. The lab is called in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
 		if !r.Cancellable() {
@@ -395,7 +395,7 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 	return r.Order, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
-// apply is Apply for a record: what is to be told to the lab follows.
+// apply is Apply for a record; it also plans the call to the lab.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.drawn(st.On, st.At)

@@ -52,7 +52,7 @@ type Record struct {
 	ReportFile string
 	// Notice is what the patient's insurance will probably not pay; nil for nothing.
 	Notice *CoverageNotice
-	// CriticalSent: the team was told of all that is critical in Results.
+	// CriticalSent: the team got an event for every critical result in Results.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit
@@ -75,13 +75,13 @@ type Record struct {
 
 // LabSubmission is how far a laboratory has been told of an order, and when to go on.
 type LabSubmission struct {
-	// Due is when the next thing is to be told; zero means nothing is. [Store.Claim]
+	// Due is the time of the next call to the lab; zero for none. [Store.Claim]
 	// looks for it.
 	Due time.Time
 	// Lease is until when, on the store's clock, a process that claimed the order may be
 	// talking to the lab; zero if none is.
 	Lease time.Time
-	// Attempts counts how often telling was started since the last time it worked.
+	// Attempts counts the calls that were started since the last successful one.
 	Attempts int
 	// Started: some attempt was made, so the lab may know of the order, whatever
 	// became of the attempt.
@@ -139,7 +139,7 @@ type Store interface {
 	// change makes it, and writes what change made of the parent: both or neither.
 	// The child's transaction need not be set; it, and the child's parent, are when
 	// change runs. change may give the child a new transaction of its own instead.
-	// Faults as Insert and Update.
+	// Errors as Insert and Update.
 	InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (Record, Record, error)
 
 	// Get returns one order. NotFound if the team has no such order, whether or not

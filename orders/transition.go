@@ -23,7 +23,7 @@ type Step struct {
 	Detail StatusDetail
 	// EventID names the event that will tell of it.
 	EventID uuid.UUID
-	// NotifyPartial: the team wants to be told of partial results.
+	// NotifyPartial: the team wants events of partial results.
 	NotifyPartial bool
 	// FormURL is where the requisition can be fetched once there is one; empty for
 	// nowhere.
@@ -66,7 +66,7 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 }
 
 // Apply moves o along the lifecycle of its method, appends to its history, and
-// returns what its team is told: one event, or none for a partial result that the
+// returns the events for its team: one, or none for a partial result that the
 // team did not ask for. A partial result of a kit has no status of its own and is
 // refused here like every other transition that is not in the table: with a
 // [TransitionError], leaving o as it was.

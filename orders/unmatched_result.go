@@ -236,7 +236,7 @@ type ReviewStore interface {
 	// [Store.Update].
 	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
 	// SettleResult lets change edit a result and orders together, and writes them with
-	// the events: all or nothing. Faults as [Store.Update] and [Store.InsertAfter], and
+	// the events: all or nothing. Errors as [Store.Update] and [Store.InsertAfter], and
 	// for a new order alone as [Store.Insert].
 	SettleResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Settlement, change Settle) (RawResult, error)
 }

@@ -134,12 +134,12 @@ type RescheduleRequest struct {
 // one. A deadline that ends says nothing of what the provider did.
 type BookingBackend interface {
 	// BookVisit makes an appointment, or asks for one without a time where the slot is
-	// empty; made again, it answers how the appointment stands now. Faults: NotFound
+	// empty; made again, it answers how the appointment stands now. Errors: NotFound
 	// (the slot is gone), Invalid (the provider refuses for good); anything else: the
 	// outcome is open, and the call is made again.
 	BookVisit(ctx context.Context, b Booking) (Booked, error)
 	// MoveVisit gives an appointment the time of another slot. Made again with the
-	// same slot, it answers as the first time. Faults as BookVisit, and Precondition
+	// same slot, it answers as the first time. Errors as BookVisit, and Precondition
 	// (too late); the appointment then stays what it was.
 	MoveVisit(ctx context.Context, b Booking) (Booked, error)
 	// CancelVisit takes an appointment back. One that the provider never got, or that

@@ -69,7 +69,7 @@ func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Da
 	return nil
 }
 
-// Book books a slot for an order. Faults beside Invalid: OrderNotFound, and the
+// Book books a slot for an order. Errors beside Invalid: OrderNotFound, and the
 // RuleErrors ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
 // BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
 // BOOKING_REFUSED.
@@ -513,7 +513,7 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 	return nil, nil
 }
 
-// Cancel cancels an order's appointment. The provider is told in the background.
+// Cancel cancels an order's appointment. The provider is called in the background.
 // RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
 // CANCELLATION_REASON_UNKNOWN.
 func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, reason uuid.UUID, notes *string) (Appointment, error) {

@@ -29,13 +29,13 @@ type Visit struct {
 	Open bool
 	// Told: the provider has nothing of it any more.
 	Told bool
-	// Deadline is until when an open booking may be confirmed; zero means that there
-	// is time.
+	// Deadline is the time until which an open booking may be confirmed; zero for no
+	// deadline.
 	Deadline time.Time
 	// Move is another slot that the provider was asked for; nil for none.
 	Move *VisitMove
-	// Next is when the provider is to be called next, if it is; Attempts counts the
-	// calls since the last one that settled the booking or the move.
+	// Next is the time of the next call to the provider; zero for none. Attempts counts
+	// the calls since the last one that settled the booking or the move.
 	Next     time.Time
 	Attempts int
 	// Reason and Remark go with a cancellation.
@@ -173,7 +173,7 @@ func because(data said) json.RawMessage {
 }
 
 // happen lets one thing happen to an appointment, with what follows for its order, and
-// returns what the team is told. It is pure apart from r; an error leaves r as it was.
+// returns the events for the team. It changes nothing but r; an error leaves r as it was.
 func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()

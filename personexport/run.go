@@ -167,7 +167,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	err := s.blobs.Put(ctx, j.Team, j.User, j.Key(n), in)
 	_ = in.CloseWithError(errStopped) // if Put did not read to the end
 	failure := <-written
-	if errors.Is(failure, healthlab.NotFound) { // of the source alone: a NotFound of Put is a fault
+	if errors.Is(failure, healthlab.NotFound) { // of the source alone: a NotFound of Put is an error
 		f, err = File{Name: f.Name, Absent: true}, nil
 	} else if failure != nil && !errors.Is(failure, errStopped) {
 		err = failure

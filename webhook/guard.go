@@ -45,8 +45,8 @@ type Guard struct {
 	// NAT64 allows addresses in 64:ff9b::/96 if the IPv4 address in them is allowed.
 	NAT64 bool
 	// Brokers are the schemes of message brokers that the host has a [Notifier] for.
-	// A URL with one of them is the scheme and a name, "nats://healthlab.events", and
-	// leads nowhere but through the host's own connection. See [ByScheme].
+	// A URL with one of them is the scheme and a name, "nats://healthlab.events"; it is
+	// never dialled but passed to the host's Notifier. See [ByScheme].
 	Brokers []string
 }
 

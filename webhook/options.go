@@ -25,7 +25,7 @@ type Options struct {
 	NewID func() uuid.UUID
 	// Log receives what went wrong, without any payload. Default: slog.Default().
 	Log *slog.Logger
-	// Hooks are told what happens.
+	// Hooks are called with what happens.
 	Hooks Hooks
 	// Settings returns what a team has chosen for all of its endpoints. It is asked before a
 	// message is sent, at most every CacheFor for an endpoint; one that the team does not
@@ -122,17 +122,17 @@ func set[T int | time.Duration](v *T, otherwise T) {
 	}
 }
 
-// Hooks are told what a Dispatcher does, for metrics. Each may be nil. They are
-// called from many goroutines and must not block. None of them is told whose
-// delivery it was: per-endpoint figures come from the log of attempts.
+// Hooks are called with what a Dispatcher does, for metrics. Each may be nil. They are
+// called from many goroutines and must not block. None of them gets the team
+// or endpoint of a delivery: per-endpoint figures come from the log of attempts.
 type Hooks struct {
-	// Attempt is told of every request: what came of it, which one of its delivery
+	// Attempt is called for every request, with its result, which one of its delivery
 	// it was (from 1), how long it took, how long after the event it ended, and
 	// whether the connection was an old one.
 	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
-	// Routed, Claimed and Settled are told how many at a time, and how long it took.
+	// Routed, Claimed and Settled are called with the number at a time and the duration.
 	Routed, Claimed, Settled func(n int, took time.Duration)
-	// Ended is told of every delivery that ended without an attempt.
+	// Ended is called for every delivery that ended without an attempt.
 	Ended func(Reason)
 	// DuplicateStart: a delivery was started before, with unknown outcome.
 	DuplicateStart func()

@@ -18,7 +18,7 @@ const DefaultTolerance = 300 * time.Second
 // Fault is the stable name of what is wrong with a signed message.
 type Fault string
 
-// The faults of a message, in the order in which they are looked for.
+// The errors of a message, in the order in which they are looked for.
 const (
 	MissingHeader       Fault = "missing_header"
 	BadTimestamp        Fault = "bad_timestamp"
@@ -31,7 +31,7 @@ const (
 // [healthlab.Unauthenticated].
 type VerifyError struct{ Fault Fault }
 
-// Error names the fault, and shows nothing of the message.
+// Error names the error, and shows nothing of the message.
 func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Fault) }
 
 // Unwrap returns [healthlab.Unauthenticated].

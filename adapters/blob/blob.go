@@ -72,7 +72,7 @@ var (
 // New returns a Store. place and seal are required.
 func New(place Place, seal healthlab.Sealer, opts *Options) (*Store, error) {
 	if place == nil || seal == nil {
-		return nil, fmt.Errorf("%w: files need a place and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: place and seal are required", healthlab.Invalid)
 	}
 	s := &Store{place: place, seal: seal}
 	if opts != nil {

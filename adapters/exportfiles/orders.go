@@ -50,7 +50,7 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 	}
 }
 
-// removed makes a fault of what is gone since it was listed: the next attempt lists again. As a
+// removed makes an error of what is gone since it was listed: the next attempt lists again. As a
 // NotFound it would leave the whole file out.
 func removed(err error) error {
 	if errors.Is(err, healthlab.NotFound) {

@@ -38,7 +38,7 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, error) {
 
 // importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
 // that says that it unpacks to more than it may hold is refused before anything is read, and an
-// entry that unpacks to more than it says is a fault of that entry.
+// entry that unpacks to more than it says is an error of that entry.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
 	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {
@@ -116,7 +116,7 @@ type entryReader struct {
 	left int64
 }
 
-// Read reads; faults of the archive are those of its file.
+// Read reads; errors of the archive are errors of its file.
 func (e *entryReader) Read(b []byte) (int, error) {
 	n, err := e.ReadCloser.Read(b)
 	if e.left -= int64(n); e.left < 0 {

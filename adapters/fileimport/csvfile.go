@@ -27,7 +27,7 @@ type csvFile struct {
 	keys []string
 	// twice are columns that the export has twice, of which the last is read.
 	twice []string
-	// named says that other files have the columns, too: this one is told by its name.
+	// named says that other files have the columns, too: this one is recognised by its name.
 	named bool
 	// local says that its times have no zone, so that Options.Zone is required.
 	local bool

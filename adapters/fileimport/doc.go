@@ -11,7 +11,7 @@
 //   - [FileError]: what is wrong with a file, and where.
 //
 // The format is found by looking into the file; files of account exports that share their
-// shape are told apart by name. A malformed file gives one error that says what and where,
+// shape are distinguished by name. A malformed file gives one error that says what and where,
 // and nothing of it is handed over: a recording is read wholly before the first call of the
 // sink, and an export of a phone is read twice. Of a damaged FIT file, what can be read is
 // handed over, and of a file of an account export all rows that can be read.
@@ -53,7 +53,7 @@
 //
 // An activity of Training Center XML becomes a workout with its stream. Distance and calories are
 // the sums of its laps. Heart rate, cadence, speed and power are read, also from the extension of
-// activities. Courses are passed over.
+// activities. Courses are skipped.
 //
 // A recording that is packed with gzip is read as the recording is.
 //
@@ -80,7 +80,7 @@
 // # Export of a phone's health store
 //
 // The export.xml of Apple HealthKit, of any size, in bounded memory. Records become
-// samples in the units of the catalogue; their source type is told from the device, or
+// samples in the units of the catalogue; their source type follows from the device, or
 // from the source's name. Stages of sleep of one source make one session as long as
 // they are at most an hour apart. Parts of a body measurement of one source at one
 // instant make one. A workout whose track lies in a file beside the export gets it as

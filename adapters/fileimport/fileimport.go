@@ -215,7 +215,7 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 // activities beside an activities.csv are read through these files. It returns a report for
 // every file. A file that is malformed, or whose content the sink refuses as
 // healthlab.Invalid, has the reason in Report.Err and does not stop the others; files of
-// other formats are passed over, with an Err that wraps [ErrFormat]. Any other error of the
+// other formats are skipped, with an Err that wraps [ErrFormat]. Any other error of the
 // sink, and the end of ctx, stop the import.
 //
 // If no file could be imported, the error joins the reasons, or is healthlab.Invalid

@@ -63,8 +63,8 @@ func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
 }
 
-// mostStray is how far, in seconds, records of a damaged file are believed to be from the middle
-// one.
+// mostStray is the largest plausible distance in seconds between a record of a damaged file and
+// the middle one.
 const mostStray = 7 * 24 * 3600
 
 // dropStrays leaves out the records of a damaged file whose times cannot be right, and says how

@@ -75,7 +75,7 @@ type gpxReader struct {
 // mostText is the longest text of an element that is looked at.
 const mostText = 4096
 
-// parseGPX reads the tracks that have points. Way points and routes are passed over.
+// parseGPX reads the tracks that have points. Way points and routes are skipped.
 func parseGPX(data []byte, mostPoints int) ([]track, error) {
 	g := &gpxReader{sc: newScanner(bytes.NewReader(data), GPX), most: mostPoints}
 	g.sc.text = func(b []byte) {

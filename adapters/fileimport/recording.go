@@ -148,8 +148,7 @@ func (r *recording) fill(w *healthdata.Workout) {
 	}
 }
 
-// moving returns for how many seconds the recording shows movement; nil if it does not
-// know of distances.
+// moving returns the seconds of movement in the recording; nil if it has no distances.
 func (r *recording) moving() *int64 {
 	seconds, any := 0.0, false
 	for i := 1; i < len(r.points); i++ {

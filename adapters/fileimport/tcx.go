@@ -59,7 +59,7 @@ func importTCX(out *output, data []byte) error {
 }
 
 // tcxReader reads the activities of a TCX file (Training Center XML, version 2). Courses and
-// workouts that are planned are passed over.
+// planned workouts are skipped.
 type tcxReader struct {
 	sc         *scanner
 	most       int // points of all activities

@@ -51,7 +51,7 @@ type APIKey struct {
 // use.
 type KeyFinder interface {
 	// FindKey returns the live key with that sum. Finding it by the sum in an index
-	// tells an attacker nothing, as a sum cannot be chosen. Faults: NotFound
+	// tells an attacker nothing, as a sum cannot be chosen. Errors: NotFound
 	// (there is none, or it was revoked), Unavailable.
 	FindKey(ctx context.Context, sum KeySum) (APIKey, error)
 }
@@ -83,7 +83,7 @@ type KeyOptions struct {
 }
 
 // KeyAuth returns a function for Config.Authenticate that knows teams by their API
-// keys. A key of another environment or region is refused by its prefix. Its faults:
+// keys. A key of another environment or region is refused by its prefix. Its errors:
 // Unauthenticated, and what the finder fails with other than NotFound.
 func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *KeyOptions) (func(*http.Request) (Caller, error), error) {
 	prefix, err := keyPrefix(env, region)

@@ -36,7 +36,7 @@ import (
 type Config struct {
 	// Authenticate says which team is calling, and what its key may do. It runs before anything of the
 	// request is read, once per request, and must be safe for concurrent use.
-	// Faults: Unauthenticated (the reply is 401), Forbidden (403), Unavailable
+	// Errors: Unauthenticated (the reply is 401), Forbidden (403), Unavailable
 	// (503). Required. [KeyAuth] makes one for API keys.
 	Authenticate func(*http.Request) (Caller, error)
 
@@ -97,7 +97,7 @@ type Config struct {
 	// AuthenticateManagement says which teams the caller may manage, and how, from a management
 	// key. It runs before anything of the request is read, and must be safe for
 	// concurrent use. It takes no team's API key, as Authenticate takes no management
-	// key. Faults as those of Authenticate. [ManagementAuth] makes one.
+	// key. Errors as those of Authenticate. [ManagementAuth] makes one.
 	AuthenticateManagement func(*http.Request) (Manager, error)
 	// Environment is which of the two worlds this deployment serves. Paths of the
 	// management that name the other one lead nowhere.
@@ -150,8 +150,8 @@ type Config struct {
 	// filter must not return everything.
 	IgnoreUnknown bool
 
-	// Observe is told of each request to an operation of the contract when it begins; the
-	// function that it returns is told the status when it has been answered. Both are called
+	// Observe is called for each request to an operation of the contract when it begins; the
+	// function that it returns is called with the status after the answer. Both are called
 	// from many goroutines and must not block. Default: none.
 	Observe func(operation string) (answered func(status int))
 
@@ -260,7 +260,7 @@ func connectionAddress(r *http.Request) string {
 
 // ForwardedAddress returns a function for Config.ClientAddress for a service behind proxies
 // that add to the header X-Forwarded-For: the client is the last address there that is not
-// a trusted proxy. What an untrusted address says of others is not believed.
+// a trusted proxy. Entries that an untrusted address has added are ignored.
 func ForwardedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	isProxy := func(text string) bool {
 		addr, err := netip.ParseAddr(text)
@@ -275,7 +275,7 @@ func ForwardedAddress(trusted []netip.Prefix) func(*http.Request) string {
 		for _, text := range slices.Backward(named) {
 			addr, err := netip.ParseAddr(strings.TrimSpace(text))
 			if err != nil {
-				break // not the form of an address: believe no more
+				break // not an address: ignore the entries before it
 			}
 			client = netip.AddrPortFrom(addr, 0).String()
 			if !isProxy(addr.Unmap().String()) {

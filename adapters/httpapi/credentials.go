@@ -31,7 +31,7 @@ type credentialOut struct {
 	Team     healthlab.TeamID `json:"team_id"`
 	Provider string           `json:"provider"`
 	ClientID string           `json:"client_id"`
-	// Secret and the values of Details are their last characters alone.
+	// Secret and the values of Details have only their last characters.
 	Secret      string            `json:"client_secret"`
 	RedirectURL *string           `json:"redirect_url_override"`
 	Details     map[string]string `json:"details"`

@@ -87,18 +87,18 @@ func (a api) browserOf(r *http.Request) string {
 	return a.pages.BrowserOf(r)
 }
 
-// emailResult is what came of linking by e-mail.
+// emailResult is the result of linking by e-mail.
 type emailResult struct {
 	State       string  `json:"state"`
 	RedirectURL *string `json:"redirect_url"`
 	ErrorType   *string `json:"error_type"`
-	// Error is for people who look for a fault, never for programs.
+	// Error is for people who look for an error, never for programs.
 	Error *string `json:"error"`
 	// ProviderMFA says how a code reaches the person, when one is awaited.
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 
-// linkResult is what came of linking with a password. Its own fields are deprecated.
+// linkResult is the result of linking with a password. Its own fields are deprecated.
 type linkResult struct {
 	emailResult
 	Provider   string  `json:"provider"`
@@ -249,7 +249,7 @@ type linkAuthIn struct {
 	Region   *string `json:"region"`
 }
 
-// legacy answers as the older operations do: refused credentials are a fault.
+// legacy answers as the older operations do: refused credentials are an error.
 func legacy(done linking.Result) error {
 	if done.Error != linking.ProviderCredentialError {
 		return nil

@@ -33,7 +33,7 @@ type LinkPages struct {
 	// one shows its initials.
 	Logos fs.FS
 	// FrameAncestors are the origins that may embed the pages, as a Content-Security-Policy
-	// names them: https://app.example. They are told how it ended, by postMessage with
+	// names them: https://app.example. They get the result by postMessage with
 	// {source: "link", event, provider, error_type}, where event is success, exit or error.
 	// Default: no site embeds them.
 	FrameAncestors []string

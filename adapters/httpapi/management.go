@@ -45,7 +45,7 @@ type ManagementOptions struct {
 
 // ManagementAuth returns a function for Config.AuthenticateManagement that knows a
 // fixed list of keys. Only that one header counts, so a team's API key opens nothing.
-// Its fault is Unauthenticated.
+// Its error is Unauthenticated.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -82,8 +82,8 @@ type managed struct {
 	access *accessNote
 }
 
-// managing makes a handler of one that is told who asks. It must call open before it
-// does anything.
+// managing returns a handler that authenticates the caller and calls do with it. do must call
+// open first.
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)

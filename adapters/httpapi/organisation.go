@@ -117,7 +117,7 @@ type managedOrg struct {
 	org uuid.UUID
 }
 
-// managingOrg makes a handler of one that is told who asks.
+// managingOrg returns a handler that authenticates the caller and calls do with it.
 func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)

@@ -36,7 +36,7 @@ type TeamIdentity struct {
 	Name string
 }
 
-// teamOut is what a team is told of itself. No key is in it.
+// teamOut is a team's own record, without keys.
 type teamOut struct {
 	ID            healthlab.TeamID `json:"id"`
 	Org           uuid.UUID        `json:"org_id"`

@@ -60,8 +60,8 @@ func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedT
 	}
 }
 
-// allowed ends the reading of a request, and returns the teams that it names, each once:
-// NotFound if one of them is not here, or not in the mandate.
+// allowed returns the teams that a request names, each once, or the problems of the request.
+// NotFound if a team is not of this environment and region, or not in the caller's mandate.
 func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return nil, err

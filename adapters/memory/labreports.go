@@ -70,7 +70,7 @@ func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events
 			}
 		}
 		if n >= quota {
-			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
+			return fmt.Errorf("%w: the team has the maximum number of parsing jobs", healthlab.Exhausted)
 		}
 	}
 	j.Revision = 0

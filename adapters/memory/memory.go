@@ -1,7 +1,7 @@
 // Package memory keeps everything in memory: the stores of all domain packages behind
 // one value, [Store].
 //
-// It keeps every promise of the seams but one: when the process ends, so does what
+// It keeps every promise of the interfaces but one: when the process ends, so does what
 // it kept. Use it in tests, in demonstrations, and as the model of what another
 // adapter should do; the same conformance suites run on all of them.
 //
@@ -36,7 +36,7 @@ type Options struct {
 	EncryptSamples bool
 }
 
-// Store keeps everything in memory. Each seam is behind a method of its name. Safe
+// Store keeps everything in memory. Each interface is behind a method of its name. Safe
 // for concurrent use: one lock guards all of it, and a method that runs a closure
 // holds that lock, so the closure must not call the store.
 type Store struct {

@@ -187,7 +187,7 @@ func (t *orgTable) insertKey(k organisation.Key, most int) error {
 	had := 0
 	for id, other := range t.keys {
 		if id == k.ID || other.Sum == k.Sum {
-			return fmt.Errorf("%w: the key is taken", healthlab.Conflict)
+			return fmt.Errorf("%w: the API key exists", healthlab.Conflict)
 		}
 		if other.Team == k.Team {
 			had++

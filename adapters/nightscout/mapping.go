@@ -137,7 +137,7 @@ func newMapper(resource string, s *site) *mapper {
 	return &mapper{resource: resource, site: s, oldest: math.MaxInt64, known: map[string]int{}}
 }
 
-// read takes in a document. What cannot be read is told.
+// read reads a document. What cannot be read is reported.
 func (m *mapper) read(raw json.RawMessage, entry bool) {
 	var d document
 	var p healthlab.Problems
@@ -293,7 +293,7 @@ func (m *mapper) join(old, s *healthdata.Sample) {
 func ptr[T any](v T) *T { return &v }
 
 // sample makes a sample of a document. ok is false if it has none of the resource, or one
-// that cannot be read, which is told.
+// that cannot be read, which is reported.
 func (m *mapper) sample(d *document) (s healthdata.Sample, source healthdata.SourceType, ok bool) {
 	s.Timestamp = healthlab.At(time.UnixMilli(int64(d.Date.v)))
 	switch m.resource {

@@ -38,7 +38,7 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
 		return false, rest.Unavailable("refuses for now", wait)
 	case a.Status/100 == 4:
-		return false, fmt.Errorf("%w: the provider does not take this request", healthlab.Invalid)
+		return false, fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
 	case a.Status/100 == 3:
 		return false, rest.Unavailable("sends us elsewhere", 0)
 	}

@@ -282,7 +282,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	return c, nil
 }
 
-// comparePaths orders places, so that the same mistakes are told in the same order.
+// comparePaths orders paths, so that the same mistakes are reported in the same order.
 func comparePaths(a, b []any) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		i, one := x.(int)

@@ -87,7 +87,7 @@ func (c *Config) takes(client Client) bool {
 }
 
 // As is the provider as another client knows it. A client has no details, and a secret
-// unless client_auth is none. Faults as of linking.ProviderConnector.
+// unless client_auth is none. Errors as of linking.ProviderConnector.
 func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	own, as := *c, Client{ID: client.ID, Secret: client.Secret}

@@ -136,7 +136,7 @@ func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 
 // answer maps an answer: by whose it is and how it was recorded, in the order of the
 // answer; and returns by how much its page is full. An answer of another shape is an error;
-// an item that cannot be read is told, and the others are kept.
+// an item that cannot be read is reported, and the others are kept.
 func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
 	list, count, ok := items(doc, m.entry.Items)
 	if !ok {

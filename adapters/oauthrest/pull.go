@@ -228,7 +228,7 @@ func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count
 	case p.at.Entry+1 < entries:
 		return &cursor{Entry: p.at.Entry + 1}, nil
 	}
-	return nil, nil //nolint:nilnil // the end is no fault
+	return nil, nil //nolint:nilnil // the end is no error
 }
 
 // nextPage is the provider's name of the page behind an answer; empty on the last one.

@@ -97,7 +97,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 		case added.RowsAffected() == 0:
 			return fmt.Errorf("%w: the parsing job's id is taken", healthlab.Conflict)
 		case quota > 0 && n >= quota:
-			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
+			return fmt.Errorf("%w: the team has the maximum number of parsing jobs", healthlab.Exhausted)
 		}
 		b = u.Batch()
 		if err := v.s.messages.Emit(ctx, u, b, events, outbox.Names{}); err != nil {

@@ -45,7 +45,7 @@ func jobOf(u healthdata.User) labreport.Job {
 	}
 }
 
-// everyJobWrite calls every method of the seam that writes, once.
+// everyJobWrite calls every method of the interface that writes, once.
 func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	j := jobOf(u)

@@ -141,7 +141,7 @@ func link(t testing.TB, s *postgres.Store, u healthdata.User) linking.Session {
 	return x
 }
 
-// everyLinkWrite calls every method of the seam that writes, once.
+// everyLinkWrite calls every method of the interface that writes, once.
 func everyLinkWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	x := link(t, s, u)

@@ -219,7 +219,7 @@ func ownTest(u healthdata.User) catalogue.TeamTest {
 	return catalogue.TeamTest{ID: catalogue.LabTestID{UUID: uuid.New()}, Team: u.Team, Name: "iron", CreatedAt: noon.Time, UpdatedAt: noon.Time}
 }
 
-// everyOrderWrite calls every method of the seams of orders that writes, once.
+// everyOrderWrite calls every method of the interfaces of orders that writes, once.
 func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	at := noon.Time

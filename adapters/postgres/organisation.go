@@ -289,7 +289,7 @@ func (v orgStore) addKey(ctx context.Context, k organisation.Key, most int, befo
 			return err
 		}
 		if added.RowsAffected() == 0 {
-			return db.Answer(fmt.Errorf("%w: the key is taken", healthlab.Conflict))
+			return db.Answer(fmt.Errorf("%w: the API key exists", healthlab.Conflict))
 		}
 		if had >= most {
 			return db.Answer(&organisation.TooManyKeysError{Most: most})

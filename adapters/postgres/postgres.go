@@ -23,7 +23,7 @@
 // default_query_exec_mode=cache_describe; the modes exec and simple_protocol do not
 // know the types of our arguments.
 //
-// # Faults
+// # Errors
 //
 // What the database is to blame for is healthlab.Unavailable: a lost connection, a full
 // disk, a timeout of a statement or a lock, a server that only reads, contention that
@@ -98,7 +98,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Store keeps everything in PostgreSQL. Each seam is behind a method of its name. Safe
+// Store keeps everything in PostgreSQL. Each interface is behind a method of its name. Safe
 // for concurrent use, unless it was made of a host's transaction or a single
 // connection.
 type Store struct {

@@ -139,8 +139,8 @@ func (s *Store) Backlog(ctx context.Context) (webhook.Backlog, error) { return s
 // messages then wait for the next poll.
 func (s *Store) Signal() webhook.Signal { return s.messages.Signal() }
 
-// RunRetention takes away the messages that are older than Options.Retention, with what
-// came of them, until ctx ends. A delivery that is still unfinished ends with it, and
-// lets the next of its lane move up; Options.Log is told how many did, by team. Any number
-// of processes may run it on one database.
+// RunRetention deletes messages that are older than Options.Retention, with their deliveries
+// and attempts, until ctx ends. An unfinished delivery of such a message is cancelled, and the
+// next one of its lane moves up; their number is written to Options.Log, by team. Any number of
+// processes may run it on one database.
 func (s *Store) RunRetention(ctx context.Context) error { return s.messages.RunRetention(ctx) }

@@ -37,7 +37,7 @@ type write func(context.Context, *postgres.Store) error
 // prepare makes what a write of a user is about.
 type prepare func(testing.TB, *postgres.Store, healthdata.User) write
 
-// writes are all methods that change something, as Seam.Method. A word behind it tells
+// writes are all methods that change something, as Interface.Method. A word behind it tells
 // apart what a method does in more than one way.
 var writes = map[string]prepare{}
 
@@ -85,14 +85,14 @@ func TestEveryWriteIsKnown(t *testing.T) {
 		method, _, _ := strings.Cut(what, " ")
 		unknown[method] = true
 	}
-	seams := map[reflect.Type][]string{} // one type may be several seams
+	seams := map[reflect.Type][]string{} // one type may be several interfaces
 	store := reflect.ValueOf(postgres.New(pool, nil))
 	for i := range store.NumMethod() {
 		name, method := store.Type().Method(i).Name, store.Method(i)
 		if method.Type().NumOut() == 0 || method.Type().Out(0) == reflect.TypeFor[*personkey.Keys]() {
 			continue // a setting, or an option
 		}
-		if method.Type().Out(method.Type().NumOut()-1) == reflect.TypeFor[error]() { // it returns no seam
+		if method.Type().Out(method.Type().NumOut()-1) == reflect.TypeFor[error]() { // it returns no interface
 			require.True(t, unknown[name], name)
 			delete(unknown, name)
 			continue

@@ -191,7 +191,7 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 	if home == nil {
 		home = time.UTC
 	}
-	// Wherever people are on a day, it is over two days later here.
+	// A day more on both sides, because the time zone of a person may differ from home.
 	first, last := healthlab.DateOf(r.From.In(home)).AddDays(-1), healthlab.DateOf(r.To.In(home)).AddDays(1)
 	day := first.AddDays(at)
 	for range pullDays {

@@ -65,8 +65,8 @@ type Config struct {
 	// Guard closes private addresses to everything that teams choose the address of.
 	// Default: all private addresses are closed.
 	Guard *webhook.Guard
-	// Lease is how long a delivery or a pull is one process's to make before another one
-	// takes it over. Half of it is the most that a provider may take. Default 1 min.
+	// Lease is how long a process holds a delivery or a pull before another process may
+	// take it over. A call to a provider may take half of it. Default 1 min.
 	Lease time.Duration
 
 	// TeamDefaults are what holds for a team that has chosen nothing.

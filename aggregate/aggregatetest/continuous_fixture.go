@@ -19,7 +19,7 @@ import (
 // ContinuousHarness is a fresh, empty store that keeps health data and continuous
 // queries. All fields look at the same store.
 type ContinuousHarness struct {
-	// Store and Work are the seams that are tested.
+	// Store and Work are the interfaces that are tested.
 	Store continuous.Store
 	Work  continuous.Work
 	// Data is what schedules tasks, and Users whose it is.

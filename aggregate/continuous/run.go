@@ -70,7 +70,7 @@ func (s *Service) Do(ctx context.Context, t Task) error {
 	return nil
 }
 
-// detailsOf names a fault in a history, and says whether trying again may help.
+// detailsOf names an error in a history, and says whether trying again may help.
 func detailsOf(err error) (details string, final bool) {
 	var invalid *healthlab.InvalidError
 	switch {

@@ -96,7 +96,7 @@ func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (
 }
 
 // DecodeDefinition reads the body that creates a continuous query, and checks it. Keys that are
-// not known are treated as by [aggregate.Service.Decode]. The fault is
+// not known are treated as by [aggregate.Service.Decode]. The error is
 // [healthlab.InvalidError] with every problem by its path.
 func (s *Service) DecodeDefinition(data []byte, ignoreUnknown bool) (Definition, error) {
 	d := decoder{strictjson.Reader{Lenient: ignoreUnknown}, s.questions}
@@ -233,7 +233,7 @@ func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthla
 // Result returns a user's table: that of the last evaluation, without rows before the
 // first one. The query is named by its id, or by its slug while it is active.
 //
-// Faults: NotFound without such a query, or, as a RuleError of type UserNotFound,
+// Errors: NotFound without such a query, or, as a RuleError of type UserNotFound,
 // without such a live user; Forbidden as [aggregate.Service.Query].
 func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (aggregate.Frame, error) {
 	q, err := s.find(ctx, team, user, name)
@@ -273,7 +273,7 @@ func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user health
 }
 
 // History returns one page of what became of the tasks of a query and user, the newest
-// first. Faults as those of Result; Invalid for a cursor that is none. q.Query is found
+// first. Errors as those of Result; Invalid for a cursor that is none. q.Query is found
 // by name and need not be set.
 func (s *Service) History(ctx context.Context, name string, q HistoryQuery) (HistoryPage, error) {
 	found, err := s.find(ctx, q.Team, q.User, name)

@@ -13,8 +13,8 @@ import (
 // All methods are safe for concurrent use and atomic. A context that has ended before a
 // call writes nothing and is the error. What a call takes and returns is a copy. Text
 // that contains NUL is refused with [healthlab.Invalid]. Times are kept in UTC to the
-// microsecond. What a team asks for and does not have is [healthlab.NotFound], whether
-// or not another team has it.
+// microsecond. An id that the team does not have is [healthlab.NotFound], whether or
+// not another team has it.
 //
 // A store that keeps health data too schedules work in the commit that changes data:
 // where a write of [healthdata.Data] changed something of a resource, every active
@@ -65,9 +65,9 @@ type Store interface {
 // A task covers a range of time in which data may have changed: the timestamps of
 // samples, and the Index of records, of a changed record also the Index that it had.
 // It is due when the query's Gap has passed since the last start, or at once. A change
-// while a task waits widens its range and is told in the history as skipped; of several
-// such changes of one task only the last one is. A change while a task runs makes the
-// next one.
+// while a task waits widens its range and is listed in the history as skipped; of several
+// such changes of one task only the last one is listed. A change while a task runs makes
+// another task.
 //
 // Due times and leases run on the store's own clock. Methods are safe for concurrent
 // use and atomic, as those of [Store].
@@ -128,7 +128,7 @@ type Outcome struct {
 	Table []byte
 	// Events explain the change.
 	Events []healthlab.Event
-	// Details names the fault of a TaskError.
+	// Details names the error of a TaskError.
 	Details string
 }
 
@@ -143,7 +143,7 @@ type HistoryEntry struct {
 	ScheduledAt healthlab.Time  `json:"scheduled_at"`
 	StartedAt   *healthlab.Time `json:"started_at"`
 	EndedAt     *healthlab.Time `json:"ended_at"`
-	// Details names the fault of a task that ended with an error.
+	// Details names the error of a task that ended with an error.
 	Details *string `json:"error_details"`
 }
 

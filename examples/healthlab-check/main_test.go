@@ -164,7 +164,7 @@ func TestFailures(t *testing.T) {
 		answer http.HandlerFunc
 		want   []string
 	}{
-		"no longer there":    {"/activity/sleep", refuse(404), []string{"FAIL  sleep", "the provider does not take this request", "ok    workout"}},
+		"no longer there":    {"/activity/sleep", refuse(404), []string{"FAIL  sleep", "the provider refused this request", "ok    workout"}},
 		"down":               {"/activity/sleep", refuse(500), []string{"FAIL  sleep", "the provider fails"}},
 		"not granted":        {"/activity/sleep", refuse(403, "WWW-Authenticate", `Bearer error="insufficient_scope"`), []string{"FAIL  sleep", "has not granted what this resource needs"}},
 		"too many":           {"/activity/sleep", refuse(429, "Retry-After", "300"), []string{"FAIL  sleep", "asks to wait for 5m0s, which is longer than -wait"}},

@@ -103,7 +103,7 @@ func TestReference(t *testing.T) {
 	tab := b.Open(t, browse.Person{})
 	for _, path := range []string{"/docs/", "/docs/users", "/docs/events"} {
 		tab.Go(p.url + path)
-		if !prove.Full() {
+		if !prove.All() {
 			// One template writes all sections of a page, and axe-core needs seconds for the colours of
 			// thousands of elements, so that a quick run checks the first sections.
 			browse.Eval[int](tab, `[...document.querySelectorAll("section.card")].slice(8).map(s => s.remove()).length`)

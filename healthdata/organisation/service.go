@@ -78,7 +78,7 @@ type NewTeam struct {
 
 // CreateTeam creates a team.
 //
-// Faults: Invalid with every problem; Conflict: an [*IntegrationTakenError], or a
+// Errors: Invalid with every problem; Conflict: an [*IntegrationTakenError], or a
 // [*healthlab.RuleError] of type [RuleTeamIDTaken].
 func (s *Service) CreateTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
 	at := s.now()
@@ -137,7 +137,7 @@ type TeamChange struct {
 	IntegrationID *string
 }
 
-// ChangeTeam changes a team. Faults as of [Service.CreateTeam], and NotFound.
+// ChangeTeam changes a team. Errors as of [Service.CreateTeam], and NotFound.
 func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, c TeamChange) (Team, error) {
 	at := s.now()
 	t, err := s.store.UpdateTeam(ctx, org, id, func(t *Team) error {
@@ -162,7 +162,7 @@ func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 // has no users any more: people's data is deleted person by person, with the
 // time to undo it.
 //
-// Faults: NotFound, a [*healthlab.RuleError] of type [RuleTeamNotEmpty].
+// Errors: NotFound, a [*healthlab.RuleError] of type [RuleTeamNotEmpty].
 func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
 	err := s.store.DeleteTeam(ctx, org, id, s.now())
 	var full *NotEmptyError
@@ -187,7 +187,7 @@ type NewKey struct {
 
 // CreateKey makes a key of a team. The key itself is returned this once, and kept nowhere.
 //
-// Faults: Invalid, NotFound, a [*healthlab.RuleError] of type [RuleTooManyKeys].
+// Errors: Invalid, NotFound, a [*healthlab.RuleError] of type [RuleTooManyKeys].
 func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, n NewKey) (k Key, key string, err error) {
 	now := s.now()
 	if err = n.check(now); err == nil {
@@ -222,7 +222,7 @@ const MaxOverlap = 30 * 24 * time.Hour
 // RotateKey makes a key with the label, the scopes and the lifetime of the key id, which keeps
 // working for overlap, 0 to [MaxOverlap]. Returns the successor as [Service.CreateKey] does.
 //
-// Faults as of CreateKey; Invalid for an overlap outside the range or a key that has expired.
+// Errors as of CreateKey; Invalid for an overlap outside the range or a key that has expired.
 func (s *Service) RotateKey(ctx context.Context, org uuid.UUID, id uuid.UUID, overlap time.Duration) (k Key, key string, err error) {
 	if k, key, err = s.rotateKey(ctx, org, id, overlap); err != nil {
 		return Key{}, "", fmt.Errorf("rotate API key: %w", err)
@@ -270,7 +270,7 @@ func tooManyKeys(err error) error {
 }
 
 // AdmitKey adds a key that was made elsewhere, such as one of a configuration; its sum is
-// its identity, so it may be added again. Faults as of [Service.CreateKey]; Conflict if it
+// its identity, so it may be added again. Errors as of [Service.CreateKey]; Conflict if it
 // is another team's.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
 	err := (&NewKey{Label: label}).check(s.now())

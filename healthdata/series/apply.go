@@ -21,7 +21,7 @@ func (c *Change) Empty() bool { return len(c.Put) == 0 && len(c.Drop) == 0 }
 // part, in order of arrival; [Reach] says which. Pending wins over old, in over both.
 // Chunks of old that get no sample are neither decoded nor written. in may be nil.
 //
-// The faults: Invalid for an in that [Block.Validate] refuses, and for chunks out of
+// The errors: Invalid for an in that [Block.Validate] refuses, and for chunks out of
 // order; [ErrCorrupt].
 func Apply(old []Chunk, pending []Segment, in *Block, span Span) (Change, error) {
 	if in == nil {
@@ -48,7 +48,7 @@ func Fold(old []Chunk, pending []Segment, span Span) (Change, error) {
 }
 
 // Delete removes the samples from r.From (inclusive) to r.To (exclusive), and folds the
-// pending segments in. Arguments and faults are those of [Apply]; for [Reach], want is
+// pending segments in. Arguments and errors are those of [Apply]; for [Reach], want is
 // r. Nothing of the range is left in the change; the store forgets it by writing the
 // change and deleting the segments that took part.
 func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) {
@@ -91,7 +91,7 @@ func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) 
 
 // Compare says what would become of in, without writing anything: for a store that
 // appends a segment and wants to tell what was new. old are the chunks and pending the
-// segments that overlap in, with their data. The faults are those of [Apply].
+// segments that overlap in, with their data. The errors are those of [Apply].
 func Compare(old []Chunk, pending []Segment, in *Block) (Outcome, error) {
 	if err := in.Validate(); err != nil {
 		return Outcome{}, err

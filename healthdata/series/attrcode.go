@@ -79,7 +79,7 @@ func appendAttr(out []byte, a *Attrs) []byte {
 	return out
 }
 
-// attrReader reads attributes. It keeps the first fault; after it every answer is zero.
+// attrReader reads attributes. It keeps the first error; after it every answer is zero.
 type attrReader struct {
 	data []byte
 	bad  bool

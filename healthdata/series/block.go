@@ -199,7 +199,7 @@ func (b *Block) Keep(dst *Block, keep func(i int) bool) {
 
 // Validate checks what every other function of the package relies on: columns of one
 // length, times strictly ascending and in bounds, ends in bounds, finite values, runs
-// that cover all samples, offsets of less than a day. The fault is
+// that cover all samples, offsets of less than a day. The error is
 // [healthlab.Invalid]; it names the rule and no value.
 func (b *Block) Validate() error {
 	if err := b.validShape(); err != nil {

@@ -48,7 +48,7 @@ type Chunk struct {
 // Segment is a chunk in the log of a series: appended, and not folded into the body yet.
 type Segment = Chunk
 
-// NewChunk encodes b. The faults are those of [Encode]. The chunk shares nothing with b.
+// NewChunk encodes b. The errors are those of [Encode]. The chunk shares nothing with b.
 func NewChunk(b *Block) (Chunk, error) {
 	data, err := Encode(make([]byte, 0, 64+3*b.Len()), b)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Encode appends the stored form of b to dst. The faults are those of
+// Encode appends the stored form of b to dst. The errors are those of
 // [Block.Validate] (Invalid), and Invalid for an empty block or one of more than
-// [MaxLen] samples. On a fault dst comes back as it was.
+// [MaxLen] samples. On an error dst comes back as it was.
 //
 // Most callers want [NewChunk], which adds the header.
 func Encode(dst []byte, b *Block) ([]byte, error) {

@@ -100,7 +100,7 @@ type Reducer struct {
 	visit   func(bucket int, values []float64)
 }
 
-// NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
+// NewReducer returns a reducer with empty buckets. The error is Invalid: fewer than two
 // edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
 // (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
 // them.
@@ -164,7 +164,7 @@ func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
 	return out
 }
 
-// Series adds a body and a log. Arguments and faults are those of [Scanner.Blocks].
+// Series adds a body and a log. Arguments and errors are those of [Scanner.Blocks].
 func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	var failed error
 	err := r.scan.walk(chunks, pending, r.Range(), func(c *Chunk) bool {
@@ -191,7 +191,7 @@ func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int,
 	return r.Series(chunks, pending)
 }
 
-// Chunk adds one chunk. The fault is [ErrCorrupt].
+// Chunk adds one chunk. The error is [ErrCorrupt].
 func (r *Reducer) Chunk(c *Chunk) error {
 	if bucket, ok := r.whole(&c.Header); ok {
 		if bucket >= 0 {

@@ -3,8 +3,8 @@ package series
 import "slices"
 
 // Remove removes the samples at some times, ascending, whose attributes which says yes to (nil:
-// all), and folds the pending segments in. It returns how many there were. Arguments and faults are those of [Apply]; for [Reach], want
-// is [Span.Points] of the times. What was not there is no fault.
+// all), and folds the pending segments in. It returns how many there were. Arguments and errors are those of [Apply]; for [Reach], want
+// is [Span.Points] of the times. What was not there is no error.
 func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bool, span Span) (Change, int, error) {
 	if !ascending(times) {
 		return Change{}, 0, invalid("times do not ascend, or leave the years 1 to 9999")

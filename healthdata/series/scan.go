@@ -45,7 +45,7 @@ func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*
 
 // Read appends up to limit samples of r to dst, in ascending order of time, and returns
 // where to read on: the From of the next page, or r.To when nothing is left. Arguments
-// and faults are those of [Scanner.Blocks].
+// and errors are those of [Scanner.Blocks].
 func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, limit int) (next int64, err error) {
 	for b, err := range s.Blocks(chunks, pending, r) {
 		if err != nil {

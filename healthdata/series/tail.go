@@ -25,7 +25,7 @@ const (
 // A piece is 2 bytes of length, little-endian, and what [Encode] writes. Of that the first
 // 36 bytes, which are most of a small batch and most of them zero, are packed where this
 // makes them shorter: a 2; 5 bytes, little-endian, whose bit i says that byte i + 1 is not
-// zero; and the bytes that are not. The faults are those of [Encode], and Invalid for a
+// zero; and the bytes that are not. The errors are those of [Encode], and Invalid for a
 // batch whose encoding is longer than 65535 bytes.
 //
 // If seal is not nil, it encrypts the bytes behind the length, and its error is returned.

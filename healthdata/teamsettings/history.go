@@ -64,7 +64,7 @@ const backfillNone = "none"
 
 // SetPulls chooses for each of the teams how far back the history of providers is fetched,
 // and leaves the other providers as they were. Connections that are made later follow it.
-// Teams are changed one after another: after a fault of the store some may have it, and the
+// Teams are changed one after another: after an error of the store some may have it, and the
 // call can be repeated. Invalid with every problem, and then no team is changed.
 func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]healthdata.HistoryChoice) error {
 	var p healthlab.Problems
@@ -87,7 +87,7 @@ func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want m
 }
 
 // ForgetPulls takes back what teams have chosen about the history of providers; none means
-// all of them. Faults as of [Service.SetPulls].
+// all of them. Errors as of [Service.SetPulls].
 func (s *Service) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
 	err := s.known(providers)
 	if err == nil {

@@ -32,12 +32,12 @@ type Choices struct {
 	PartialWebhooks *bool `json:"partial_webhooks_enabled,omitempty"`
 	// Minors lets patients under 18 be ordered for.
 	Minors *bool `json:"minor_ordering_enabled,omitempty"`
-	// PatientSMS and PatientEmail let patients be told of their lab tests that way.
+	// PatientSMS and PatientEmail enable messages to patients about their lab tests.
 	PatientSMS   *bool `json:"lab_tests_patient_sms_communication_enabled,omitempty"`
 	PatientEmail *bool `json:"lab_tests_patient_email_communication_enabled,omitempty"`
 	// Texts lets patients be reminded of what they have to do for a lab test.
 	Texts *bool `json:"texts_enabled,omitempty"`
-	// CriticalEmail is an address that is told of critical results of lab tests.
+	// CriticalEmail is the address for messages about critical results of lab tests.
 	CriticalEmail *string `json:"critical_result_notification_email,omitempty"`
 	// Practice is the one practice whose patients can connect a provider by an address.
 	Practice *string `json:"practice_binding,omitempty"`

@@ -72,8 +72,8 @@ type violation struct {
 }
 
 // Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
-// its rules, or if the page is wider than the phone. Under make prove axe-core checks light and
-// dark, else one of them, in turn.
+// its rules, or if the page is wider than the phone. In CI and under make prove axe-core checks
+// light and dark, else one of them, in turn.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
@@ -92,7 +92,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 			tab.t.Errorf("%s is wider than %d pixels", tab.At(), width)
 		}
 		for _, dark := range []bool{false, true} {
-			if !prove.Full() && dark != tab.checkDark {
+			if !prove.All() && dark != tab.checkDark {
 				continue
 			}
 			tab.do("change the colours", tab.colours(dark))

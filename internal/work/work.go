@@ -46,7 +46,7 @@ type Loop[J any] struct {
 	Drain time.Duration
 	// Log receives what went wrong. Default: slog.Default().
 	Log *slog.Logger
-	// Observe is told of every job done: how long it took, and its error. It is
+	// Observe is called after every job, with its duration and its error. It is
 	// called from many goroutines.
 	Observe func(name string, took time.Duration, err error)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// blobTeam and blobUser are whom the files of the suite are about.
+// blobTeam and blobUser own the files of the suite.
 var blobTeam, blobUser = conformance.Team("files"), conformance.User("files")
 
-// RunBlobStore runs the contract of [labreport.BlobStore], and of every seam with the same
+// RunBlobStore runs the contract of [labreport.BlobStore], and of every interface with the same
 // methods. newStore returns a fresh, empty store.
 func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore) {
 	put := func(t *testing.T, s labreport.BlobStore, key string, content []byte) {

@@ -40,9 +40,9 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 }
 
 // StoreHarness is a fresh, empty store as the suite of parsing jobs needs it. Both
-// seams look at the same store.
+// interfaces look at the same store.
 type StoreHarness struct {
-	// Jobs is the seam that is tested.
+	// Jobs is the interface that is tested.
 	Jobs labreport.Store
 	// Messages shows the events that were written.
 	Messages webhook.Log

@@ -25,7 +25,7 @@ type Paused struct {
 // renewed. A renewal that is under way is kept. What they were fetched with stays, for
 // [Service.Export], and the provider is not told. A call that was cut off may be made again.
 //
-// Faults: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
+// Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (Paused, error) {
 	out := Paused{Users: []healthlab.UserID{}, Missing: []healthlab.UserID{}}
 	if _, err := s.enabled(ctx, team); err != nil {
@@ -108,7 +108,7 @@ type ExportQuery struct {
 // Tokens of a connection that works may be renewed at any time, and are old then: pause it
 // first.
 //
-// Faults: Invalid (the provider is not configured, or the token is another query's),
+// Errors: Invalid (the provider is not configured, or the token is another query's),
 // Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Export(ctx context.Context, q ExportQuery) (Export, error) {
 	out, err := s.export(ctx, q)

@@ -43,7 +43,7 @@ type FailedImport struct {
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
 //
-// Faults: Invalid (the provider is not configured; a recipe that no connection can be made
+// Errors: Invalid (the provider is not configured; a recipe that no connection can be made
 // of, or the second of one user), Forbidden ([RuleNotEnabled]), Precondition
 // ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe, wait bool) (Imported, error) {
@@ -157,7 +157,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 }
 
 const (
-	// maxProblems is how many problems of one call are told.
+	// maxProblems is the number of problems of one call that are reported.
 	maxProblems = 1000
 	// maxToken is the longest token, and maxText the longest of the other texts, in bytes.
 	maxToken  = 16 << 10

@@ -27,7 +27,7 @@ type OpsQuery struct {
 const MaxOps = 50
 
 // Ops returns a page of a team's operations, the latest first, and the cursor of the next
-// page; empty on the last one. Faults: Invalid (the size or the cursor), Forbidden
+// page; empty on the last one. Errors: Invalid (the size or the cursor), Forbidden
 // ([RuleNotEnabled]).
 func (s *Service) Ops(ctx context.Context, q OpsQuery) (list []Op, next string, err error) {
 	if _, err := s.enabled(ctx, q.Team); err != nil {

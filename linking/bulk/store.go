@@ -19,8 +19,8 @@ import (
 // All methods are safe for concurrent use and atomic: either everything a call writes is
 // there, or nothing is. A context that has ended before a call writes nothing and is the
 // error. What a call takes and returns is a copy. Text that is not UTF-8 or has a NUL is
-// healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks for and does
-// not have is healthlab.NotFound.
+// healthlab.Invalid. Times are kept in UTC to the microsecond. An id that the team does not
+// have is healthlab.NotFound.
 //
 // When a user is erased, it is taken out of all operations.
 type Store interface {

@@ -45,7 +45,7 @@ func throttleOf(p *healthdata.Provider) throttle {
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
 //
-// Faults: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
+// Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Trigger(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID, wait bool) (Op, error) {
 	op, err := s.trigger(ctx, team, provider, users)
 	if err == nil && wait {

@@ -17,7 +17,7 @@ import (
 
 // AppsHarness is a store as the suite of apps needs it.
 type AppsHarness struct {
-	// Apps is the seam that is tested.
+	// Apps is the interface that is tested.
 	Apps linking.AppSessions
 	// Users has the people.
 	Users healthdata.Users

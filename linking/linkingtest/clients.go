@@ -15,7 +15,7 @@ import (
 
 // ClientsHarness is a store as the suite of teams' clients needs it.
 type ClientsHarness struct {
-	// Clients is the seam that is tested.
+	// Clients is the interface that is tested.
 	Clients linking.TeamClients
 	// Linking has the connections that are bound to them.
 	Linking StoreHarness

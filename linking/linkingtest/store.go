@@ -16,12 +16,12 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// StoreHarness is a fresh, empty store as the suite of linking needs it. All seams look
+// StoreHarness is a fresh, empty store as the suite of linking needs it. All interfaces look
 // at the same store.
 type StoreHarness struct {
-	// Linking is the seam that is tested.
+	// Linking is the interface that is tested.
 	Linking linking.Store
-	// Grants is the other seam, and Second is the same as another process sees it.
+	// Grants is the other interface, and Second is the same as another process sees it.
 	Grants, Second linking.Grants
 	// Users has the people.
 	Users healthdata.Users

@@ -25,7 +25,7 @@ type Finished struct {
 // once for each time that the source was connected: the same again changes nothing. It is
 // shown among the historical pulls.
 //
-// Faults: NotFound (the team has no such user), Invalid with every problem by field, a
+// Errors: NotFound (the team has no such user), Invalid with every problem by field, a
 // [*healthlab.RuleError] of type healthdata.RuleNoConnection.
 func (s *Service) Finish(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, f Finished) error {
 	at := s.now()

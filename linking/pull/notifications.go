@@ -39,7 +39,7 @@ const (
 // fetched next. When it returns, that is kept: it happens even if this process dies. What
 // was announced before, or is of an account that is not connected, changes nothing.
 //
-// Faults: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
+// Errors: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
 // message is not the provider's), Invalid (it makes no sense), Unavailable (the provider
 // should send it again). Data that a message brings is stored when Listen returns.
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.Heard, error) {

@@ -57,7 +57,7 @@ const (
 // its grant ended or its consent was withdrawn, are among Failed. [Service.Run] does the
 // work.
 //
-// Faults: Invalid (wait is out of bounds), NotFound (no such user), a
+// Errors: Invalid (wait is out of bounds), NotFound (no such user), a
 // [*healthlab.RuleError] of type [RuleNoSources], a [*LimitError].
 func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
 	out, err := s.refresh(ctx, team, user, wait)

@@ -99,7 +99,7 @@ type Timeline struct {
 }
 
 // Resources says how the fetching of people's data goes, by user id. A page that has a
-// next one may have fewer users than its limit. Faults: Invalid (the limit or the cursor).
+// next one may have fewer users than its limit. Errors: Invalid (the limit or the cursor).
 func (s *Service) Resources(ctx context.Context, q LookQuery) (list []UserResources, next string, err error) {
 	people, next, err := s.people(ctx, q)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Service) Resources(ctx context.Context, q LookQuery) (list []UserResour
 	return list, next, nil
 }
 
-// Histories says how the fetching of people's history goes, by user id. Pages and faults
+// Histories says how the fetching of people's history goes, by user id. Pages and errors
 // are those of [Service.Resources].
 func (s *Service) Histories(ctx context.Context, q LookQuery) (list []UserHistories, next string, err error) {
 	people, next, err := s.people(ctx, q)
@@ -195,7 +195,7 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 	return out
 }
 
-// orNever is an instant, nil if it is never.
+// orNever returns t, or nil if t is zero.
 func orNever(t time.Time) *healthlab.Time {
 	if t.IsZero() {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Store keeps tasks, budgets and what was quarantined, beside the users of
-// healthdata.Users: one adapter, one place.
+// Store keeps tasks, budgets and quarantined items. The adapter that implements it also
+// implements healthdata.Users, because methods read and write connections too.
 //
 // All methods are safe for concurrent use and atomic: either everything a call writes is
 // there, or nothing is. A context that has ended before a call writes nothing and is the
 // error. What a call takes and returns is a copy. Text that is not UTF-8 or has a NUL is
-// healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks for and
+// healthlab.Invalid. Times are kept in UTC to the microsecond. An id that the team
 // does not have is healthlab.NotFound.
 //
 // A change may run more than once, so it is pure: no I/O, no clock, no calls to a store.

@@ -210,7 +210,7 @@ func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
 	return bad
 }
 
-// gone names the fault of a connection that went away.
+// gone names the error of a connection that went away.
 func gone(err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {
@@ -229,7 +229,7 @@ func add(sum, got *healthdata.Received) {
 	sum.Newest = later(sum.Newest, got.Newest)
 }
 
-// refusal is what is told of an item that was refused.
+// refusal describes an item that was refused.
 func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
 	tells := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
 	tells = appendPrint(tells, reflect.ValueOf(item))

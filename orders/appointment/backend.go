@@ -41,7 +41,7 @@ type SlotBackend interface {
 	// any order; empty if none does.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
 	// FreeSlots returns the slots that begin in the asked span of time and are free
-	// now, in any order. Asking changes nothing at the provider. Faults: Invalid (the
+	// now, in any order. Asking changes nothing at the provider. Errors: Invalid (the
 	// place makes no sense to the provider), Unavailable and anything else (try
 	// later).
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)

@@ -590,7 +590,7 @@ func (c *compendium) candidatesFor(code string, from int, target string, limit i
 	return out[:min(len(out), limit)]
 }
 
-// SearchOrderable returns what a lab has for codes of any lab, by code. Faults as
+// SearchOrderable returns what a lab has for codes of any lab, by code. Errors as
 // [Service.Convert].
 func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
 	c, err := s.compendium(ctx, team)

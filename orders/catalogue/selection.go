@@ -283,7 +283,7 @@ func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 }
 
 // AccountFor finds the account that an order at a lab uses. An order without a lab
-// uses none. It never guesses: several active accounts are a fault, and a team whose
+// uses none. It never guesses: several active accounts are an error, and a team whose
 // own accounts are not active does not fall back to the platform's.
 func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
 	usable := func(a LabAccount) bool {

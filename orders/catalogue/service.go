@@ -266,7 +266,7 @@ func (s *Service) LabTest(ctx context.Context, team healthlab.TeamID, account *L
 }
 
 // LabTestMarkers returns a page of the markers of a lab test, reflex markers included.
-// Faults as [Service.LabTest].
+// Errors as [Service.LabTest].
 func (s *Service) LabTestMarkers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, id LabTestID, page, size int) (MarkerPage, error) {
 	t, err := s.LabTest(ctx, team, account, id)
 	if err != nil {

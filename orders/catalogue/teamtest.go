@@ -62,8 +62,7 @@ type LabTestStore interface {
 	// change may run more than once, so it is pure. Concurrent changes behave as if they
 	// ran one after another. NotFound if the team has no such test.
 	UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (TeamTest, error)
-	// TeamTests returns those of the team's tests that are asked for, by the time they
-	// were made, ties by id.
+	// TeamTests returns the team's tests that match q, by creation time, ties by id.
 	TeamTests(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]TeamTest, error)
 }
 

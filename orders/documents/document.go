@@ -94,7 +94,7 @@ type Label struct {
 // stands in the file as text that can be selected, on pages of its paper; what does not
 // fit into a line goes on in the next, and nothing is cut off. A letter that the printer
 // has no shape for is shown by its number in Unicode. A label whose text does not fit its stock in letters that
-// can be read takes the room of several. Faults: Invalid if a table's rows have not as many
+// can be read takes the room of several. Errors: Invalid if a table's rows have not as many
 // cells as it has columns, or a label is taller than a sheet; the context's error once it
 // has ended. Implementations are safe for concurrent use.
 type Printer interface {

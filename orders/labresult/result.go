@@ -280,7 +280,7 @@ type PerformingLaboratory struct {
 	Address         *people.Address `json:"address"`
 }
 
-// ClinicalInformation is what the lab was told of the patient's state.
+// ClinicalInformation is what the lab knows of the patient's state.
 type ClinicalInformation struct {
 	Fasting     bool    `json:"fasting"`
 	Notes       *string `json:"notes"`

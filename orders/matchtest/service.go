@@ -179,8 +179,8 @@ func (s *Service) loop() *work.Loop[Record] {
 	}
 }
 
-// do does one run, and records how it ends. A fault of a rule ends it; any other
-// fault leaves it to the next claim.
+// do does one run, and records how it ends. An error of a rule ends it; any other
+// error leaves it to the next claim.
 func (s *Service) do(ctx context.Context, t Record) error {
 	run := testRun{Service: s, kept: t}
 	err := run.all(ctx)

@@ -46,8 +46,8 @@ func rawID(name string) orders.RawResultID {
 	return orders.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
-// rawResult has no field at its zero value but those of a decision, and those that are
-// drawn.
+// rawResult returns a result in which all fields are set that a decision does not set and that
+// do not differ from case to case.
 func rawResult(team, name string, at time.Time) orders.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return orders.RawResult{
@@ -78,7 +78,7 @@ func reviewEvent(r orders.RawResult, what string) healthlab.Event {
 	return healthlab.Event{ID: conformance.Named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: noon, Data: []byte(`{"n":1}`)}
 }
 
-// told counts what the team was told of the result called 1.
+// told counts the events of the result called 1.
 func (h ReviewsHarness) told(t *testing.T, team string) int {
 	t.Helper()
 	n := 0

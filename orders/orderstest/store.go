@@ -24,7 +24,7 @@ import (
 
 // StoreHarness is a fresh, empty store as the suite of orders needs it.
 type StoreHarness struct {
-	// Orders is the seam that is tested.
+	// Orders is the interface that is tested.
 	Orders orders.Store
 	// Messages shows the events that Orders wrote. It looks at the same store.
 	Messages webhook.Log

@@ -42,7 +42,7 @@ type Options struct {
 // keySize is the least that a key has.
 const keySize = 32
 
-// Check reports a key that is too short, as healthlab.Invalid. Nil options are no fault.
+// Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
 func (o *Options) Check() error {
 	if o != nil && len(o.Key) < keySize {
 		return fmt.Errorf("%w: links to the portal need a key of at least %d bytes", healthlab.Invalid, keySize)

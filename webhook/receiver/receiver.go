@@ -52,7 +52,7 @@ type Options struct {
 	// KeepVersion is how long it is remembered how new a thing is. It must be longer
 	// than messages are kept for a replay, which is 30 days. Default 31 days.
 	KeepVersion time.Duration
-	// Observe is told what became of each message, for counters and logs. The event
+	// Observe is called with the result of each message, for counters and logs. The event
 	// is empty if the message was not believed or could not be read, and the outcome
 	// is if there is an error. It is called from many goroutines. May be nil.
 	Observe func(ctx context.Context, e Event, o Outcome, err error)
@@ -179,7 +179,7 @@ func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.othe
 func (r *Receiver) OnTest(do func(ctx context.Context, e Event) error) { r.test = do }
 
 // Receive takes one message as it came: the raw bytes of its body, and its headers.
-// With a nil error it is dealt with, and the sender should be told so. Otherwise the
+// A nil error means that it is handled: answer the sender with success. Otherwise the
 // error is
 //
 //   - a [*webhook.VerifyError], which is Unauthenticated;

@@ -35,8 +35,8 @@ type Seen interface {
 	// ended or another call has claimed since, for what was applied was applied.
 	Done(ctx context.Context, c Claim) error
 
-	// Release says that the message was not applied: what c.Token holds can be
-	// claimed again at once. What others hold, and what is remembered, stays.
+	// Release ends the claim of c.Token on a message that was not applied; it can be
+	// claimed again at once. Other claims and remembered messages do not change.
 	Release(ctx context.Context, c Claim) error
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Harness is a store as the suites of package webhook see it: the seams, all on
+// Harness is a store as the suites of package webhook see it: the interfaces, all on
 // the same data, and a way to move its clock.
 type Harness struct {
 	Outbox     webhook.Outbox

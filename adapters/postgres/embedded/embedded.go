@@ -79,7 +79,7 @@ const (
 // Start makes a server in a folder, which is made if it is not there, and waits until it
 // answers.
 //
-// Faults: healthlab.Unimplemented if the programs are missing or too old, or this is no
+// Errors: healthlab.Unimplemented if the programs are missing or too old, or this is no
 // Unix system; Invalid if the folder holds something else, or its name is too long;
 // Precondition if another program has it, or if it was made by a version that is not
 // installed; Unavailable if the server does not start.
@@ -195,7 +195,7 @@ func (s *Server) arguments() []string {
 }
 
 // Up restarts the server after [Server.Stop] or [Server.Crash], and waits until it
-// answers. Faults as of [Start].
+// answers. Errors as of [Start].
 func (s *Server) Up(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

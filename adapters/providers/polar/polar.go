@@ -50,7 +50,7 @@
 //
 // # Messages
 //
-// One webhook for the client, signed with HMAC-SHA256. The key is told once, when the webhook
+// One webhook for the client, signed with HMAC-SHA256. The key is shown once, when the webhook
 // is made, and is Options.VerifyToken, or the detail webhook_key of a team's own client. The
 // ping that tests the address is not signed and is answered. There is no message for nightly
 // recharge, temperatures, blood oxygen and electrocardiograms: they are looked for with the

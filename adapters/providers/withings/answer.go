@@ -40,7 +40,7 @@ func refused(a *rest.Answer) error {
 		return fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid)
 	case n >= 201 && n <= 254, n >= 260 && n <= 304, n >= 321 && n <= 353, n >= 380 && n <= 382, n == 400, n >= 501 && n <= 511,
 		n == 523, n == 532, n >= 3017 && n <= 3019:
-		return fmt.Errorf("%w: the provider does not take this request", healthlab.Invalid)
+		return fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
 	}
 	return rest.Unavailable("fails", 0)
 }

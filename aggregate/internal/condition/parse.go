@@ -25,7 +25,7 @@ type Fault struct {
 	Near string
 }
 
-// Problem puts the fault under a path.
+// Problem puts the error under a path.
 func (f *Fault) Problem(p []any) healthlab.Problem {
 	out := healthlab.Problem{Path: p, Code: f.Code, Msg: f.Msg, Context: map[string]any{"offset": f.At}}
 	if f.Near != "" {
@@ -55,7 +55,7 @@ func isKeyword(s string) bool {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// parser reads a condition by descent. The first fault ends it.
+// parser reads a condition by descent. The first error ends it.
 type parser struct {
 	text  string
 	pos   int
@@ -76,7 +76,7 @@ func Parse(text string) (Cond, *Fault) {
 	}
 	c := p.or()
 	if p.fault == nil && p.next.kind != 'e' {
-		p.fail("has something behind its end")
+		p.fail("has text after its end")
 	}
 	if p.fault != nil {
 		return nil, p.fault

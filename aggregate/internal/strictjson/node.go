@@ -23,7 +23,7 @@ const maxDepth = 32
 
 var (
 	errDepth = errors.New("is nested too deeply")
-	errMore  = errors.New("has something behind its end")
+	errMore  = errors.New("has text after its end")
 	errUTF8  = errors.New("is not UTF-8")
 )
 

@@ -16,7 +16,7 @@ type Acc interface {
 	Add(v *Vec, b *Batch, i, j int)
 	// Merge takes in what another acc of the same kind has.
 	Merge(o Acc)
-	// Result returns the value. The fault is healthlab.Invalid: a number that its
+	// Result returns the value. The error is healthlab.Invalid: a number that its
 	// type cannot hold.
 	Result() (tables.Cell, error)
 }

@@ -20,7 +20,7 @@ type Rank struct {
 }
 
 // charge counts what is kept now. Beyond the limit nothing more is, and the result is
-// a fault.
+// an error.
 func (a *Rank) charge() bool {
 	now := len(a.ints) + len(a.tally.rest) + len(a.tally.sorted)
 	*a.Left -= now - a.held

@@ -19,7 +19,7 @@ import (
 
 // StoreHarness is a store as the suite of organisations needs it.
 type StoreHarness struct {
-	// Organisations is the seam that is tested.
+	// Organisations is the interface that is tested.
 	Organisations organisation.Store
 	// Users, Choices and Clients have what belongs to teams besides.
 	Users   healthdata.Users

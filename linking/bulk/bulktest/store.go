@@ -18,7 +18,7 @@ import (
 
 // StoreHarness is a store as the suite of bulk operations needs it.
 type StoreHarness struct {
-	// Bulk is the seam that is tested.
+	// Bulk is the interface that is tested.
 	Bulk bulk.Store
 	// Linking has the connections, on the same store.
 	Linking linkingtest.StoreHarness

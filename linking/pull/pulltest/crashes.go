@@ -24,7 +24,7 @@ import (
 // RunCrashes fetches the data of people with processes that die over their writes,
 // before them and after them. In the end everything that the provider holds is stored,
 // once, as the provider has it: what came late, what was sent again fuller, and out of
-// order. The end of every history is told once.
+// order. The end of every history is announced once.
 func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	w := newCrashWorld(t, newStore(t))
 	crashes := prove.Count(10, 100)
@@ -241,7 +241,7 @@ func (m *mortalPulls) write(do func() error) error {
 	return errDied
 }
 
-// tell counts the histories whose end was told.
+// tell counts the histories whose end was announced.
 func (m *mortalPulls) tell(events []healthlab.Event) {
 	for _, e := range events {
 		if e.Type == "historical.data.heartrate.created" {

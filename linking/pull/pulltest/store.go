@@ -18,10 +18,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// StoreHarness is a fresh, empty store as the suite of pulls needs it. All seams look at
+// StoreHarness is a fresh, empty store as the suite of pulls needs it. All interfaces look at
 // the same store.
 type StoreHarness struct {
-	// Pulls is the seam that is tested.
+	// Pulls is the interface that is tested.
 	Pulls    pull.Store
 	Users    healthdata.Users
 	Messages webhook.Log

@@ -190,7 +190,7 @@ func letters(word string) uint64 {
 }
 
 // typos counts letters that are wrong, missing, too many or swapped with their
-// neighbour; more than most is told as most+1.
+// neighbour; more than most is returned as most+1.
 func typos(a, b string, most int) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {

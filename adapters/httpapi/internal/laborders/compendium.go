@@ -81,7 +81,7 @@ func (a API) listPhysicians(w http.ResponseWriter, r *http.Request, team healthl
 	return wire.JSON(w, http.StatusOK, found)
 }
 
-// CommunicationChange is the body that says how a patient may be told.
+// CommunicationChange is the body that sets the channels of messages to a patient.
 type CommunicationChange struct {
 	SMSEnabled bool `json:"sms_enabled"`
 }

@@ -224,7 +224,7 @@ func (a API) setActivation(w http.ResponseWriter, r *http.Request, team healthla
 	return answerOrder(w, o, err, "order changed")
 }
 
-// resentOut names the orders whose latest event was told again.
+// resentOut names the orders whose latest event was sent again.
 type resentOut struct {
 	OrderIDs []orders.OrderID `json:"order_ids"`
 }

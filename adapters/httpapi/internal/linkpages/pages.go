@@ -39,7 +39,7 @@ type Options struct {
 	// does not speak of it.
 	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (total, done, failed int, err error)
 
-	// NoteToken is told the link token of each request, for the access log.
+	// NoteToken is called with the link token of each request, for the access log.
 	NoteToken func(ctx context.Context, token string)
 	// LogFailure logs what went wrong on our side. The team is zero if it is not known.
 	LogFailure func(r *http.Request, team healthlab.TeamID, err error)

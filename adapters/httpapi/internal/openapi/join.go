@@ -84,7 +84,7 @@ func (d *document) add(parts fs.FS, name string) error {
 		return err
 	}
 	if dec.More() {
-		return errors.New("has something behind its end")
+		return errors.New("has text after its end")
 	}
 	once := part.OpenAPI != nil || part.Info != nil || part.Servers != nil || part.Security != nil
 	if name == common {

@@ -65,7 +65,7 @@ func TestJoinRefuses(t *testing.T) {
 	}{
 		{"not JSON", `{`, `{}`, "unexpected EOF"},
 		{"unknown part", `{"pathes":{}}`, `{}`, "pathes"},
-		{"two documents", `{} {}`, `{}`, "behind its end"},
+		{"two documents", `{} {}`, `{}`, "after its end"},
 		{"info elsewhere", `{"info":{}}`, `{}`, "common.json"},
 		{"defined twice", `{"components":{"schemas":{"S":{}}}}`, `{"components":{"schemas":{"S":{}}}}`, "schemas S is defined twice"},
 		{"operation twice", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/x":{"get":{"operationId":"b"}}}}`, "/x get is defined twice"},

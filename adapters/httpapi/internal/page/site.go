@@ -157,7 +157,7 @@ type View struct {
 	Closable bool
 	// Path is the page's own path below Root, for another language.
 	Path string
-	// Event, Provider and ErrorType are told to the page that embeds ours, if its origin is
+	// Event, Provider and ErrorType are posted to the page that embeds ours, if its origin is
 	// among Origins: success, exit or error.
 	Event, Provider, ErrorType string
 	Origins                    []string

@@ -43,7 +43,7 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 		return d.problems
 	}
 	if d.fault == nil {
-		d.stop("json_trailing", "has something behind its end")
+		d.stop("json_trailing", "has text after its end")
 	}
 	f := d.fault
 	d.problems = append(d.problems, healthlab.Problem{

@@ -29,7 +29,7 @@ func (f *Fault) Error() string { return f.Type + ": " + f.Msg }
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// The faults of HTTP itself.
+// The errors of HTTP itself.
 func tooLarge(limit int64) *Fault {
 	return &Fault{
 		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than this operation takes",
@@ -41,7 +41,7 @@ func unsupported(msg string) *Fault {
 	return &Fault{Status: http.StatusUnsupportedMediaType, Type: "UNSUPPORTED_MEDIA_TYPE", Msg: msg}
 }
 
-// NotAcceptable is the fault for an accept header that names nothing we can send.
+// NotAcceptable is the error for an accept header that names nothing we can send.
 func NotAcceptable() *Fault {
 	return &Fault{Status: http.StatusNotAcceptable, Type: "NOT_ACCEPTABLE", Msg: "none of the accepted media types can be sent"}
 }

@@ -110,7 +110,7 @@ type (
 	}
 )
 
-// Refuse answers with a fault.
+// Refuse answers with an error.
 func Refuse(w http.ResponseWriter, f *Fault) error {
 	detail := map[string]any{}
 	for k, v := range f.Extra {

@@ -6,7 +6,7 @@ import (
 )
 
 // scanner reads JSON text (RFC 8259) from memory. Its methods leave pos behind what
-// they read. Once a fault of syntax is noted it stays, and what follows is not read.
+// they read. Once an error of syntax is noted it stays, and what follows is not read.
 type scanner struct {
 	data  []byte
 	pos   int

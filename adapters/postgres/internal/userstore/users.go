@@ -157,8 +157,8 @@ func (v *Store) Lock(ctx context.Context, u *db.Tx, team healthlab.TeamID, id he
 	return old, err
 }
 
-// Change lets change edit a user whose row is locked, and returns a batch that
-// writes what came of it.
+// Change calls change with a user whose row is locked, and returns the edited user and a
+// batch of the statements that write it and its events.
 func (v *Store) Change(ctx context.Context, u *db.Tx, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
 ) (healthdata.User, *pgx.Batch, error) {
 	next, err := old.Normal() // a copy, for change to edit
