@@ -56,6 +56,7 @@ func appValues(a *linking.AppSession) ([]any, error) {
 	return []any{db.Nullable(a.ExpiresAt), db.Nullable(a.RotatedAt), a.Rotations, a.SignIn[:], a.Refresh[:], a.Previous[:], access}, nil
 }
 
+// InsertApp implements [linking.AppSessions].
 func (v *Store) InsertApp(ctx context.Context, a linking.AppSession) error {
 	if a.ID == uuid.Nil || a.Team.IsZero() || a.User.IsZero() {
 		return fmt.Errorf("%w: the session of an app needs an id, a team and a user", healthlab.Invalid)
@@ -111,6 +112,7 @@ func noApp(err error) error {
 	return err
 }
 
+// App implements [linking.AppSessions].
 func (v *Store) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
 	var a linking.AppSession
 	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueApp(b, selectApp, team, id, &a) }); err != nil {
@@ -119,6 +121,7 @@ func (v *Store) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (l
 	return a, nil
 }
 
+// UpdateApp implements [linking.AppSessions].
 func (v *Store) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
 	var next linking.AppSession
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
@@ -148,6 +151,7 @@ func (v *Store) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UU
 	return next, nil
 }
 
+// DeleteApps implements [linking.AppSessions].
 func (v *Store) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
 	var gone pgconn.CommandTag
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {

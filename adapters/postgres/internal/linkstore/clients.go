@@ -72,6 +72,7 @@ func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
 	return nil
 }
 
+// Clients implements [linking.TeamClients].
 func (v *Store) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	var out []linking.TeamClient
 	err := v.db.Read(ctx, q.Team, func(b *pgx.Batch) {
@@ -97,6 +98,7 @@ func noClient(err error) error {
 	return err
 }
 
+// Client implements [linking.TeamClients].
 func (v *Store) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
 	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
@@ -111,6 +113,7 @@ func (v *Store) Client(ctx context.Context, team healthlab.TeamID, provider, cli
 	return c, nil
 }
 
+// PutClient implements [linking.TeamClients].
 func (v *Store) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
 	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
 		return linking.TeamClient{}, fmt.Errorf("%w: a client has a team, a provider, an id and a box", healthlab.Invalid)
@@ -143,6 +146,7 @@ func (v *Store) PutClient(ctx context.Context, c linking.TeamClient) (linking.Te
 	return out, nil
 }
 
+// RetireClient implements [linking.TeamClients].
 func (v *Store) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
 	if err := healthlab.CheckText(provider); err != nil {
 		return err
@@ -154,6 +158,7 @@ func (v *Store) RetireClient(ctx context.Context, team healthlab.TeamID, provide
 	return err
 }
 
+// ProveClient implements [linking.TeamClients].
 func (v *Store) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
 	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
@@ -162,6 +167,7 @@ func (v *Store) ProveClient(ctx context.Context, team healthlab.TeamID, provider
 	return err
 }
 
+// ForgetClients implements [linking.TeamClients].
 func (v *Store) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err

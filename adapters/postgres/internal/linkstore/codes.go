@@ -73,6 +73,7 @@ func hashCode(text string) []byte {
 	return sum[:]
 }
 
+// InsertCode implements [linking.Store].
 func (v *Store) InsertCode(ctx context.Context, c linking.Code) error {
 	if err := healthlab.CheckText(c.Text); err != nil {
 		return err
@@ -101,6 +102,7 @@ func (v *Store) InsertCode(ctx context.Context, c linking.Code) error {
 	return err
 }
 
+// TryCode implements [linking.Store].
 func (v *Store) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err

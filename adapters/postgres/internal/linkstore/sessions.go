@@ -42,6 +42,7 @@ delete from healthlab.link_session x using (
 where x.team_id = $1 and x.session_id = old.session_id`
 )
 
+// InsertSession implements [linking.Store].
 func (v *Store) InsertSession(ctx context.Context, x linking.Session) error {
 	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
 		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
@@ -65,6 +66,7 @@ func (v *Store) InsertSession(ctx context.Context, x linking.Session) error {
 	return err
 }
 
+// Session implements [linking.Store].
 func (v *Store) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
 	var x linking.Session
 	if err := v.db.Read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
@@ -88,6 +90,7 @@ func noSession(err error) error {
 	return err
 }
 
+// UpdateSession implements [linking.Store].
 func (v *Store) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
 	var next linking.Session
 	err := v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
@@ -135,6 +138,7 @@ select exists (
 		and c.user_id <> (select user_id from healthlab.link_session where team_id = $1 and session_id = $2))`
 )
 
+// Complete implements [linking.Store].
 func (v *Store) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
 	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID, c.Credential.Previous.KeyID}
 	if c.Sole != nil {
@@ -190,6 +194,7 @@ func (v *Store) Complete(ctx context.Context, c linking.Completion) (linking.Ses
 	return next, nil
 }
 
+// Credential implements [linking.Store].
 func (v *Store) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
 	if err := healthlab.CheckText(provider); err != nil {
 		return linking.Credential{}, err
@@ -207,6 +212,7 @@ func (v *Store) Credential(ctx context.Context, team healthlab.TeamID, user heal
 	return c, nil
 }
 
+// Disconnect implements [linking.Store].
 func (v *Store) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {

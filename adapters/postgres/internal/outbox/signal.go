@@ -37,11 +37,13 @@ type Signal struct {
 	Quiet time.Duration
 }
 
+// Send implements [webhook.Signal].
 func (g *Signal) Send(ctx context.Context) error {
 	_, err := g.s.db.Exec(ctx, sendSignal, g.name)
 	return db.Classify(ctx, err)
 }
 
+// Listen implements [webhook.Signal].
 func (g *Signal) Listen(ctx context.Context, heard func()) error {
 	return db.Classify(ctx, g.listen(ctx, heard))
 }
