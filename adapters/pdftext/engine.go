@@ -304,7 +304,10 @@ func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 		return nil, errFile
 	}
 	defer r.Cleanup()
-	src := r.Result.Image
+	src, ok := r.Result.RenderedImage.(*image.RGBA)
+	if !ok {
+		return nil, errors.New("the engine draws in another format")
+	}
 	b := src.Bounds()
 	g := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
 	for y := range b.Dy() {

@@ -75,7 +75,7 @@ func BenchmarkBillion(b *testing.B) {
 		b.ReportMetric(float64(tableBytes(b, pool))/1e9, "GB")
 		b.ReportMetric(float64(tableBytes(b, pool))/float64(len(users)*perUser), "B/sample")
 
-		random, took := rand.New(rand.NewPCG(1, 2)), make([]time.Duration, 2_000) //nolint:gosec // which users are asked about
+		random, took := rand.New(rand.NewPCG(1, 2)), make([]time.Duration, 2_000)
 		request := aggregate.Ask(aggregate.Timeframe{Anchor: healthlab.Date{Year: 2026, Month: 2, Day: 15}, Past: aggregate.Days(30)}, aggregate.Query{
 			Select:  []aggregate.Expr{aggregate.Keys(), aggregate.Mean.Of(aggregate.Samples("heartrate")), aggregate.Count.Of(aggregate.Samples("heartrate"))},
 			GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
@@ -97,7 +97,7 @@ func BenchmarkBillion(b *testing.B) {
 // up to 3 from one minute to the next.
 func heartRates(start time.Time, at, n, person int) *series.Block {
 	var block series.Block
-	random, rate := rand.New(rand.NewPCG(uint64(person), uint64(at))), 70 //nolint:gosec // no secret
+	random, rate := rand.New(rand.NewPCG(uint64(person), uint64(at))), 70
 	for i := int64(at); i < int64(at+n); i++ {
 		rate = min(max(rate+random.IntN(7)-3, 45), 180)
 		block.Append(series.Sample{Time: start.UnixMicro() + i*60_000_000, End: series.NoEnd, Value: float64(rate)})
