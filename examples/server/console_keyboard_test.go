@@ -75,6 +75,7 @@ func TestConsoleByKeyboard(t *testing.T) {
 	}
 	k.team()
 	if prove.All() {
+		k.Go(p.url + consolePath + "/users")
 		k.people()
 		k.orders(pages["result"])
 		k.reports()

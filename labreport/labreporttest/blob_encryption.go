@@ -75,7 +75,7 @@ func RunBlobEncryption(t *testing.T, newStore func(t testing.TB) EncryptedBlobs)
 	})
 	t.Run("FirstByteOfAContent", func(t *testing.T) {
 		s := newStore(t)
-		for _, content := range []string{"", "\x00", "\x01", "\x01 is how boxes begin", "\xff"} {
+		for _, content := range []string{"", "\x00", "\x01", "\x81", "\x81 is how boxes begin", "\xff"} {
 			require.NoError(t, s.Files.Put(t.Context(), blobTeam, blobUser, "k", strings.NewReader(content)))
 			got, err := read(t, s, blobUser, "k")
 			require.NoError(t, err)
