@@ -34,7 +34,7 @@ func BenchmarkBillion(b *testing.B) {
 	store := postgres.New(pool, nil)
 	providers, err := readProviders("")
 	require.NoError(b, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
 	require.NoError(b, err)
 	questions, err := aggregate.New(health, nil)
 	require.NoError(b, err)
