@@ -10,8 +10,7 @@ import (
 )
 
 // PriorityStore keeps the preferences of teams between providers. Methods are safe for
-// concurrent use and atomic; text that contains NUL is
-// refused with [healthlab.Invalid].
+// concurrent use and atomic; text that contains NUL is refused with [healthlab.Invalid].
 type PriorityStore interface {
 	// Priorities returns a team's preferences, by data, then provider.
 	Priorities(ctx context.Context, team healthlab.TeamID) ([]Priority, error)

@@ -290,7 +290,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 	convert := func(n float64, name string) float64 {
 		if !check.Finite(n) {
-			p.Add("not_finite", "a number is check.Finite", name)
+			check.NotFinite(p, "", name)
 			return 0
 		}
 		out, ok := in.resource.Convert(n, v.Unit, row.Type)
@@ -299,7 +299,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			return 0
 		}
 		if !check.Finite(out) {
-			p.Add("not_finite", "a number is check.Finite in "+in.resource.Unit, name)
+			check.NotFinite(p, in.resource.Unit, name)
 			return 0
 		}
 		return out + 0 // minus zero is zero

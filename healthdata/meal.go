@@ -150,7 +150,7 @@ func (m *Meal) check(p *healthlab.Problems) {
 		if !ok {
 			p.Add("unit", "not a unit that can be converted to "+energyUnit, append(path, "energy", "unit")...)
 		} else if !check.Finite(v) && check.Finite(e.Value) {
-			p.Add("not_finite", "a number is check.Finite in "+energyUnit, append(path, "energy", "value")...)
+			check.NotFinite(p, energyUnit, append(path, "energy", "value")...)
 		}
 	})
 	check.Numbers(p, m)

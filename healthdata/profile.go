@@ -204,7 +204,7 @@ func (c *MenstrualCycle) check(p *healthlab.Problems) {
 	}
 	for i, t := range c.BasalBodyTemperatures {
 		if !check.Finite(t.Value) {
-			p.Add("not_finite", "a number is check.Finite", "basal_body_temperature", i, "value")
+			check.NotFinite(p, "", "basal_body_temperature", i, "value")
 		}
 	}
 }

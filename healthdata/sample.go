@@ -71,7 +71,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		return appendString(nil, v.Text), nil
 	}
 	if !check.Finite(v.Number) {
-		return nil, fmt.Errorf("%w: a number is check.Finite", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: a number is finite", healthlab.Invalid)
 	}
 	return appendNumber(nil, v.Number), nil
 }

@@ -257,7 +257,7 @@ func (w *WorkoutStream) check(p *healthlab.Problems, latest time.Time) {
 		}
 		for i, v := range col {
 			if v != nil && !check.Finite(*v) {
-				p.Add("not_finite", "a number is check.Finite", name, i)
+				check.NotFinite(p, "", name, i)
 			}
 		}
 	}

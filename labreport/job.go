@@ -137,7 +137,8 @@ type Job struct {
 	// the end the deletion of its files. Zero means that nothing is left to do, or
 	// that a person must act. [Store.Claim] compares it with the store's clock and
 	// moves it to the end of the lease. Every other DueAt is by the clock of the process
-	// that sets it: a process whose clock is slow retries earlier.
+	// that sets it: a process whose clock is slow starts and retries
+	// earlier, and one whose clock is fast later, by the difference.
 	DueAt time.Time
 	// StartedAt is when reading began; zero before.
 	StartedAt time.Time

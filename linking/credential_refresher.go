@@ -15,14 +15,14 @@ import (
 )
 
 // Keeper keeps the grants of connections alive. Code that fetches data asks it for the
-// secret, and it renews the secret when its time is over, once for everybody who asks,
+// secret, and it renews the secret when its time is over, once for all callers,
 // in all processes.
 //
 // What it promises of a provider that rotates secrets:
 //
 //   - One exchange at a time: a caller takes out a lease on the credential, and its
-//     calls end well before the lease does. Everybody else waits for the outcome.
-//   - A new secret is stored before anybody uses it, and the one before it stays. A
+//     calls end well before the lease does. Other callers wait for the outcome.
+//   - A new secret is stored before it is used, and the one before it stays. A
 //     process that dies between the exchange and the store leaves the old secret, which
 //     is exchanged again: with a provider that honours the last secret but one no connection is lost.
 //   - Only a provider that says so ends a connection, for the stored secret and for the
@@ -56,8 +56,8 @@ type KeeperOptions struct {
 	Lease time.Duration
 	// Clients keeps the clients of teams, as in [Options].
 	Clients TeamClients
-	// Now is the clock that says when a secret ends and when a failed renewal is tried
-	// again. Default time.Now.
+	// Now is the clock that says when a secret ends, when a failed renewal is tried again,
+	// and for how long a new secret is tried to be stored. Default time.Now.
 	Now func() time.Time
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
@@ -126,7 +126,7 @@ type account struct {
 
 // Secret returns the secret of a connection, which is renewed first if its time is over.
 //
-// Faults: NotFound (there is none, or the connection does not work), a [*GrantError] if
+// Errors: NotFound (there is none, or the connection does not work), a [*GrantError] if
 // the provider has just ended it, a [*LaterError].
 func (k *Keeper) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Access, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, nil)
@@ -229,10 +229,10 @@ func (k *Keeper) fly(ctx context.Context, who account, renew func(context.Contex
 }
 
 // errMoved says that a credential is not what it was.
-var errMoved = errors.New("somebody else renewed it")
+var errMoved = errors.New("another process renewed it")
 
 // errBusy says that another process is renewing a credential.
-var errBusy = errors.New("somebody else is renewing it")
+var errBusy = errors.New("another process is renewing it")
 
 // pauses between looks at what another process is doing.
 const (

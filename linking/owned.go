@@ -82,7 +82,7 @@ func (s *Service) teamClients(ctx context.Context, q ClientQuery) ([]TeamClient,
 // with the same ClientID, the new secret holds for it at once; with another one, the old
 // client is kept for it, sealed, until the last of these connections is gone.
 //
-// Faults: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
+// Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
 // Invalid, with every problem by the names in JSON.
 func (s *Service) SetTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
 	c, err := s.setTeamClient(ctx, team, n)
@@ -211,7 +211,7 @@ const (
 // that the team's current client has shown to be done, as people came back through it, is
 // left out. Nothing is changed, and no provider is asked.
 //
-// Faults: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
+// Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
 func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
 	out, err := s.prepareTeamClient(ctx, team, provider, redirectURL)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 
 // Run does the background work until ctx ends: it hands orders to the laboratory and takes
 // in what it reports, follows appointments, keeps the cache of slots, sends messages to
-// patients, and goes on with simulations. Then it lets what is running finish, and returns nil. Any number of processes may run it: an
-// order, the feed of the laboratory and each other piece of work is one process's for the
-// time of a lease. A laboratory that is away, slow or failing delays an order and loses
-// none.
+// patients, and continues simulations. Then it lets what is running finish, and returns nil.
+// Any number of processes may run it: one process at a time holds the lease of an order, of
+// the feed of the laboratory, or of another piece of work. A laboratory that is away, slow or
+// failing delays an order and loses none.
 //
 // The orders of a sandbox wait to be simulated ([Service.Simulate]) unless
 // [Options].SandboxMoves is set: they are not handed to the laboratory.

@@ -46,7 +46,9 @@ type Job struct {
 	CompletedAt          time.Time
 	// ExpiresAt is when the job and its files are deleted; zero while it is in progress.
 	ExpiresAt time.Time
-	// DueAt is when background work continues. [Store.Claim] moves it to the end of the lease.
+	// DueAt is when background work continues. [Store.Claim] compares it with the store's clock
+	// and moves it to the end of the lease. The first DueAt, and ExpiresAt, are by the clock of
+	// the process that sets them.
 	DueAt time.Time
 	// StoreTime is the store's clock while the change of an Update runs, in UTC; zero
 	// otherwise. A change that extends a lease counts from it. It is not stored.

@@ -37,6 +37,9 @@ func (s *Service) Run(ctx context.Context) error {
 // errTaken says that another process has the job.
 var errTaken = fmt.Errorf("%w: another process continues the export", healthlab.Conflict)
 
+// errNotRecorded says that the access could not be recorded, so that nothing was read.
+var errNotRecorded = errors.New("record access")
+
 // Step takes a claimed job to its end, or deletes it. [Service.Run] calls it; a host with its
 // own loop may.
 func (s *Service) Step(ctx context.Context, j Job) error {
@@ -47,6 +50,8 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	switch {
 	case err == nil, errors.Is(err, errTaken):
 		return nil
+	case errors.Is(err, errNotRecorded): // no attempt; the end of the lease brings the job back
+		return err
 	case ctx.Err() != nil: // this process ends; another one continues at once
 		return s.update(context.WithoutCancel(ctx), &j, func(j *Job) { j.DueAt = j.StoreTime })
 	}
@@ -111,7 +116,7 @@ func (s *Service) begin(ctx context.Context, j *Job) error {
 		return err
 	}
 	if err := s.opts.Accessed(ctx, *j); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
 	if j.Files != nil {
 		return nil

@@ -30,8 +30,8 @@ type Options struct {
 	// Idle is how long background work waits when there is nothing to do. Default 1 s.
 	Idle time.Duration
 	// Accessed is called before a process reads data for an export, once for each time that it
-	// takes the job up. After an error nothing is read, and the attempt has failed. Default: no
-	// call.
+	// takes the job up. After an error nothing is read, and the job waits for the end of
+	// its lease. Default: no call.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time

@@ -146,8 +146,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 // Step does what is due now, one after another: it routes up to Options.RouteBatch events,
 // sends what is due and has a slot, records the outcomes, and once an hour does what Run does
 // once an hour. It returns how many events and deliveries it took up: for hosts that bring
-// their own scheduler, and for tests. An endpoint that fails is not an error. Do not call it
-// while Run or another Step runs.
+// their own scheduler, and for tests. The outcomes of messages that were sent are recorded also
+// if ctx ends meanwhile. An endpoint that fails is not an error. Do not call it while Run or
+// another Step runs.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	if now := d.opts.Now(); now.Sub(d.swept) >= sweepEvery {
 		if err := d.sweepOnce(ctx); err != nil {
@@ -155,41 +156,35 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 		}
 		d.swept = now
 	}
-	routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+	routed, err := d.routeOnce(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("route events: %w", err)
 	}
-	d.targets.routed(routed.Endpoints)
 	d.targets.rescan()
 	jobs, claimed, err := d.claimJobs(ctx)
 	if err != nil {
-		return routed.Events, fmt.Errorf("claim deliveries: %w", err)
+		return routed, fmt.Errorf("claim deliveries: %w", err)
 	}
 	for _, j := range jobs {
 		d.do(ctx, j)
 		if len(d.outcomes) == cap(d.outcomes) {
-			d.settleNow(ctx)
+			err = errors.Join(err, d.settleNow(ctx))
 		}
 	}
-	d.settleNow(ctx)
-	return routed.Events + claimed, nil
+	return routed + claimed, errors.Join(err, d.settleNow(ctx))
 }
 
 // route moves written events into lanes.
 func (d *Dispatcher) route(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {
-		began := d.opts.Now()
-		routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+		n, err := d.routeOnce(ctx)
 		if err != nil {
 			failed = d.trouble(ctx, "route", err, failed)
 			continue
 		}
 		failed = 0
-		n := routed.Events
 		if n > 0 {
-			d.opts.Hooks.Routed(n, d.opts.Now().Sub(began))
-			d.targets.routed(routed.Endpoints)
 			poke(d.wakeClaim)
 			poke(d.news)
 		}
@@ -201,6 +196,20 @@ func (d *Dispatcher) route(ctx context.Context) {
 			wait(ctx, d.opts.Idle, d.wakeRoute)
 		}
 	}
+}
+
+// routeOnce moves at most a batch of events into lanes and returns how many.
+func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
+	began := d.opts.Now()
+	routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+	if err != nil {
+		return 0, err
+	}
+	if routed.Events > 0 {
+		d.opts.Hooks.Routed(routed.Events, d.opts.Now().Sub(began))
+		d.targets.routed(routed.Endpoints)
+	}
+	return routed.Events, nil
 }
 
 // claim takes what is due and starts a sender for each.

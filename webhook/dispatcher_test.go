@@ -498,7 +498,7 @@ func TestStep(t *testing.T) {
 		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		var sent []string
-		for range 100 { // more than an endpoint has slots
+		for range 100 {
 			sent = append(sent, webhook.MessageID(h.write(t, "labtest.order.updated", "an order")))
 		}
 		step := func() int {
@@ -517,5 +517,50 @@ func TestStep(t *testing.T) {
 		}
 		require.Equal(t, sent, got)
 		require.Empty(t, h.logs.String())
+	})
+}
+
+// Step sends more messages of different lanes than an endpoint has slots, each once.
+func TestStepOfManyLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t)
+		h.create(t)
+		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		require.NoError(t, err)
+		var want []string
+		for i := range 1000 {
+			want = append(want, webhook.MessageID(h.write(t, "labtest.order.updated", fmt.Sprint("order ", i))))
+		}
+		for n := 1; n > 0; {
+			n, err = d.Step(t.Context())
+			require.NoError(t, err)
+		}
+		var got []string
+		for _, r := range h.to.all() {
+			got = append(got, r.ID)
+		}
+		require.ElementsMatch(t, want, got)
+	})
+}
+
+// A message that was accepted while the context of Step ended is not sent again.
+func TestStepRecordsAfterItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t)
+		h.create(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		h.to.answer = func(webhook.Notification, int) webhook.Result {
+			cancel()
+			return webhook.Result{Class: webhook.ClassOK, Status: http.StatusOK}
+		}
+		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		require.NoError(t, err)
+		h.write(t, "labtest.order.updated", "an order")
+		_, err = d.Step(ctx)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = d.Step(t.Context())
+		require.NoError(t, err)
+		require.Len(t, h.to.all(), 1)
 	})
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,16 +23,24 @@ func (d *Dispatcher) settle(ctx context.Context) {
 	}
 }
 
-// settleNow records the outcomes that wait. What another transaction holds is left to its
-// lease.
-func (d *Dispatcher) settleNow(ctx context.Context) {
+// settleNow records the outcomes that wait, also if ctx has ended. It tries for settleExtra;
+// deliveries whose outcomes are not recorded by then come back when their leases end.
+func (d *Dispatcher) settleNow(ctx context.Context) error {
+	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), settleExtra)
+	defer stop()
 	batch := make([]*settling, 0, len(d.outcomes))
 	for len(d.outcomes) > 0 {
 		batch = append(batch, <-d.outcomes)
 	}
-	if len(batch) > 0 {
-		d.abandon(d.settleBatch(ctx, batch))
+	for len(batch) > 0 {
+		if batch = d.settleBatch(recording, batch); len(batch) > 0 {
+			wait(recording, settleRetry, nil)
+		}
 	}
+	if recording.Err() != nil {
+		return fmt.Errorf("%w: outcomes of deliveries are not recorded", healthlab.Unavailable)
+	}
+	return nil
 }
 
 // gather adds outcomes to a batch for a moment, and reports whether more will come.

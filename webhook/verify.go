@@ -18,7 +18,7 @@ const DefaultTolerance = 300 * time.Second
 // Fault is the stable name of what is wrong with a signed message.
 type Fault string
 
-// The errors of a message, in the order in which they are looked for.
+// The values of Fault, in the order in which [Verifier] checks them.
 const (
 	MissingHeader       Fault = "missing_header"
 	BadTimestamp        Fault = "bad_timestamp"
@@ -27,11 +27,11 @@ const (
 	NoMatchingSignature Fault = "no_matching_signature"
 )
 
-// VerifyError says why a message is not to be believed. It unwraps to
+// VerifyError says why a message was refused. It unwraps to
 // [healthlab.Unauthenticated].
 type VerifyError struct{ Fault Fault }
 
-// Error names the error, and shows nothing of the message.
+// Error returns a text with the Fault and nothing of the message.
 func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Fault) }
 
 // Unwrap returns [healthlab.Unauthenticated].

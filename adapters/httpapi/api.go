@@ -23,8 +23,3 @@ func newAPI(c Config) api {
 		addresses: &server.RateLimits{Rate: l.AddressRate, Burst: l.AddressBurst, Now: l.Now},
 	}
 }
-
-// keptAnswers are the answers to requests with an idempotency key.
-func (a api) keptAnswers() server.KeptAnswers {
-	return server.KeptAnswers{Requests: a.Idempotency}
-}

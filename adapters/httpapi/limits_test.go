@@ -43,8 +43,8 @@ func TestRateLimits(t *testing.T) {
 	require.Equal(t, 429, send("/openapi.json", "", "192.0.2.2:2000").Code, "an operation without a key")
 }
 
-// Large bodies share a bounded memory; a request that finds no room is refused with Retry-
-// After.
+// Large bodies share a bounded memory; a request that finds no room is refused with
+// Retry-After.
 func TestLargeBodiesShareMemory(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}

@@ -49,7 +49,7 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	if once != nil {
 		once.User = upload.User
 	}
-	return a.keptAnswers().AnswerOnce(w, r, once, uploadIdentity(upload), nil, server.Answered(func(ctx context.Context) (labreport.PublishedJob, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, uploadIdentity(upload), server.Answered(func(ctx context.Context) (labreport.PublishedJob, error) {
 		return intake.Create(ctx, upload)
 	}))
 }

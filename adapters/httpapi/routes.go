@@ -126,7 +126,7 @@ func (a api) labOrderOperations() []server.Operation {
 	if a.Orders == nil {
 		return nil
 	}
-	lab := laborders.API{Orders: a.Orders, MatchTests: a.MatchTests, Documents: a.Documents, Kept: a.keptAnswers()}
+	lab := laborders.API{Orders: a.Orders, MatchTests: a.MatchTests, Documents: a.Documents, Idempotency: a.Idempotency}
 	if a.Compat != nil {
 		lab.CapabilityName = compat.Shapes(*a.Compat).Name
 	}

@@ -49,7 +49,7 @@ func (a api) serve(op *server.Operation) http.Handler {
 		// What is public, such as a logo, says so itself.
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		out := &server.Tracker{ResponseWriter: w, Status: http.StatusOK}
+		out := server.NewTracker(w)
 		if a.Observe != nil {
 			answered := a.Observe(op.ID)
 			defer func() { answered(out.Status) }()
@@ -63,7 +63,7 @@ func (a api) serve(op *server.Operation) http.Handler {
 		call := call{op: op, needs: needs, own: own, settings: settings}
 		if a.Access != nil {
 			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own
-			out.Before = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
+			out.Record = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
 		}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -195,7 +195,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	}
 	if err != nil {
 		a.logFailure(r, c, "reply could not be encoded", err)
-		_ = wire.Refuse(w, server.FaultOfKind(healthlab.Unknown))
+		_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
 	}
 }
 
@@ -223,7 +223,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 	if w.Started {
 		panic(http.ErrAbortHandler)
 	}
-	_ = wire.Refuse(w, server.FaultOfKind(healthlab.Unknown))
+	_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
 }
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {

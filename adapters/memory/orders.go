@@ -162,7 +162,8 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	wasParent, wasChild, revision := identityOf(&p), identityOf(&child), p.Revision
 	p.NextEventID = t.nextEvent(p.TeamID)
 	child.NextEventID = p.NextEventID + eventRoom
-	p.StoreTime, child.StoreTime = v.s.clock(), v.s.clock()
+	now := v.s.clock()
+	p.StoreTime, child.StoreTime = now, now
 	events, err := change(&p, &child)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
@@ -416,7 +417,7 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Tim
 	return out, nil
 }
 
-// unleased returns when work is due that no process has; zero for never.
+// unleased returns due, or the zero time if the lease has not ended at the instant at.
 func unleased(due, lease, at time.Time) time.Time {
 	if lease.After(at) {
 		return time.Time{}
@@ -455,7 +456,7 @@ func (t *orderTable) moved(ctx context.Context, kept *keptOrder, move func(*orde
 	return t.load(ctx, kept)
 }
 
-// schedule notes when an order may be claimed; never if it is nil.
+// schedule notes when an order may be claimed. A nil record takes the order off the schedule.
 func (t *orderTable) schedule(id orders.OrderID, r *orders.Record) {
 	if r == nil {
 		r = &orders.Record{}

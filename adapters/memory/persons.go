@@ -56,7 +56,7 @@ func (t *personTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	}
 }
 
-// Persons returns the store as an [people.Store].
+// Persons returns the store as a [people.Store].
 func (s *Store) Persons() people.Store { return persons{s} }
 
 type persons struct{ s *Store }

@@ -72,7 +72,8 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 	return out, nil
 }
 
-// planConnections notes when the connections of a user are due, who was another before.
+// planConnections replaces the due times of the connections of was by those of now, the same user.
+// The connections of a deleted user are never due.
 func (t *pullTable) planConnections(was, now *healthdata.User) {
 	for _, c := range was.Connections {
 		t.connections.Set(pull.Ref{Team: was.Team, User: was.ID, Provider: c.Provider}, time.Time{})

@@ -310,7 +310,7 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
 
-// MatchTestRuns returns the store as an [matchtest.Store].
+// MatchTestRuns returns the store as a [matchtest.Store].
 func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
 type trials struct{ s *Store }

@@ -101,9 +101,8 @@ func New(opts *Options) (*Extractor, error) {
 		o.PageTimeout = 15 * time.Second
 	}
 	if o.StartTimeout <= 0 {
-		o.StartTimeout = 60 * time.Second
+		o.StartTimeout = 60 * time.Second * overhead
 	}
-	o.StartTimeout *= overhead
 	return &Extractor{o: o, slots: make(chan struct{}, o.Workers)}, nil
 }
 

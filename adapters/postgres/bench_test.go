@@ -60,10 +60,16 @@ func BenchmarkEncryptedSamples(b *testing.B) {
 	healthdatatest.BenchSamplesInTurn(b, encrypted.storeKeeper, inClear.storeKeeper)
 }
 
-// storeKeeper keeps what the store makes of samples, and folds beside that, as hosts do.
+// storeKeeper keeps samples in one server.
 func (f form) storeKeeper(b *testing.B) healthdatatest.SampleStore {
 	pool := durable(b)
-	s := f.New(pool, nil)
+	k := keeperOf(b, f.New(pool, nil))
+	k.Written = written(b, pool, "healthlab")
+	return k
+}
+
+// keeperOf keeps samples in a store, and folds beside that, as hosts do.
+func keeperOf(b *testing.B, s *postgres.Store) healthdatatest.SampleStore {
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error)
 	go func() { stopped <- s.RunFolding(ctx) }()
@@ -71,9 +77,7 @@ func (f form) storeKeeper(b *testing.B) healthdatatest.SampleStore {
 		stop()
 		require.NoError(b, <-stopped)
 	})
-	k := healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
-	k.Written = written(b, pool, "healthlab")
-	return k
+	return healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
 }
 
 // rowKeeper keeps a row for each sample.

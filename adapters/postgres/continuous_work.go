@@ -33,14 +33,14 @@ const (
 	onTask = `
 on conflict (user_id, query_id) do update
 set gap = excluded.gap, from_at = least(t.from_at, excluded.from_at), to_at = greatest(t.to_at, excluded.to_at),
-	skipped_at = case when t.due_at is not null then now() end,
-	due_at = coalesce(t.due_at, greatest(now(), t.started_at + excluded.gap))`
+	skipped_at = case when t.due_at is not null then healthlab.clock() end,
+	due_at = coalesce(t.due_at, greatest(healthlab.clock(), t.started_at + excluded.gap))`
 
 	// Rows are locked in the order of their key, so that two writers cannot wait for
 	// each other.
 	touchTasks = `
 insert into ` + continuousTaskColumns + `
-select x.user_id, q.query_id, x.team_id, q.gap, min(x.from_at), max(x.to_at), now()
+select x.user_id, q.query_id, x.team_id, q.gap, min(x.from_at), max(x.to_at), healthlab.clock()
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[]) as x (team_id, user_id, resource, from_at, to_at)
 join healthlab.continuous_query q on q.team_id = x.team_id and q.status = 'active' and x.resource = any (q.resources)
 group by x.user_id, x.team_id, q.query_id, q.gap
@@ -58,7 +58,7 @@ select user_id from healthlab.users where team_id = $1 and deleted_at is null an
 
 	backfillTasks = `
 insert into ` + continuousTaskColumns + `
-select u.user_id, q.query_id, u.team_id, q.gap, $4, $5, now()
+select u.user_id, q.query_id, u.team_id, q.gap, $4, $5, healthlab.clock()
 from healthlab.users u join healthlab.continuous_query q on q.team_id = u.team_id and q.query_id = $2
 where u.team_id = $1 and u.user_id = any ($3) and u.deleted_at is null
 order by u.user_id` + onTask
@@ -70,10 +70,10 @@ order by u.user_id` + onTask
 	claimContinuousTasks = `
 with due as materialized (
 	select user_id, query_id, wake_at, leased_until is not null as again, skipped_at from healthlab.continuous_task
-	where wake_at <= now() order by wake_at, user_id, query_id limit $1 for no key update skip locked
+	where wake_at <= healthlab.clock() order by wake_at, user_id, query_id limit $1 for no key update skip locked
 ), moved as (
 	update healthlab.continuous_task t
-	set run = t.run + 1, tries = case when d.again then t.tries + 1 else 1 end, started_at = now(), leased_until = now() + $2::interval,
+	set run = t.run + 1, tries = case when d.again then t.tries + 1 else 1 end, started_at = healthlab.clock(), leased_until = healthlab.clock() + $2::interval,
 		run_due = case when d.again then t.run_due else t.due_at end,
 		run_from = case when d.again then t.run_from else t.from_at end, run_to = case when d.again then t.run_to else t.to_at end,
 		due_at = case when d.again then t.due_at end, skipped_at = case when d.again then t.skipped_at end,
@@ -99,7 +99,7 @@ with t as (
 	where t.user_id = $2 and t.query_id = $3 and t.team_id = $1 and t.run = $4 and t.leased_until is not null
 	returning t.user_id, t.query_id
 ), h as (
-	update healthlab.continuous_history h set status = $5, ended_at = now(), details = $6
+	update healthlab.continuous_history h set status = $5, ended_at = healthlab.clock(), details = $6
 	from t where h.user_id = t.user_id and h.query_id = t.query_id and h.status = 'started'
 )
 select count(*) from t`

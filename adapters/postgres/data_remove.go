@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 const removeRecords = `
@@ -28,12 +29,15 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 	if err := healthdata.CheckRemoval(&r); err != nil {
 		return 0, err
 	}
+	k := userKey{team, user}
+	if err := d.s.samples.Load(ctx, []personkey.Ref{k.owner()}); err != nil {
+		return 0, err
+	}
 	n := 0
 	err := d.s.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
 		n = 0
 		parts := 0
 		m := &merging{s: d.s, u: u}
-		k := userKey{team, user}
 		b := u.Batch()
 		lock := shareLiveUser // a merge may hold a series and wait for its user
 		if len(r.IDs)+len(r.PartIDs) > 0 {

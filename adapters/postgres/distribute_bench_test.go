@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -46,13 +45,5 @@ func clusterKeeper(b *testing.B) healthdatatest.SampleStore {
 	pool := pgtest.Connect(b, cluster.URL()+"&pool_max_conns=16")
 	require.NoError(b, postgres.Migrate(b.Context(), pool))
 	require.NoError(b, postgres.Distribute(b.Context(), pool, 8))
-	s := postgres.New(pool, nil)
-	ctx, stop := context.WithCancel(context.Background())
-	stopped := make(chan error)
-	go func() { stopped <- s.RunFolding(ctx) }()
-	b.Cleanup(func() {
-		stop()
-		require.NoError(b, <-stopped)
-	})
-	return healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
+	return keeperOf(b, postgres.New(pool, nil))
 }

@@ -42,7 +42,7 @@ func setChecks() {
 	set := false
 	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
 	if f := flag.Lookup("rapid.checks"); f != nil && !set {
-		_ = f.Value.Set(strconv.Itoa(prove.Count(20, 200))) // a number is always valid
+		_ = f.Value.Set(strconv.Itoa(prove.Counts(20, 100, 200))) // a number is always valid
 	}
 }
 

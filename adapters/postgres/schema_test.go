@@ -168,8 +168,8 @@ func newRestricted(t testing.TB) *postgres.Store {
 	return postgres.New(restricted(t), &postgres.Options{RowSecurity: true})
 }
 
-// skipRowSecurity skips a suite that a plain run runs without row-level security alone. TestUsersWithRowSecurity,
-// TestDataWithRowSecurity and TestRowSecurity run in it.
+// skipRowSecurity skips a test in a plain run, in which its suite runs only without row-level
+// security. TestUsersWithRowSecurity, TestDataWithRowSecurity and TestRowSecurity always run.
 func skipRowSecurity(t *testing.T) {
 	t.Helper()
 	if !prove.All() {

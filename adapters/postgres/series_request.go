@@ -166,6 +166,9 @@ func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err er
 		// It may not be so; the outcome that is decides.
 		return false, nil //nolint:nilerr // asked again by mergeAll
 	}
+	if err := s.loadKeys(ctx, []*request{r}); err != nil {
+		return false, err
+	}
 	err = s.db.Do(ctx, r.team, db.Writing, func(u *db.Tx) error {
 		done = false
 		var number int32

@@ -96,16 +96,16 @@ func (s *Store) OrderKeys() idempotency.Keys { return s.orders.OrderKeys() }
 // Reviews returns the store as an [orders.ReviewStore].
 func (s *Store) Reviews() orders.ReviewStore { return s.orders.Reviews() }
 
-// MatchTestRuns returns the store as an [matchtest.Store].
+// MatchTestRuns returns the store as a [matchtest.Store].
 func (s *Store) MatchTestRuns() matchtest.Store { return s.orders.MatchTestRuns() }
 
-// LabTests returns the store as an [catalogue.LabTestStore].
+// LabTests returns the store as a [catalogue.LabTestStore].
 func (s *Store) LabTests() catalogue.LabTestStore { return s.orders.LabTests() }
 
 // SlotCache returns the store as an [appointment.SlotCache].
 func (s *Store) SlotCache() appointment.SlotCache { return s.orders.SlotCache() }
 
-// Persons returns the store as an [people.Store].
+// Persons returns the store as a [people.Store].
 func (s *Store) Persons() people.Store { return s.orders.Persons() }
 
 // LabJournal returns the store as a [labjournal.Store].

@@ -449,7 +449,7 @@ func (f *fault) await(ctx context.Context) {
 // comes in the wrong order, and each correction arrives.
 func TestDispatchersUnderFire(t *testing.T) {
 	t.Parallel()
-	events := prove.Count(4000, 100_000)
+	events := prove.Counts(4000, 10_000, 100_000)
 	require.Empty(t, newFault(t, "", events/5).burn(events))
 }
 

@@ -85,7 +85,7 @@ func TestEveryWriteIsKnown(t *testing.T) {
 		method, _, _ := strings.Cut(what, " ")
 		unknown[method] = true
 	}
-	seams := map[reflect.Type][]string{} // one type may be several interfaces
+	interfaces := map[reflect.Type][]string{} // one type may be several interfaces
 	store := reflect.ValueOf(postgres.New(pool, nil))
 	for i := range store.NumMethod() {
 		name, method := store.Type().Method(i).Name, store.Method(i)
@@ -101,12 +101,12 @@ func TestEveryWriteIsKnown(t *testing.T) {
 		for j := range method.Type().NumIn() {
 			in = append(in, reflect.Zero(method.Type().In(j)))
 		}
-		seam := reflect.ValueOf(method.Call(in)[0].Interface()).Type()
-		seams[seam] = append(seams[seam], name)
+		iface := reflect.ValueOf(method.Call(in)[0].Interface()).Type()
+		interfaces[iface] = append(interfaces[iface], name)
 	}
-	for seam, names := range seams {
-		for i := range seam.NumMethod() {
-			method, known := seam.Method(i).Name, false
+	for iface, names := range interfaces {
+		for i := range iface.NumMethod() {
+			method, known := iface.Method(i).Name, false
 			for _, name := range names {
 				known = known || unknown[name+"."+method]
 				delete(unknown, name+"."+method)
@@ -114,7 +114,7 @@ func TestEveryWriteIsKnown(t *testing.T) {
 			require.True(t, known, "%v.%s is in the list of writes, or in that of looks", names, method)
 		}
 	}
-	require.Empty(t, unknown, "no seam has them")
+	require.Empty(t, unknown, "no interface has them")
 }
 
 // eachWrite calls do with every write of a user of its own.

@@ -50,7 +50,8 @@ type Config struct {
 	// ([personkey.Keys.Sealer]).
 	Sealer healthlab.Sealer
 	// Keys encrypts personal data in the Store: the Store is made with the same Keys, and encrypts
-	// samples if its option EncryptSamples says so. Erasing a user deletes the user's key. Required, unless AllowPlaintext is set.
+	// samples if its option EncryptSamples says so. Erasing a user deletes the user's key.
+	// Required, unless AllowPlaintext is set.
 	Keys *personkey.Keys
 	// AllowPlaintext accepts a Store that keeps personal data in clear, and needs no Keys.
 	AllowPlaintext bool
@@ -95,7 +96,8 @@ type Config struct {
 	// BookingKeys, SlotCache, Files, RequisitionURL and Log are
 	// set, and Settings and Simulator unless the host sets them.
 	Orders orders.Options
-	// Idempotency adjusts how long answers are kept for idempotency keys. Log is set.
+	// Idempotency adjusts idempotency keys of orders: their leases, how long answers are kept,
+	// and ids. Log is set unless the host sets it.
 	Idempotency idempotency.Options
 	// Printer prints documents of orders. Default: there are none.
 	Printer documents.Printer

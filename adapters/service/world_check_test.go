@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -107,17 +109,31 @@ func (w *simulation) total(p *person, days int) int {
 	return int(sum)
 }
 
-// idsIn returns where a store has any of the ids, by the names of the fields that lead there. The
-// access log is left out: it keeps that a user was erased.
+// uuidText is an id as text.
+var uuidText = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// idsIn returns where a store has any of the ids, as 16 bytes or as text, by the names of the fields
+// that lead there. The access log of the store is left out: it keeps that a user was erased.
 func idsIn(store any, ids map[[16]byte]bool) []string {
+	type place struct {
+		of reflect.Type
+		at uintptr
+	}
 	var found []string
-	visited := map[uintptr]bool{}
+	visited := map[place]bool{}
+	inText := func(text []byte, path string) {
+		for _, id := range uuidText.FindAll(text, -1) {
+			if ids[uuid.MustParse(string(id))] {
+				found = append(found, path)
+			}
+		}
+	}
 	var look func(v reflect.Value, path string)
 	look = func(v reflect.Value, path string) {
 		switch v.Kind() {
 		case reflect.Pointer:
-			if !v.IsNil() && !visited[v.Pointer()] {
-				visited[v.Pointer()] = true
+			if at := (place{v.Type(), v.Pointer()}); !v.IsNil() && !visited[at] {
+				visited[at] = true
 				look(v.Elem(), path)
 			}
 		case reflect.Interface:
@@ -126,8 +142,8 @@ func idsIn(store any, ids map[[16]byte]bool) []string {
 			}
 		case reflect.Struct:
 			for i := range v.NumField() {
-				if name := v.Type().Field(i).Name; name != "access" {
-					look(v.Field(i), path+"."+name)
+				if to := path + "." + v.Type().Field(i).Name; to != "store.access" {
+					look(v.Field(i), to)
 				}
 			}
 		case reflect.Map:
@@ -135,8 +151,11 @@ func idsIn(store any, ids map[[16]byte]bool) []string {
 				look(each.Key(), path)
 				look(each.Value(), path)
 			}
+		case reflect.String:
+			inText([]byte(v.String()), path)
 		case reflect.Array, reflect.Slice:
-			if v.Type().ConvertibleTo(reflect.TypeFor[[16]byte]()) && v.Kind() == reflect.Array {
+			switch elem := v.Type().Elem().Kind(); {
+			case v.Type().ConvertibleTo(reflect.TypeFor[[16]byte]()) && v.Kind() == reflect.Array:
 				var id [16]byte
 				for i := range id {
 					id[i] = byte(v.Index(i).Uint())
@@ -144,13 +163,12 @@ func idsIn(store any, ids map[[16]byte]bool) []string {
 				if ids[id] {
 					found = append(found, path)
 				}
-				return
-			}
-			if v.Type().Elem().Kind() <= reflect.Complex128 { // numbers
-				return
-			}
-			for i := range v.Len() {
-				look(v.Index(i), path)
+			case elem == reflect.Uint8 && v.Kind() == reflect.Slice:
+				inText(v.Bytes(), path)
+			case elem > reflect.Complex128: // no numbers
+				for i := range v.Len() {
+					look(v.Index(i), path)
+				}
 			}
 		default:
 		}

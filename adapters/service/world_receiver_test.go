@@ -108,19 +108,35 @@ func (r *receiver) take(of map[healthlab.UserID]*values, user healthlab.UserID, 
 // forget drops ids of messages that are too old to be sent again.
 func (r *receiver) forget() { r.before, r.seen = r.seen, map[string]bool{} }
 
-// figures are how often each thing happened until now, in the order of figureNames.
-func (w *simulation) figures() []int {
-	p := w.provider
-	return []int{
-		w.samples, w.corrections, w.duplicates, w.zones, p.pulls, p.rotations, p.lost, p.outages, p.limited,
-		w.placed, w.booked, w.cancelled, w.deleted, w.receiver.received, w.receiver.refused,
-	}
+// figures are what the report counts: how often each thing happened until now.
+var figures = []struct {
+	name string
+	of   func(w *simulation) int
+}{
+	{"samples of devices", func(w *simulation) int { return w.samples }},
+	{"corrections", func(w *simulation) int { return w.corrections }},
+	{"duplicates", func(w *simulation) int { return w.duplicates }},
+	{"changes of zone", func(w *simulation) int { return w.zones }},
+	{"pulls", func(w *simulation) int { return w.provider.pulls }},
+	{"rotations of grants", func(w *simulation) int { return w.provider.rotations }},
+	{"renewals whose answer was lost", func(w *simulation) int { return w.provider.lost }},
+	{"requests while the provider was down", func(w *simulation) int { return w.provider.outages }},
+	{"requests over a limit", func(w *simulation) int { return w.provider.limited }},
+	{"orders", func(w *simulation) int { return w.placed }},
+	{"appointments", func(w *simulation) int { return w.booked }},
+	{"orders cancelled by the team", func(w *simulation) int { return w.cancelled }},
+	{"deletions", func(w *simulation) int { return w.deleted }},
+	{"events received", func(w *simulation) int { return w.receiver.received }},
+	{"events refused by the receiver", func(w *simulation) int { return w.receiver.refused }},
 }
 
-var figureNames = []string{
-	"samples of devices", "corrections", "duplicates", "changes of zone", "pulls", "rotations of grants", "renewals whose answer was lost",
-	"requests while the provider was down", "requests over a limit", "orders", "appointments", "orders cancelled by the team",
-	"deletions", "events received", "events refused by the receiver",
+// figures returns the values of figures now.
+func (w *simulation) figures() []int {
+	now := make([]int, len(figures))
+	for i, f := range figures {
+		now[i] = f.of(w)
+	}
+	return now
 }
 
 // report says what happened, with a plot of each figure by week.
@@ -128,7 +144,7 @@ func (w *simulation) report(digest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%38s %10s  by week\n", "", "in all")
 	for i, total := range w.figures() {
-		fmt.Fprintf(&b, "%38s %10d  %s\n", figureNames[i], total, spark(w.weeks, i))
+		fmt.Fprintf(&b, "%38s %10d  %s\n", figures[i].name, total, spark(w.weeks, i))
 	}
 	fmt.Fprintf(&b, "%38s %10d of %d\n", "requests in the busiest hour", w.provider.most, hourLimit)
 	fmt.Fprintf(&b, "%38s %10d of %d\n", "kinds of orders, by test and failure", min(w.placed, len(w.tests)*len(failures)), len(w.tests)*len(failures))

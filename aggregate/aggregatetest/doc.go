@@ -1,6 +1,5 @@
 // Package aggregatetest has the conformance suites of the stores of packages aggregate and
-// aggregate/continuous:
-// [RunContinuous] checks [continuous.Store] and [continuous.Work],
+// aggregate/continuous: [RunContinuous] checks [continuous.Store] and [continuous.Work], and
 // [RunPriorityStore] checks [aggregate.PriorityStore].
 //
 //	func TestContinuous(t *testing.T) {

@@ -126,8 +126,8 @@ func noisy(r *rand.Rand, w, h int) *image.Gray {
 	return g
 }
 
-// hostileFiles returns n files: those that were made to harm, the worst first, then damaged
-// ones. Of few files every second one was made to harm.
+// hostileFiles returns n files: those that were made to harm, then damaged ones. If n is less than
+// the number of those made to harm, every second one of them is left out.
 func hostileFiles(n int) [][]byte {
 	r := rand.New(rand.NewPCG(5, 3))
 	const letter = "[0 0 612 792]"
@@ -299,7 +299,7 @@ func TestHostileReports(t *testing.T) {
 	events, receiver := jobEvents(t, true)
 	fates := map[string]int{}
 	// A sandbox takes 300 jobs.
-	for files := range slices.Chunk(hostileFiles(prove.Count(16, 500)), 200) {
+	for files := range slices.Chunk(hostileFiles(prove.Counts(16, 40, 500)), 200) {
 		p := start(t, "-webhook-url", receiver)
 		user := oneUser(p)
 		began := time.Now()

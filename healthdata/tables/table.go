@@ -49,7 +49,7 @@ type Cell struct {
 }
 
 // Table is the summaries of one resource as rows of columns, for questions over them.
-// The tables derive from the catalogue: a [Resource] names its own. Immutable.
+// The tables derive from the catalogue: a [healthdata.Resource] names its own. Immutable.
 type Table struct {
 	// Name is what questions call it: the Table of its resource.
 	Name string

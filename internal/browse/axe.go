@@ -73,7 +73,7 @@ type violation struct {
 
 // Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
 // its rules, or if the page is wider than the phone. In CI and under make prove axe-core checks
-// light and dark, else one of them, in turn.
+// light and dark; else one call checks light and the next one dark.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
@@ -110,8 +110,8 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 				tab.t.Errorf("%s (%d pixels, dark: %v): %s: %s\n%s", tab.At(), width, dark, v.ID, v.Help, strings.Join(where, "\n"))
 			}
 		}
-		tab.checkDark = !tab.checkDark
 	}
+	tab.checkDark = !tab.checkDark
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 

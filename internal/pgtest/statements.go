@@ -29,8 +29,8 @@ func PrepareStatements(t *testing.T, statements map[string]string) {
 	}
 }
 
-// CheckListed checks that statements has every constant of the package in this folder that is
-// a statement, but the files and the constants that except names.
+// CheckListed fails the test if a constant of the package in this folder holds a statement and is
+// not in statements. except names files and constants that are left out.
 func CheckListed(t *testing.T, statements map[string]string, except ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(".")

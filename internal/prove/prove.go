@@ -1,6 +1,6 @@
-// Package prove says which tests run where, and at which counts: a plain go test and make test
-// run each test at a small count, CI (the variable CI is set) the suites against broken stores
-// besides, and make prove (HEALTHLAB_PROVE=1) everything at its full count.
+// Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
+// a plain go test and full under make prove (HEALTHLAB_PROVE=1); [All] reports whether slow tests
+// run, in CI (the variable CI is set) and under make prove.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
@@ -11,20 +11,21 @@ package prove
 
 import "os"
 
-// Count returns full if the environment says HEALTHLAB_PROVE=1 (make prove), and
-// quick otherwise (make test). Quick is a tenth of full, or less.
-func Count(quick, full int) int {
-	if Full() {
+// Count returns full under make prove, and quick otherwise.
+func Count(quick, full int) int { return Counts(quick, quick, full) }
+
+// Counts is Count with a count of its own for CI.
+func Counts(quick, ci, full int) int {
+	switch {
+	case proving():
 		return full
+	case All():
+		return ci
 	}
 	return quick
 }
 
-// Full reports whether tests run at their full counts: under make prove.
-func Full() bool { return os.Getenv("HEALTHLAB_PROVE") == "1" }
+// All reports whether tests run that are too slow for a plain go test.
+func All() bool { return proving() || os.Getenv("CI") != "" }
 
-// All reports whether tests run that are too slow for a plain go test: under make prove
-// (HEALTHLAB_PROVE=1) and in CI (CI is set).
-func All() bool {
-	return Full() || os.Getenv("CI") != ""
-}
+func proving() bool { return os.Getenv("HEALTHLAB_PROVE") == "1" }

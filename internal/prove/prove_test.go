@@ -20,9 +20,19 @@ func TestCount(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("HEALTHLAB_PROVE", tt.env)
 			require.Equal(t, tt.want, prove.Count(3, 30))
-			require.Equal(t, tt.want == 30, prove.Full())
 		})
 	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Setenv("HEALTHLAB_PROVE", "")
+	t.Setenv("CI", "")
+	require.Equal(t, 3, prove.Counts(3, 9, 30))
+	t.Setenv("CI", "true")
+	require.Equal(t, 9, prove.Counts(3, 9, 30))
+	require.Equal(t, 3, prove.Count(3, 30))
+	t.Setenv("HEALTHLAB_PROVE", "1")
+	require.Equal(t, 30, prove.Counts(3, 9, 30))
 }
 
 func TestAll(t *testing.T) {

@@ -38,7 +38,7 @@ func (c *Cipher) Load(ctx context.Context, refs []personkey.Ref) error {
 
 // Series returns what encrypts a series of a person.
 func (c *Cipher) Series(ref personkey.Ref, key *healthdata.SeriesKey) Series {
-	return Series{c, ref, personkey.RowSeries(key.Resource, key.Provider, string(key.SourceType), key.Part)}
+	return Series{c, ref, *key}
 }
 
 // Series encrypts one series. Each box is bound to the series, and one of a chunk also to the time of
@@ -47,29 +47,44 @@ func (c *Cipher) Series(ref personkey.Ref, key *healthdata.SeriesKey) Series {
 type Series struct {
 	cipher *Cipher
 	ref    personkey.Ref
-	name   string // of [personkey.RowSeries]
+	key    healthdata.SeriesKey
 }
 
-func (s *Series) seal(ctx context.Context, row string, plain []byte) ([]byte, error) {
+// seal and open make the row's name only if there is a box, since most stores keep samples in clear.
+func (s *Series) seal(ctx context.Context, row func() string, plain []byte) ([]byte, error) {
 	if !s.cipher.Encrypt {
 		return plain, nil
 	}
-	return s.cipher.Keys.Seal(ctx, s.ref, row, plain)
+	return s.cipher.Keys.Seal(ctx, s.ref, row(), plain)
 }
 
-func (s *Series) open(ctx context.Context, row string, data []byte) ([]byte, error) {
+func (s *Series) open(ctx context.Context, row func() string, data []byte) ([]byte, error) {
 	if !personkey.Sealed(data) {
 		return data, nil
 	}
-	return s.cipher.Keys.Open(ctx, s.ref, row, data)
+	return s.cipher.Keys.Open(ctx, s.ref, row(), data)
 }
+
+func (s *Series) name() string {
+	return personkey.RowSeries(s.key.Resource, s.key.Provider, string(s.key.SourceType), s.key.Part)
+}
+
+func (s *Series) headerRow(start int64) func() string {
+	return func() string { return personkey.RowChunkHeader(s.name(), start) }
+}
+
+func (s *Series) dataRow(start int64) func() string {
+	return func() string { return personkey.RowChunkData(s.name(), start) }
+}
+
+func (s *Series) tailRow() string { return personkey.RowTail(s.name()) }
 
 // Seal returns the header and the data of a chunk or a segment as they are stored.
 func (s *Series) Seal(ctx context.Context, c *series.Chunk) (header, data []byte, err error) {
-	if header, err = s.seal(ctx, personkey.RowChunkHeader(s.name, c.Start), c.Append(nil)); err != nil {
+	if header, err = s.seal(ctx, s.headerRow(c.Start), c.Append(nil)); err != nil {
 		return nil, nil, err
 	}
-	data, err = s.seal(ctx, personkey.RowChunkData(s.name, c.Start), c.Data)
+	data, err = s.seal(ctx, s.dataRow(c.Start), c.Data)
 	return header, data, err
 }
 
@@ -79,13 +94,13 @@ func (s *Series) Open(ctx context.Context, start int64, header, data []byte) (se
 	if err != nil {
 		return series.Chunk{}, err
 	}
-	data, err = s.open(ctx, personkey.RowChunkData(s.name, start), data)
+	data, err = s.open(ctx, s.dataRow(start), data)
 	return series.Chunk{Header: h, Data: data}, err
 }
 
 // OpenHeader is Open for the header alone.
 func (s *Series) OpenHeader(ctx context.Context, start int64, header []byte) (series.Header, error) {
-	header, err := s.open(ctx, personkey.RowChunkHeader(s.name, start), header)
+	header, err := s.open(ctx, s.headerRow(start), header)
 	if err != nil {
 		return series.Header{}, err
 	}
@@ -94,12 +109,10 @@ func (s *Series) OpenHeader(ctx context.Context, start int64, header []byte) (se
 
 // NewPiece returns a batch as a piece of the tail, by [series.NewPiece].
 func (s *Series) NewPiece(ctx context.Context, b *series.Block) ([]byte, error) {
-	row := personkey.RowTail(s.name)
-	return series.NewPiece(b, func(plain []byte) ([]byte, error) { return s.seal(ctx, row, plain) })
+	return series.NewPiece(b, func(plain []byte) ([]byte, error) { return s.seal(ctx, s.tailRow, plain) })
 }
 
 // ReadTail returns the samples of a tail, by [series.ReadTail].
 func (s *Series) ReadTail(ctx context.Context, tail []byte) (series.Segment, error) {
-	row := personkey.RowTail(s.name)
-	return series.ReadTail(tail, func(piece []byte) ([]byte, error) { return s.open(ctx, row, piece) })
+	return series.ReadTail(tail, func(piece []byte) ([]byte, error) { return s.open(ctx, s.tailRow, piece) })
 }

@@ -39,9 +39,10 @@ type Store interface {
 	// team has no such operation. Those of users who were erased are left out.
 	Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]Item, error)
 
-	// Claim takes up to n operations of any team that are InProgress, whose Due is not after
-	// now, the caller's clock, whose Lease has ended, and that began first, and of equal ones have the lowest id, of all
-	// that are InProgress for their team and provider: the longest due first, then by id.
+	// Claim takes up to n operations of any team that are InProgress and due by now, the
+	// caller's clock, and whose Lease has ended by the store's clock. Of each team and provider
+	// it takes only the operation that began first, of equal ones that with the lowest id. The
+	// order is the longest due first, then by id.
 	// It sets their Lease to the end of the lease on the store's own clock, adds one to their
 	// Fence, and returns them so.
 	Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Op, error)

@@ -21,6 +21,7 @@ func (s *Service) follow(provider string, tasks []Task) {
 		var lead *Task
 		for i := range tasks {
 			t := &tasks[i]
+			// A task that was claimed once is fetched alone, since its lease ends by the store's clock.
 			begun := t.Status != Scheduled || !t.StartedAt.IsZero() || !t.Lease.IsZero()
 			if t.Kind != History || begun || t.Lead != "" || t.Due.IsZero() || !slices.Contains(set, t.Resource) {
 				continue

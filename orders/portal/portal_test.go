@@ -35,3 +35,23 @@ func TestOptionsNeedAKey(t *testing.T) {
 	}
 	require.NoError(t, (*portal.Options)(nil).Check())
 }
+
+// ReadToken refuses what is not a token of the key, and a token after its time.
+func TestReadTokenRefuses(t *testing.T) {
+	options := portal.Options{BaseURL: "https://p.example.com", Key: []byte("0123456789abcdef0123456789abcdef")}
+	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	link := options.Link(portal.Request{Context: portal.Communications}, healthlab.UserID{UUID: uuid.UUID{1}}, now)
+	token := strings.TrimPrefix(link.URL, "https://p.example.com/l/")
+	_, err := portal.ReadToken(options.Key, token, now)
+	require.NoError(t, err)
+	for name, bad := range map[string]func() (portal.Token, error){
+		"other key": func() (portal.Token, error) { return portal.ReadToken([]byte("x"), token, now) },
+		"expired":   func() (portal.Token, error) { return portal.ReadToken(options.Key, token, now.AddDate(0, 0, 29)) },
+		"cut":       func() (portal.Token, error) { return portal.ReadToken(options.Key, token[2:], now) },
+		"changed":   func() (portal.Token, error) { return portal.ReadToken(options.Key, "B"+token[1:], now) },
+		"empty":     func() (portal.Token, error) { return portal.ReadToken(options.Key, "", now) },
+	} {
+		_, err := bad()
+		require.ErrorIs(t, err, healthlab.Unauthenticated, name)
+	}
+}

@@ -19,7 +19,7 @@ import (
 const (
 	MaxName     = 256
 	MaxNote     = 16 << 10
-	MaxPolyline = 1 << 20
+	maxPolyline = 1 << 20
 )
 
 // MaxOffset is the widest offset from UTC that is accepted, in seconds.
@@ -88,7 +88,7 @@ func Texts(p *healthlab.Problems, v any) {
 		}
 		limit := MaxNote
 		if name, _ := path[len(path)-1].(string); strings.HasSuffix(name, "polyline") {
-			limit = MaxPolyline
+			limit = maxPolyline
 		}
 		Text(p, v.String(), limit, slices.Clone(path)...)
 	})
@@ -112,11 +112,20 @@ func Offset(p *healthlab.Problems, seconds int) bool {
 	return true
 }
 
-// Numbers notes every number of a summary that is not Finite.
+// NotFinite notes a number that is not finite, in a unit, or as it came if unit is empty.
+func NotFinite(p *healthlab.Problems, unit string, path ...any) {
+	text := "a number is finite"
+	if unit != "" {
+		text += " in " + unit
+	}
+	p.Add("not_finite", text, path...)
+}
+
+// Numbers notes every number of a summary that is not finite.
 func Numbers(p *healthlab.Problems, v any) {
 	EachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
 		if v.Kind() == reflect.Float64 && !Finite(v.Float()) {
-			p.Add("not_finite", "a number is Finite", slices.Clone(path)...)
+			NotFinite(p, "", slices.Clone(path)...)
 		}
 	})
 }

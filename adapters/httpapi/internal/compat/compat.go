@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// Shapes are the choices among the shapes.
+// Shapes selects the names and values that existing clients expect; see httpapi.Compat.
 type Shapes struct {
 	// Service is the word that the clients have in place of service in the names
 	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
@@ -30,9 +30,9 @@ func (c Shapes) Rewrites(op *server.Operation) bool {
 
 // Answer keeps an answer back until [Answer.Send] changes its shape.
 type Answer struct {
-	http.ResponseWriter // that of the answer
-	status              int
-	body                bytes.Buffer
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
 }
 
 // WriteHeader keeps the status.

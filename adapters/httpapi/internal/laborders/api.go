@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
@@ -22,8 +23,8 @@ type API struct {
 	MatchTests *matchtest.Service
 	// Documents prints the documents of Orders. Nil: every document is not found.
 	Documents *documents.Service
-	// Kept are the answers to requests with an idempotency key.
-	Kept server.KeptAnswers
+	// Idempotency runs requests with an idempotency key. Nil: they are refused (501).
+	Idempotency *idempotency.Service
 	// CapabilityName renames a capability of a patient service center. Nil: none is renamed.
 	CapabilityName func(string) string
 }

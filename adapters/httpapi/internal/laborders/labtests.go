@@ -293,7 +293,7 @@ func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (catalogue.LabTest, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, server.Answered(func(ctx context.Context) (catalogue.LabTest, error) {
 		return a.Orders.Catalogue().CreateLabTest(ctx, team, body)
 	}))
 }

@@ -90,7 +90,7 @@ func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (people.InsuranceRecord, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, server.Answered(func(ctx context.Context) (people.InsuranceRecord, error) {
 		return a.Orders.People().AddInsurance(ctx, team, user, body)
 	}))
 }
@@ -169,7 +169,7 @@ func (a API) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, server.Answered(func(ctx context.Context) (people.Payor, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, server.Answered(func(ctx context.Context) (people.Payor, error) {
 		return a.Orders.People().AddPayor(ctx, team, body)
 	}))
 }

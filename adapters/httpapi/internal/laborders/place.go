@@ -21,7 +21,7 @@ func (a API) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.PlaceAs(ctx, team, id, body)
 	}))
 }
@@ -37,7 +37,7 @@ func (a API) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.Create(ctx, team, id, body)
 	}))
 }
@@ -50,7 +50,7 @@ func (a API) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, orderAnswered("order imported", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order imported", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.ImportAs(ctx, team, id, body)
 	}))
 }
@@ -63,7 +63,7 @@ func (a API) createTestkit(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, orderAnswered("kit ordered", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("kit ordered", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.PlaceTestkitAs(ctx, team, id, body)
 	}))
 }
@@ -80,7 +80,7 @@ func (a API) registerTestkit(w http.ResponseWriter, r *http.Request, team health
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, once, body, nil, orderAnswered("kit registered", func(ctx context.Context, _ orders.OrderID) (orders.Order, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("kit registered", func(ctx context.Context, _ orders.OrderID) (orders.Order, error) {
 		return a.Orders.Register(ctx, team, body)
 	}))
 }

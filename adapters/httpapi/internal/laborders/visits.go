@@ -90,7 +90,7 @@ func (a API) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Book(ctx, team, id, appointment.Phlebotomy, body)
 	}))
 }
@@ -112,7 +112,7 @@ func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 			return err
 		}
 	}
-	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Book(ctx, team, id, appointment.PatientServiceCenter, body)
 	}))
 }
@@ -126,7 +126,7 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	return a.Kept.AnswerOnce(w, r, about(once, id), body, nil, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
+	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.Bookings().Request(ctx, team, id, body)
 	}))
 }

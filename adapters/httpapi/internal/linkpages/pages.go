@@ -23,7 +23,7 @@ import (
 
 // Options are what the pages need. Those that httpapi.LinkPages has, too, mean the same here.
 type Options struct {
-	// Linking and Health are required.
+	// Linking, Health, NoteToken and LogFailure are required.
 	Linking *linking.Service
 	Health  *healthdata.Service
 
@@ -61,7 +61,7 @@ const maxForm = 16 << 10
 func New(o Options) (*Pages, error) {
 	site, err := page.NewSite(page.Options{Language: o.Language, Texts: o.Texts, Logos: o.Logos})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("link pages: %w", err)
 	}
 	web, err := url.Parse(o.Linking.WebURL())
 	base, bad := url.Parse(o.Linking.BaseURL())

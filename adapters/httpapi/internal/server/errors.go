@@ -26,12 +26,6 @@ var kinds = map[healthlab.Kind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this installation does not do that"},
 }
 
-// FaultOfKind returns the answer to errors of a kind.
-func FaultOfKind(k healthlab.Kind) *wire.Fault {
-	f := kinds[k]
-	return &f
-}
-
 // FaultOf returns the answer to an error. Input that is not valid is answered with a list,
 // which [ProblemsOf] returns. The words come from kinds, from a RuleError or from a Fault, and
 // from no other error's text.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
@@ -65,18 +64,13 @@ func Answered[T any](create func(context.Context) (T, error)) CreateFunc {
 	}
 }
 
-// KeptAnswers are answers to requests with an idempotency key.
-type KeptAnswers struct {
-	// Requests stores them. Nil: a request with a key is refused (501).
-	Requests *idempotency.Service
-}
-
 // AnswerOnce runs do and writes its answer. With an idempotency key, the first answer is
 // stored and repeated byte for byte; the same key with another body is refused with
 // IDEMPOTENCY_KEY_REUSED. Stored answers are successes and 4xx answers to business rules.
 // Invalid input, lost races and 5xx answers are not stored: the same key runs do again.
-// body identifies the request: equal requests have equal JSON.
-func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *idempotency.Request, body any, replies []Reply, do CreateFunc) error {
+// body identifies the request: equal requests have equal JSON. If requests is nil, a request with
+// a key is refused (501).
+func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Request, once *idempotency.Request, body any, do CreateFunc) error {
 	if once == nil {
 		write, err := do(r.Context(), orders.OrderID{})
 		if err != nil {
@@ -84,7 +78,7 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *id
 		}
 		return write(w)
 	}
-	if a.Requests == nil {
+	if requests == nil {
 		return &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
 	}
 	text, err := json.Marshal(body)
@@ -93,15 +87,14 @@ func (a KeptAnswers) AnswerOnce(w http.ResponseWriter, r *http.Request, once *id
 	}
 	sum := sha256.Sum256(text)
 	once.Fingerprint = hex.EncodeToString(sum[:])
-	kept, err := a.Requests.Once(r.Context(), *once, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
+	kept, err := requests.Once(r.Context(), *once, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
 		write, err := do(ctx, id)
 		if err == nil {
 			return outcome(false, write)
 		}
-		switch kind := healthlab.KindOf(err); {
-		case kind == healthlab.NotFound, kind == healthlab.Precondition, kind == healthlab.Forbidden,
-			slices.ContainsFunc(replies, func(r Reply) bool { return r.Answers(err) && r.Status < http.StatusInternalServerError }):
-			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, FaultOf(err, replies)) })
+		switch healthlab.KindOf(err) {
+		case healthlab.NotFound, healthlab.Precondition, healthlab.Forbidden:
+			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, FaultOf(err, nil)) })
 		}
 		return idempotency.Outcome{}, err
 	})

@@ -13,18 +13,23 @@ type Tracker struct {
 	http.ResponseWriter
 	// Started reports whether the answer has begun.
 	Started bool
-	// Status is that of the answer; set it to 200 before.
+	// Status is that of the answer.
 	Status int
-	// Before is called once, before anything is sent. If it fails, 503 is sent instead.
-	Before  func(status int, body []byte) error
-	waiting bool // the status is known and Before has not run
+	// Record records the access. It is called once, before anything is sent; if it fails, 503
+	// is sent instead. Nil: nothing is recorded.
+	Record  func(status int, body []byte) error
 	refused bool // 503 was sent instead
 }
 
-// WriteHeader keeps the status back until Before has run.
+// NewTracker returns a Tracker whose answer is 200 if nothing else is written.
+func NewTracker(w http.ResponseWriter) *Tracker {
+	return &Tracker{ResponseWriter: w, Status: http.StatusOK}
+}
+
+// WriteHeader keeps the status back until Record has run.
 func (t *Tracker) WriteHeader(status int) {
-	if t.Before != nil && status >= http.StatusOK && !t.Started {
-		t.Started, t.Status, t.waiting = true, status, true
+	if t.Record != nil && status >= http.StatusOK && !t.Started {
+		t.Started, t.Status = true, status
 		return
 	}
 	if !t.Started {
@@ -33,11 +38,10 @@ func (t *Tracker) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write runs Before, once, and sends the bytes.
+// Write runs Record, once, and sends the bytes.
 func (t *Tracker) Write(b []byte) (int, error) {
 	t.Started = true
-	if t.Before != nil {
-		t.waiting = true
+	if t.Record != nil {
 		t.release(b)
 	}
 	if t.refused {
@@ -48,9 +52,9 @@ func (t *Tracker) Write(b []byte) (int, error) {
 
 // release records the access and sends the status that waits for it.
 func (t *Tracker) release(body []byte) {
-	before := t.Before
-	t.Before, t.waiting = nil, false
-	if err := before(t.Status, body); err != nil {
+	record := t.Record
+	t.Record = nil
+	if err := record(t.Status, body); err != nil {
 		t.refused, t.Status = true, http.StatusServiceUnavailable
 		h := t.Header()
 		for name := range h {
@@ -68,7 +72,7 @@ func (t *Tracker) release(body []byte) {
 
 // End sends a status without a body.
 func (t *Tracker) End() {
-	if t.Before != nil {
+	if t.Record != nil {
 		t.release(nil)
 	}
 }

@@ -146,5 +146,5 @@ func contended(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// ErrChanged says that the world changed while a transaction looked at it.
+// ErrChanged says that rows which a transaction had read have changed; [DB.Do] repeats it.
 var ErrChanged = errors.New("changed meanwhile")

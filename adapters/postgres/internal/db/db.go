@@ -37,7 +37,11 @@ type Options struct {
 	RowSecurity bool
 }
 
-// firstPause is FirstPause, but in tests.
+// MigrationLock is the advisory lock that migrations and the spreading of users take. The number
+// after it is outbox.Routing.
+const MigrationLock = 0x6865616c74686c61
+
+// firstPause is the default of [DB.FirstPause].
 const firstPause = 10 * time.Millisecond
 
 // DB runs transactions. Safe for concurrent use on a pool; on a connection or in a

@@ -8,10 +8,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MigrationLock is the advisory lock under which files are applied, one process at a
-// time. The numbers after it are locks of their own.
-const MigrationLock = 0x6865616c74686c61
-
 const (
 	insertTeam = `insert into healthlab.team (team_id) values ($1) on conflict do nothing`
 	lockTeam   = `select from healthlab.team where team_id = $1 for update`

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// LabTests returns the store as an [catalogue.LabTestStore].
+// LabTests returns the store as a [catalogue.LabTestStore].
 func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
 
 type labTests struct{ s *Store }

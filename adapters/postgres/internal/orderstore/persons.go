@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// Persons returns the store as an [people.Store].
+// Persons returns the store as a [people.Store].
 func (s *Store) Persons() people.Store { return persons{s} }
 
 type persons struct{ s *Store }

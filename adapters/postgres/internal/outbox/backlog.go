@@ -10,7 +10,7 @@ import (
 )
 
 const selectBacklog = `
-select p.n, d.n, greatest(0, extract(epoch from now() - least(p.oldest, d.oldest)))::float8
+select p.n, d.n, greatest(0, extract(epoch from healthlab.clock() - least(p.oldest, d.oldest)))::float8
 from (select count(*) as n, min(created_at) as oldest from healthlab.webhook_pending) p,
      (select count(*) as n, min(queued_at) as oldest from healthlab.webhook_delivery) d`
 

@@ -101,9 +101,8 @@ order by e.created_at, e.id limit $3`
 var dropMessages = append(takeAway(`select unnest($1::uuid[]) as id`, `select from healthlab.webhook_event where id = any ($1)`),
 	`delete from healthlab.webhook_event where id = any ($1)`)
 
-// RunRetention takes away the messages that are older than the store keeps them, with what
-// came of them, until ctx ends. The log is told how many unfinished deliveries ended with
-// them, by team.
+// RunRetention deletes messages that are older than the retention, with their deliveries and
+// attempts, until ctx ends. It logs how many unfinished deliveries were cancelled, by team.
 func (s *Store) RunRetention(ctx context.Context) error {
 	loop := work.Loop[uuid.UUID]{
 		Name:    "retention",

@@ -69,7 +69,7 @@ const lockNames = selectNames + ` order by u.team_id, u.user_id for share of u`
 
 const selectLiveNames = selectNames + ` where u.deleted_at is null`
 
-// NameOf returns what names has for a user.
+// NameOf returns the value of [Names] for a user.
 func NameOf(u *healthdata.User) string {
 	if !u.Live() {
 		return ofDeleted

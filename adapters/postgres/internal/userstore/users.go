@@ -221,10 +221,10 @@ func rename(ctx context.Context, u *db.Tx, old, next *healthdata.User) error {
 }
 
 const claimErasures = `
-update healthlab.users set leased_until = now() + $3
+update healthlab.users set leased_until = healthlab.clock() + $3
 where user_id = any (array(
 	select u.user_id from healthlab.users u
-	where u.deleted_at is not null and u.deleted_at <= $1 and (u.leased_until is null or u.leased_until <= now())
+	where u.deleted_at is not null and u.deleted_at <= $1 and (u.leased_until is null or u.leased_until <= healthlab.clock())
 	order by u.deleted_at, u.user_id limit $2 for update skip locked))
 returning team_id, user_id, deleted_at`
 

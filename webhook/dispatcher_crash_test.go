@@ -93,25 +93,3 @@ func TestCrashingMessageAloneIsGivenUp(t *testing.T) {
 		})
 	}
 }
-
-func TestWrittenWakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newFixture(t)
-		h.create(t)
-		h.opts.Idle, h.opts.Busy = time.Hour, time.Hour
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
-		require.NoError(t, err)
-		h.written = d.Wake
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- d.Run(ctx) }()
-		time.Sleep(time.Minute)
-		for i := range 5 {
-			h.write(t, "labtest.order.updated", fmt.Sprint(i))
-			time.Sleep(10 * time.Millisecond)
-			require.Len(t, h.to.all(), i+1)
-		}
-		stop()
-		require.NoError(t, <-done)
-	})
-}
