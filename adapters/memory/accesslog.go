@@ -10,10 +10,10 @@ import (
 	"github.com/healthlab-dev/healthlab/accesslog"
 )
 
-// AccessLog returns the chains of accesses as an [accesslog.Store].
-func (s *Store) AccessLog() accesslog.Store { return accessLog{s} }
-
-type accessLog struct{ s *Store }
+type accessLog struct {
+	*database
+	access map[healthlab.TeamID]*accessChain
+}
 
 // accessChain is the log of one team.
 type accessChain struct {
@@ -33,15 +33,15 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 		}
 		byTeam[e.Team] = append(byTeam[e.Team], e)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	for team, list := range byTeam {
-		c := v.s.access[team]
+		c := v.access[team]
 		if c == nil {
 			c = &accessChain{}
-			v.s.access[team] = c
+			v.access[team] = c
 		}
 		lines, head := accesslog.Chain(c.head, list)
 		c.lines, c.head = append(c.lines, lines...), head
@@ -50,12 +50,12 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 }
 
 func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []accesslog.Line
-	if c := v.s.access[q.Team]; c != nil {
+	if c := v.access[q.Team]; c != nil {
 		for _, l := range c.lines {
 			if len(out) < q.N && l.Seq > q.After && (q.Person.IsZero() || l.Person == q.Person) {
 				out = append(out, l)
@@ -66,12 +66,12 @@ func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Li
 }
 
 func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []accesslog.Head
-	for _, c := range v.s.access {
+	for _, c := range v.access {
 		if len(out) < n && (len(c.anchors) == 0 || c.anchors[len(c.anchors)-1].Seq < c.head.Seq) {
 			out = append(out, c.head)
 		}
@@ -80,11 +80,11 @@ func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, err
 }
 
 func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	c := v.s.access[a.Team]
+	defer v.mu.Unlock()
+	c := v.access[a.Team]
 	if c == nil {
 		return fmt.Errorf("%w: no access log of the team", healthlab.NotFound)
 	}
@@ -97,22 +97,22 @@ func (v accessLog) AddAnchor(ctx context.Context, a accesslog.Anchor) error {
 }
 
 func (v accessLog) Anchors(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	if c := v.s.access[team]; c != nil {
+	defer v.mu.Unlock()
+	if c := v.access[team]; c != nil {
 		return slices.Clone(c.anchors), nil
 	}
 	return nil, nil
 }
 
 func (v accessLog) Prune(ctx context.Context, before time.Time) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	for _, c := range v.s.access {
+	defer v.mu.Unlock()
+	for _, c := range v.access {
 		for len(c.anchors) > 1 && c.anchors[1].At.Before(before) {
 			c.anchors = c.anchors[1:]
 		}

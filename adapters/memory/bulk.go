@@ -15,22 +15,25 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// Bulk returns the connections and their credentials as a [bulk.Store].
-func (s *Store) Bulk() bulk.Store { return bulkStore{s} }
-
-type bulkStore struct{ s *Store }
+type bulkStore struct {
+	*database
+	users     *userTable
+	linking   *linkTable
+	bulk      *bulkTable
+	userStore userStore
+}
 
 func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
 	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []bulk.Held
-	for key, c := range v.s.linking.credentials {
-		row := v.s.users.find(key.team, key.user)
+	for key, c := range v.linking.credentials {
+		row := v.users.find(key.team, key.user)
 		if key.team != q.Team || key.provider != q.Provider || row == nil || !row.user.Live() || !attached(&row.user, q.Provider) ||
 			slices.Compare(key.user.UUID[:], q.After.UUID[:]) <= 0 || q.Users != nil && !slices.Contains(q.Users, key.user) {
 			continue
@@ -50,8 +53,8 @@ type bulkTable struct {
 	items map[uuid.UUID][]bulk.Item
 }
 
-func newBulkTable() bulkTable {
-	return bulkTable{ops: map[uuid.UUID]*bulk.Op{}, items: map[uuid.UUID][]bulk.Item{}}
+func newBulkTable() *bulkTable {
+	return &bulkTable{ops: map[uuid.UUID]*bulk.Op{}, items: map[uuid.UUID][]bulk.Item{}}
 }
 
 func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) error {
@@ -67,39 +70,39 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) er
 			return err
 		}
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if v.s.bulk.ops[op.ID] != nil {
+	defer v.mu.Unlock()
+	if v.bulk.ops[op.ID] != nil {
 		return fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict)
 	}
 	kept := make([]bulk.Item, len(items))
 	for i, it := range items {
 		kept[i] = bulk.Item{N: i, User: it.User, Grant: cloneSealed(it.Grant)}
 	}
-	v.s.bulk.ops[op.ID], v.s.bulk.items[op.ID] = &op, kept
+	v.bulk.ops[op.ID], v.bulk.items[op.ID] = &op, kept
 	return nil
 }
 
 func (v bulkStore) find(team healthlab.TeamID, id uuid.UUID) (*bulk.Op, error) {
-	if op := v.s.bulk.ops[id]; op != nil && op.Team == team {
+	if op := v.bulk.ops[id]; op != nil && op.Team == team {
 		return op, nil
 	}
 	return nil, fmt.Errorf("%w: the team has no such bulk operation", healthlab.NotFound)
 }
 
 func (v bulkStore) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	type line struct {
 		team     healthlab.TeamID
 		provider string
 	}
-	at, first := v.s.clock(), map[line]*bulk.Op{}
-	for _, op := range v.s.bulk.ops {
+	at, first := v.clock(), map[line]*bulk.Op{}
+	for _, op := range v.bulk.ops {
 		k := line{op.Team, op.Provider}
 		if op.Status == bulk.InProgress && (first[k] == nil || compareOps(op, first[k]) < 0) {
 			first[k] = op
@@ -126,15 +129,15 @@ func compareOps(a, b *bulk.Op) int {
 }
 
 func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []bulk.Item
-	if op := v.s.bulk.ops[id]; op == nil || op.Team != team {
+	if op := v.bulk.ops[id]; op == nil || op.Team != team {
 		return out, nil
 	}
-	for _, it := range v.s.bulk.items[id] {
+	for _, it := range v.bulk.items[id] {
 		if it.N >= from && len(out) < n {
 			it.Grant = cloneSealed(it.Grant)
 			out = append(out, it)
@@ -144,10 +147,10 @@ func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUI
 }
 
 func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (bulk.Op, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return bulk.Op{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	op, err := v.find(team, id)
 	if err != nil {
 		return bulk.Op{}, err
@@ -156,10 +159,10 @@ func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) 
 }
 
 func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*bulk.Op) error) (bulk.Op, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return bulk.Op{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	old, err := v.find(team, id)
 	if err != nil {
 		return bulk.Op{}, err
@@ -174,7 +177,7 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 	}
 	*old = next
 	if next.Status != bulk.InProgress {
-		items := v.s.bulk.items[id]
+		items := v.bulk.items[id]
 		for i := range items {
 			items[i].Grant = healthlab.Sealed{}
 		}
@@ -183,12 +186,12 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 }
 
 func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var old []*bulk.Op
-	for _, op := range v.s.bulk.ops {
+	for _, op := range v.bulk.ops {
 		if op.Status != bulk.InProgress && !op.EndedAt.IsZero() && op.EndedAt.Before(before) {
 			old = append(old, op)
 		}
@@ -196,16 +199,16 @@ func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, err
 	slices.SortFunc(old, func(a, b *bulk.Op) int { return cmp.Or(a.EndedAt.Compare(b.EndedAt), slices.Compare(a.ID[:], b.ID[:])) })
 	old = old[:min(max(n, 0), len(old))]
 	for _, op := range old {
-		delete(v.s.bulk.ops, op.ID)
-		delete(v.s.bulk.items, op.ID)
+		delete(v.bulk.ops, op.ID)
+		delete(v.bulk.items, op.ID)
 	}
 	return len(old), nil
 }
 
 // item returns an item of an operation.
 func (v bulkStore) item(team healthlab.TeamID, id uuid.UUID, n int) (*bulk.Item, error) {
-	if op := v.s.bulk.ops[id]; op != nil && op.Team == team {
-		items := v.s.bulk.items[id]
+	if op := v.bulk.ops[id]; op != nil && op.Team == team {
+		items := v.bulk.items[id]
 		if i, ok := slices.BinarySearchFunc(items, n, func(it bulk.Item, n int) int { return it.N - n }); ok {
 			return &items[i], nil
 		}
@@ -217,10 +220,10 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 	if err := healthlab.CheckText(importText(&c)...); err != nil {
 		return "", err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return "", err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	it, err := v.item(c.Team, c.Op, c.N)
 	if err != nil {
 		return "", err
@@ -229,16 +232,16 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return it.Outcome, nil
 	}
 	key := account{c.Team, it.User, c.Credential.Provider}
-	if _, err := users(v).update(ctx, c.Team, it.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+	if _, err := v.userStore.update(ctx, c.Team, it.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 		events, err := c.Change(u)
-		if err == nil && c.Sole != nil && v.s.users.accountTaken(c.Team, it.User, key.provider, *c.Sole) {
+		if err == nil && c.Sole != nil && v.users.accountTaken(c.Team, it.User, key.provider, *c.Sole) {
 			err = &linking.AccountTakenError{}
 		}
 		return events, err
 	}); err != nil {
 		return "", err
 	}
-	v.s.linking.put(c.Credential, key)
+	v.linking.put(c.Credential, key)
 	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Made
 	return it.Outcome, nil
 }
@@ -256,10 +259,10 @@ func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UU
 	if err := healthlab.CheckText(string(why)); err != nil {
 		return "", err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return "", err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	it, err := v.item(team, id, n)
 	if err != nil {
 		return "", err
@@ -276,13 +279,13 @@ func cloneSealed(s healthlab.Sealed) healthlab.Sealed {
 }
 
 func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	end := bulk.Op{ID: before.ID, StartedAt: before.StartedAt}
 	var out []bulk.Op
-	for _, op := range v.s.bulk.ops {
+	for _, op := range v.bulk.ops {
 		if op.Team == team && (before.StartedAt.IsZero() || compareOps(op, &end) < 0) {
 			out = append(out, cloneOp(*op))
 		}

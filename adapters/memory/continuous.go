@@ -38,7 +38,7 @@ type keptQuery struct {
 }
 
 type taskKey struct {
-	userKey
+	healthdata.UserRef
 	query continuous.QueryID
 }
 
@@ -60,17 +60,16 @@ type keptTask struct {
 	progress int                       // place in history of the one that runs
 }
 
-func newContinuousTable() continuousTable {
-	return continuousTable{queries: map[continuous.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}, priorities: map[healthlab.TeamID][]aggregate.Priority{}}
+func newContinuousTable() *continuousTable {
+	return &continuousTable{queries: map[continuous.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}, priorities: map[healthlab.TeamID][]aggregate.Priority{}}
 }
 
-// Continuous returns the store as a [continuous.Store].
-func (s *Store) Continuous() continuous.Store { return continuousStore{s} }
-
-// ContinuousWork returns the store as a [continuous.Work].
-func (s *Store) ContinuousWork() continuous.Work { return continuousStore{s} }
-
-type continuousStore struct{ s *Store }
+type continuousStore struct {
+	*database
+	users      *userTable
+	outbox     *outbox
+	continuous *continuousTable
+}
 
 func noQuery() error {
 	return fmt.Errorf("%w: the team has no such continuous query", healthlab.NotFound)
@@ -113,11 +112,11 @@ func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
 		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.continuous
+	defer v.mu.Unlock()
+	t := v.continuous
 	q.Revision = 1
 	k, err := t.keep(q)
 	switch {
@@ -133,7 +132,7 @@ func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 
 // get finds a query of a team. It is called with the lock held.
 func (v continuousStore) get(team healthlab.TeamID, id continuous.QueryID) (*keptQuery, error) {
-	k := v.s.continuous.queries[id]
+	k := v.continuous.queries[id]
 	if k == nil || k.read.Team != team {
 		return nil, noQuery()
 	}
@@ -141,10 +140,10 @@ func (v continuousStore) get(team healthlab.TeamID, id continuous.QueryID) (*kep
 }
 
 func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id continuous.QueryID) (continuous.Query, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return continuous.Query{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	k, err := v.get(team, id)
 	if err != nil {
 		return continuous.Query{}, err
@@ -153,14 +152,14 @@ func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id cont
 }
 
 func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (continuous.Query, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return continuous.Query{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	if strings.ContainsRune(slug, 0) {
 		return continuous.Query{}, fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
 	}
-	for _, k := range v.s.continuous.queries {
+	for _, k := range v.continuous.queries {
 		if k.read.Team == team && k.read.Slug == slug && k.read.Status == continuous.Active {
 			return k.copy()
 		}
@@ -169,10 +168,10 @@ func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug s
 }
 
 func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id continuous.QueryID, change func(*continuous.Query) error) (continuous.Query, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return continuous.Query{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	was, err := v.get(team, id)
 	if err != nil {
 		return continuous.Query{}, err
@@ -186,23 +185,23 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id c
 	}
 	o := &was.read
 	q.ID, q.Team, q.Slug, q.CreatedAt, q.Revision = o.ID, o.Team, o.Slug, o.CreatedAt, o.Revision+1
-	if q.Status == continuous.Active && v.s.continuous.slugTaken(&q) {
+	if q.Status == continuous.Active && v.continuous.slugTaken(&q) {
 		return continuous.Query{}, fmt.Errorf("%w: a continuous query with this slug exists", healthlab.Conflict)
 	}
-	k, err := v.s.continuous.keep(q)
+	k, err := v.continuous.keep(q)
 	if err != nil {
 		return continuous.Query{}, err
 	}
 	k.backfill, k.after = was.backfill, was.after
-	v.s.continuous.queries[id] = k
+	v.continuous.queries[id] = k
 	return k.copy()
 }
 
 func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (continuous.Page, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return continuous.Page{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	after, err := parsePlace(q.Cursor)
 	if err != nil {
 		return continuous.Page{}, err
@@ -212,7 +211,7 @@ func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (cont
 		size = defaultPage
 	}
 	var mine []*keptQuery
-	for _, k := range v.s.continuous.queries {
+	for _, k := range v.continuous.queries {
 		if k.read.Team == q.Team && (q.Cursor == "" || after.before(k.read.CreatedAt, k.read.ID.UUID)) {
 			mine = append(mine, k)
 		}
@@ -236,23 +235,23 @@ func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (cont
 }
 
 func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id continuous.QueryID) ([]byte, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	k := v.s.continuous.tasks[taskKey{userKey{team, user}, id}]
+	defer v.mu.Unlock()
+	k := v.continuous.tasks[taskKey{healthdata.UserRef{Team: team, User: user}, id}]
 	if k == nil || k.table == nil {
 		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
 	}
-	table, err := v.s.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), k.table)
+	table, err := v.keys.Open(ctx, personkey.Ref{Team: team, User: user}, personkey.RowResultTable(id), k.table)
 	return bytes.Clone(table), err
 }
 
 func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery) (continuous.HistoryPage, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return continuous.HistoryPage{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	size := q.Size
 	if size <= 0 {
 		size = defaultPage
@@ -266,7 +265,7 @@ func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery)
 		}
 		before = n
 	}
-	k := v.s.continuous.tasks[taskKey{userKey{q.Team, q.User}, q.Query}]
+	k := v.continuous.tasks[taskKey{healthdata.UserRef{Team: q.Team, User: q.User}, q.Query}]
 	if k == nil {
 		return page, nil
 	}
@@ -324,10 +323,9 @@ func union(a, b aggregate.Span) aggregate.Span {
 
 // touch schedules what depends on the data of a user that a write has changed. It is
 // called with the lock held, by every such write.
-func (s *Store) touch(k userKey, news touched) {
-	at := s.clock()
-	for id, q := range s.continuous.queries {
-		if q.read.Team != k.team || q.read.Status != continuous.Active {
+func (t *continuousTable) touch(k healthdata.UserRef, news touched, at time.Time) {
+	for id, q := range t.queries {
+		if q.read.Team != k.Team || q.read.Status != continuous.Active {
 			continue
 		}
 		var span aggregate.Span
@@ -340,7 +338,7 @@ func (s *Store) touch(k userKey, news touched) {
 			}
 		}
 		if any {
-			s.continuous.schedule(taskKey{k, id}, q, span, at)
+			t.schedule(taskKey{k, id}, q, span, at)
 		}
 	}
 }
@@ -371,17 +369,17 @@ func (k *keptTask) widen(span aggregate.Span) {
 }
 
 func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
-	at := v.s.clock()
-	for id, q := range v.s.continuous.queries {
+	defer v.mu.Unlock()
+	at := v.clock()
+	for id, q := range v.continuous.queries {
 		if !q.backfill || q.read.Status != continuous.Active || n <= 0 {
 			continue
 		}
 		var users []healthlab.UserID
-		for _, row := range v.s.users.of(q.read.Team) {
+		for _, row := range v.users.of(q.read.Team) {
 			if u := row.user.ID; row.user.Live() && bytes.Compare(u.UUID[:], q.after.UUID[:]) > 0 {
 				users = append(users, u)
 			}
@@ -391,7 +389,7 @@ func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
 			users = users[:n]
 		}
 		for _, u := range users {
-			v.s.continuous.schedule(taskKey{userKey{q.read.Team, u}, id}, q, aggregate.Always, at)
+			v.continuous.schedule(taskKey{healthdata.UserRef{Team: q.read.Team, User: u}, id}, q, aggregate.Always, at)
 			q.after = u
 		}
 		if len(users) > 0 {
@@ -402,18 +400,18 @@ func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
 }
 
 func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) ([]continuous.Task, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	now := v.s.clock()
+	defer v.mu.Unlock()
+	now := v.clock()
 	type due struct {
 		taskKey
 		*keptTask
 		at time.Time
 	}
 	var list []due
-	for key, k := range v.s.continuous.tasks {
+	for key, k := range v.continuous.tasks {
 		at := k.due
 		if !k.lease.IsZero() {
 			at = k.lease // the next one begins after this one has ended
@@ -423,14 +421,14 @@ func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) 
 		}
 	}
 	slices.SortFunc(list, func(a, b due) int {
-		return cmp.Or(a.at.Compare(b.at), bytes.Compare(a.user.UUID[:], b.user.UUID[:]), bytes.Compare(a.query.UUID[:], b.query.UUID[:]))
+		return cmp.Or(a.at.Compare(b.at), bytes.Compare(a.User.UUID[:], b.User.UUID[:]), bytes.Compare(a.query.UUID[:], b.query.UUID[:]))
 	})
 	var out []continuous.Task
 	for _, d := range list[:min(max(n, 0), len(list))] {
 		d.begin(&d.taskKey, now)
 		d.lease = now.Add(lease)
 		out = append(out, continuous.Task{
-			Team: d.team, User: d.user, Query: d.query, Range: d.running, ScheduledAt: d.runDue, StartedAt: d.started, Try: d.tries, Run: d.run,
+			Team: d.Team, User: d.User, Query: d.query, Range: d.running, ScheduledAt: d.runDue, StartedAt: d.started, Try: d.tries, Run: d.run,
 		})
 	}
 	return out, nil
@@ -450,12 +448,12 @@ func (k *keptTask) begin(key *taskKey, now time.Time) {
 	if !k.skipped.IsZero() {
 		skipped := healthlab.At(k.skipped)
 		k.history = append(k.history, continuous.HistoryEntry{
-			Query: key.query, User: key.user, Status: continuous.TaskSkipped, ScheduledAt: skipped, EndedAt: &skipped,
+			Query: key.query, User: key.User, Status: continuous.TaskSkipped, ScheduledAt: skipped, EndedAt: &skipped,
 		})
 		k.skipped = time.Time{}
 	}
 	k.history = append(k.history, continuous.HistoryEntry{
-		Query: key.query, User: key.user, Status: continuous.TaskStarted, ScheduledAt: healthlab.At(k.runDue), StartedAt: &at,
+		Query: key.query, User: key.User, Status: continuous.TaskStarted, ScheduledAt: healthlab.At(k.runDue), StartedAt: &at,
 	})
 	if old := len(k.history) - continuous.HistoryKept; old > 0 {
 		k.history = slices.Delete(k.history, 0, old)
@@ -465,11 +463,11 @@ func (k *keptTask) begin(key *taskKey, now time.Time) {
 }
 
 func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o continuous.Outcome) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	k := v.s.continuous.tasks[taskKey{userKey{t.Team, t.User}, t.Query}]
+	defer v.mu.Unlock()
+	k := v.continuous.tasks[taskKey{healthdata.UserRef{Team: t.Team, User: t.User}, t.Query}]
 	if k == nil || k.lease.IsZero() || k.run != t.Run {
 		return fmt.Errorf("%w: somebody else has the task", healthlab.Precondition)
 	}
@@ -479,11 +477,11 @@ func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o contin
 	table := bytes.Clone(o.Table)
 	if table != nil {
 		var err error
-		if table, err = v.s.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
+		if table, err = v.keys.Seal(ctx, personkey.Ref{Team: t.Team, User: t.User}, personkey.RowResultTable(t.Query), table); err != nil {
 			return err
 		}
 	}
-	if err := v.s.emit(ctx, o.Events); err != nil {
+	if err := v.outbox.emit(ctx, o.Events); err != nil {
 		return err
 	}
 	if table != nil {
@@ -492,7 +490,7 @@ func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o contin
 	if o.Status == continuous.TaskError {
 		k.widen(k.running)
 	}
-	at := healthlab.At(v.s.clock())
+	at := healthlab.At(v.clock())
 	e := &k.history[k.progress]
 	e.Status, e.EndedAt = o.Status, &at
 	if o.Details != "" {
@@ -505,7 +503,7 @@ func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o contin
 // erase forgets what queries came to for a user. It is called with the lock held.
 func (t *continuousTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	for key := range t.tasks {
-		if key.team == team && key.user == user {
+		if key.Team == team && key.User == user {
 			delete(t.tasks, key)
 		}
 	}

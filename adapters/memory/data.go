@@ -19,8 +19,11 @@ import (
 
 // data keeps what was measured, by user. What a look has taken hold of is never
 // changed: a write makes new maps and slices of what it touches.
-type data struct {
-	users  map[userKey]*measured
+type dataTable struct {
+	keys    *personkey.Keys
+	samples seriesbox.Cipher
+
+	users  map[healthdata.UserRef]*measured
 	owners map[recordKey]healthlab.UserID
 }
 
@@ -45,12 +48,12 @@ type chunk struct {
 // overlaps reports whether a sample of the chunk can lie from (inclusive) to (exclusive).
 func (c *chunk) overlaps(from, to int64) bool { return c.start < to && c.stop >= from }
 
-func newData() data {
-	return data{users: map[userKey]*measured{}, owners: map[recordKey]healthlab.UserID{}}
+func newDataTable(keys *personkey.Keys, samples seriesbox.Cipher) *dataTable {
+	return &dataTable{keys: keys, samples: samples, users: map[healthdata.UserRef]*measured{}, owners: map[recordKey]healthlab.UserID{}}
 }
 
 // of returns a user's data, empty if there is none.
-func (d *data) of(k userKey) *measured {
+func (d *dataTable) of(k healthdata.UserRef) *measured {
 	if m := d.users[k]; m != nil {
 		return m
 	}
@@ -66,30 +69,34 @@ func (m *measured) clone() *measured {
 }
 
 // erase forgets a user's data.
-func (d *data) erase(k userKey) {
+func (d *dataTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	k := healthdata.UserRef{Team: team, User: user}
 	for resource, records := range d.of(k).records {
 		for id := range records {
-			delete(d.owners, recordKey{k.team, resource, id})
+			delete(d.owners, recordKey{k.Team, resource, id})
 		}
 	}
 	delete(d.users, k)
 }
 
-// Data returns the store as a [healthdata.Data].
-func (s *Store) Data() healthdata.Data { return dataStore{s} }
-
-type dataStore struct{ s *Store }
+type dataStore struct {
+	*database
+	users      *userTable
+	outbox     *outbox
+	continuous *continuousTable
+	data       *dataTable
+}
 
 // open takes the lock and finds the data of a live user.
 func (d dataStore) open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*measured, error) {
-	if err := d.s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return nil, err
 	}
-	if !d.s.userIsLive(team, user) {
-		d.s.mu.Unlock()
+	if !d.users.isLive(team, user) {
+		d.mu.Unlock()
 		return nil, healthlab.NotFound
 	}
-	return d.s.data.of(userKey{team, user}), nil
+	return d.data.of(healthdata.UserRef{Team: team, User: user}), nil
 }
 
 func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
@@ -102,7 +109,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	if err != nil {
 		return err
 	}
-	defer d.s.mu.Unlock()
+	defer d.mu.Unlock()
 	if len(records) == 0 {
 		return nil
 	}
@@ -118,7 +125,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	for i := range records {
 		r := keepRecord(&records[i])
 		was, ok := old[r.ID]
-		if was, err = d.s.openRecord(ctx, ref, &was); err != nil {
+		if was, err = d.data.openRecord(ctx, ref, &was); err != nil {
 			return err
 		}
 		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Doc) {
@@ -134,7 +141,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 			r.CreatedAt = was.CreatedAt
 			news.add(resource, was.Index.UnixMicro(), was.Index.UnixMicro())
 		}
-		if put[r.ID], err = d.s.sealRecord(ctx, ref, &r); err != nil {
+		if put[r.ID], err = d.data.sealRecord(ctx, ref, &r); err != nil {
 			return err
 		}
 		news.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
@@ -144,11 +151,11 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	}
 	after := before.clone()
 	after.records[resource] = put
-	d.s.data.users[userKey{team, user}] = after
+	d.data.users[healthdata.UserRef{Team: team, User: user}] = after
 	for i := range records {
-		d.s.data.owners[recordKey{team, resource, records[i].ID}] = user
+		d.data.owners[recordKey{team, resource, records[i].ID}] = user
 	}
-	d.s.touch(userKey{team, user}, news)
+	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return nil
 }
 
@@ -162,7 +169,7 @@ func (d dataStore) tell(ctx context.Context, events func([]healthdata.PutResult)
 	if err != nil {
 		return err
 	}
-	return d.s.emit(ctx, out)
+	return d.outbox.emit(ctx, out)
 }
 
 // keepRecord returns a record as it is kept.
@@ -174,19 +181,19 @@ func keepRecord(r *healthdata.Record) healthdata.Record {
 }
 
 // sealRecord encrypts the documents of a record.
-func (s *Store) sealRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (k healthdata.Record, err error) {
+func (d *dataTable) sealRecord(ctx context.Context, ref personkey.Ref, r *healthdata.Record) (k healthdata.Record, err error) {
 	k = *r
-	if k.Doc, err = s.keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil && r.Raw != nil {
-		k.Raw, err = s.keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
+	if k.Doc, err = d.keys.Seal(ctx, ref, personkey.RowRecordDoc(r.Resource, r.ID), r.Doc); err == nil && r.Raw != nil {
+		k.Raw, err = d.keys.Seal(ctx, ref, personkey.RowRecordRaw(r.Resource, r.ID), r.Raw)
 	}
 	return k, err
 }
 
 // openRecord returns a copy of a record as it was before sealRecord.
-func (s *Store) openRecord(ctx context.Context, ref personkey.Ref, k *healthdata.Record) (r healthdata.Record, err error) {
+func (d *dataTable) openRecord(ctx context.Context, ref personkey.Ref, k *healthdata.Record) (r healthdata.Record, err error) {
 	r = keepRecord(k)
-	if r.Doc, err = s.keys.Open(ctx, ref, personkey.RowRecordDoc(k.Resource, k.ID), r.Doc); err == nil {
-		r.Raw, err = s.keys.Open(ctx, ref, personkey.RowRecordRaw(k.Resource, k.ID), r.Raw)
+	if r.Doc, err = d.keys.Open(ctx, ref, personkey.RowRecordDoc(k.Resource, k.ID), r.Doc); err == nil {
+		r.Raw, err = d.keys.Open(ctx, ref, personkey.RowRecordRaw(k.Resource, k.ID), r.Raw)
 	}
 	return r, err
 }
@@ -206,12 +213,12 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return err
 	}
-	defer d.s.mu.Unlock()
+	defer d.mu.Unlock()
 	after := before.clone()
 	outcomes := make([]series.Outcome, len(batches))
 	for i := range batches {
 		b := &batches[i]
-		if outcomes[i], err = after.merge(ctx, d.s.seriesOf(team, user, &b.Key), b); err != nil {
+		if outcomes[i], err = after.merge(ctx, d.data.seriesOf(team, user, &b.Key), b); err != nil {
 			return fmt.Errorf("batch %d: %w", i, err)
 		}
 	}
@@ -220,16 +227,16 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		if err != nil {
 			return err
 		}
-		if err := d.s.emit(ctx, out); err != nil {
+		if err := d.outbox.emit(ctx, out); err != nil {
 			return err
 		}
 	}
-	d.s.data.users[userKey{team, user}] = after
+	d.data.users[healthdata.UserRef{Team: team, User: user}] = after
 	var news touched
 	for i := range batches {
 		news.addSamples(&batches[i], &outcomes[i])
 	}
-	d.s.touch(userKey{team, user}, news)
+	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return nil
 }
 
@@ -241,7 +248,7 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	if err != nil {
 		return 0, err
 	}
-	defer d.s.mu.Unlock()
+	defer d.mu.Unlock()
 	after := before.clone()
 	var news touched
 	records := func(resource string, ids []uuid.UUID) (n int) {
@@ -263,7 +270,7 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	records(r.Parts, r.PartIDs)
 	for i := range r.Samples {
 		of := &r.Samples[i]
-		removed, err := after.remove(ctx, d.s.seriesOf(team, user, &of.Key), of)
+		removed, err := after.remove(ctx, d.data.seriesOf(team, user, &of.Key), of)
 		if err != nil {
 			return 0, fmt.Errorf("series %d: %w", i, err)
 		}
@@ -271,20 +278,20 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 			news.add(of.Key.Resource, of.Times[0], of.Times[len(of.Times)-1])
 		}
 	}
-	d.s.data.users[userKey{team, user}] = after
+	d.data.users[healthdata.UserRef{Team: team, User: user}] = after
 	for _, id := range r.IDs {
-		delete(d.s.data.owners, recordKey{team, r.Resource, id})
+		delete(d.data.owners, recordKey{team, r.Resource, id})
 	}
 	for _, id := range r.PartIDs {
-		delete(d.s.data.owners, recordKey{team, r.Parts, id})
+		delete(d.data.owners, recordKey{team, r.Parts, id})
 	}
-	d.s.touch(userKey{team, user}, news)
+	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return n, nil
 }
 
 // seriesOf returns what encrypts a series of a user.
-func (s *Store) seriesOf(team healthlab.TeamID, user healthlab.UserID, key *healthdata.SeriesKey) seriesbox.Series {
-	return s.samples.Series(personkey.Ref{Team: team, User: user}, key)
+func (d *dataTable) seriesOf(team healthlab.TeamID, user healthlab.UserID, key *healthdata.SeriesKey) seriesbox.Series {
+	return d.samples.Series(personkey.Ref{Team: team, User: user}, key)
 }
 
 // reach returns the chunks of a series that overlap one of some ranges.
@@ -367,30 +374,30 @@ func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return err
 	}
-	look := view{d.s, personkey.Ref{Team: team, User: user}, m.clone()}
-	d.s.mu.Unlock()
+	look := view{d.data, personkey.Ref{Team: team, User: user}, m.clone()}
+	d.mu.Unlock()
 	return read(look)
 }
 
 func (d dataStore) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
-	if err := d.s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return healthlab.UserID{}, healthdata.Record{}, err
 	}
-	defer d.s.mu.Unlock()
-	user, ok := d.s.data.owners[recordKey{team, resource, id}]
-	if !ok || !d.s.userIsLive(team, user) {
+	defer d.mu.Unlock()
+	user, ok := d.data.owners[recordKey{team, resource, id}]
+	if !ok || !d.users.isLive(team, user) {
 		return healthlab.UserID{}, healthdata.Record{}, healthlab.NotFound
 	}
-	kept := d.s.data.of(userKey{team, user}).records[resource][id]
-	r, err := d.s.openRecord(ctx, personkey.Ref{Team: team, User: user}, &kept)
+	kept := d.data.of(healthdata.UserRef{Team: team, User: user}).records[resource][id]
+	r, err := d.data.openRecord(ctx, personkey.Ref{Team: team, User: user}, &kept)
 	return user, r, err
 }
 
 // view is one user's data as it was when the look began.
 type view struct {
-	s   *Store
-	ref personkey.Ref
-	m   *measured
+	data *dataTable
+	ref  personkey.Ref
+	m    *measured
 }
 
 func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
@@ -407,7 +414,7 @@ func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthda
 		if !q.Raw {
 			r.Raw = nil
 		}
-		opened, err := v.s.openRecord(ctx, v.ref, &r)
+		opened, err := v.data.openRecord(ctx, v.ref, &r)
 		if err != nil {
 			return nil, err
 		}
@@ -429,7 +436,7 @@ func (v view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdat
 			if (q.Provider != "" && key.Provider != q.Provider) || (q.Key != nil && key != *q.Key) {
 				continue
 			}
-			s, box := healthdata.Series{Key: key}, v.s.samples.Series(v.ref, &key)
+			s, box := healthdata.Series{Key: key}, v.data.samples.Series(v.ref, &key)
 			for _, c := range chunks {
 				if (q.From != 0 || q.To != 0) && !c.overlaps(q.From, q.To) {
 					continue
@@ -453,7 +460,7 @@ func (v view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	chunks, box := v.m.series[key.Resource][key], v.s.samples.Series(v.ref, &key)
+	chunks, box := v.m.series[key.Resource][key], v.data.samples.Series(v.ref, &key)
 	out := make([]series.Chunk, len(starts))
 	for i, start := range starts {
 		at, ok := slices.BinarySearchFunc(chunks, start, func(c chunk, t int64) int { return cmp.Compare(c.start, t) })

@@ -24,6 +24,9 @@ type labJournal struct {
 	message int64 // of the last message
 }
 
+// labTable keeps the journals of all laboratories.
+type labTable map[string]*labJournal
+
 // labDelivery is a delivery, for an order or under review. Raw is encrypted as docs are.
 type labDelivery struct {
 	labjournal.Delivery
@@ -31,10 +34,9 @@ type labDelivery struct {
 	owner  personkey.Ref
 }
 
-// eraseLabRecords removes what laboratories reported of a user. It is called with the lock
-// held.
-func (s *Store) eraseLabRecords(team healthlab.TeamID, user healthlab.UserID) {
-	for _, j := range s.labs {
+// erase removes what laboratories reported of a user.
+func (t labTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for _, j := range t {
 		for number, r := range j.records {
 			if r.Team == team && r.User == user {
 				delete(j.records, number)
@@ -49,21 +51,21 @@ func (s *Store) eraseLabRecords(team healthlab.TeamID, user healthlab.UserID) {
 	}
 }
 
-// LabJournal returns the store as a [labjournal.Store].
-func (s *Store) LabJournal() labjournal.Store { return labJournals{s} }
-
-type labJournals struct{ s *Store }
+type labJournals struct {
+	*database
+	labs labTable
+}
 
 // open takes the lock and returns the journal of a laboratory; without an error, the caller
 // gives the lock back.
 func (v labJournals) open(ctx context.Context, lab string) (*labJournal, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	j := v.s.labs[lab]
+	j := v.labs[lab]
 	if j == nil {
 		j = &labJournal{records: map[string]labjournal.Record{}, taken: map[string]*labDelivery{}}
-		v.s.labs[lab] = j
+		v.labs[lab] = j
 	}
 	return j, nil
 }
@@ -76,7 +78,7 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 	if err != nil {
 		return labjournal.Record{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	if _, ok := j.records[r.Number]; !ok {
 		if err := v.keep(ctx, j, lab, r); err != nil {
 			return labjournal.Record{}, err
@@ -87,12 +89,12 @@ func (v labJournals) Open(ctx context.Context, lab string, r labjournal.Record) 
 
 // seal returns a copy of plain as the store keeps it.
 func (v labJournals) seal(ctx context.Context, ref personkey.Ref, bound string, plain []byte) ([]byte, error) {
-	return v.s.keys.Seal(ctx, ref, bound, bytes.Clone(plain))
+	return v.keys.Seal(ctx, ref, bound, bytes.Clone(plain))
 }
 
 // unseal undoes seal.
 func (v labJournals) unseal(ctx context.Context, ref personkey.Ref, bound string, box []byte) ([]byte, error) {
-	plain, err := v.s.keys.OpenBytes(ctx, ref, bound, box)
+	plain, err := v.keys.OpenBytes(ctx, ref, bound, box)
 	return bytes.Clone(plain), err
 }
 
@@ -124,7 +126,7 @@ func (v labJournals) Record(ctx context.Context, lab, number string) (labjournal
 	if err != nil {
 		return labjournal.Record{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	return v.record(ctx, j, lab, number)
 }
 
@@ -136,7 +138,7 @@ func (v labJournals) Take(ctx context.Context, lab string, d labjournal.Delivery
 	if err != nil {
 		return false, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	if j.taken[d.Key] != nil {
 		return false, nil
 	}
@@ -212,7 +214,7 @@ func (v labJournals) deliveries(ctx context.Context, lab string, fits func(*labD
 	if err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []labjournal.Delivery
 	for _, kept := range j.taken {
 		if !fits(kept) {
@@ -248,7 +250,7 @@ func (v labJournals) Feed(ctx context.Context, lab string, after int64, n int) (
 	if err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	if after > j.message {
 		after = 0
 	}

@@ -17,9 +17,9 @@ import (
 
 // reportTable keeps the parsing jobs of all teams, and their files.
 type reportTable struct {
-	jobs   map[labreport.JobID]*keptJob
-	blobs  map[string][]byte
-	sealed *personkey.Keys
+	jobs  map[labreport.JobID]*keptJob
+	blobs map[string][]byte
+	keys  *personkey.Keys
 }
 
 // keptJob is a job as it was written, encrypted, with what lists and claims look at.
@@ -37,28 +37,26 @@ type keptJob struct {
 	corrected bool
 }
 
-func newReportTable() reportTable {
-	return reportTable{jobs: map[labreport.JobID]*keptJob{}, blobs: map[string][]byte{}}
+func newReportTable(keys *personkey.Keys) *reportTable {
+	return &reportTable{keys: keys, jobs: map[labreport.JobID]*keptJob{}, blobs: map[string][]byte{}}
 }
 
-// ParsingJobs returns the store as a [labreport.Store].
-func (s *Store) ParsingJobs() labreport.Store { return jobStore{s} }
-
-// Blobs returns the store as a [labreport.BlobStore]. Each file is encrypted with the key of
-// its user, as [Options].Keys says.
-func (s *Store) Blobs() labreport.BlobStore { return blobStore{s} }
-
-type jobStore struct{ s *Store }
+type jobStore struct {
+	*database
+	users   *userTable
+	outbox  *outbox
+	reports *reportTable
+}
 
 func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
 	if j.Team.IsZero() || j.ID == (labreport.JobID{}) || j.User.IsZero() {
 		return fmt.Errorf("%w: a parsing job needs a team, a user and an id", healthlab.Invalid)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.reports
+	defer v.mu.Unlock()
+	t := v.reports
 	if t.jobs[j.ID] != nil {
 		return fmt.Errorf("%w: the parsing job's id is taken", healthlab.Conflict)
 	}
@@ -82,53 +80,53 @@ func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events
 func (v jobStore) write(ctx context.Context, j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
 	j.Revision++
 	j.DueAt, j.StartedAt, j.CreatedAt, j.UpdatedAt = instant(j.DueAt), instant(j.StartedAt), instant(j.CreatedAt), instant(j.UpdatedAt)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), j)
+	data, err := sealDocument(ctx, v.keys, personkey.Ref{Team: j.Team, User: j.User}, personkey.RowParsingJob(j.ID), j)
 	if err != nil {
 		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
 	}
-	if err := v.s.emit(ctx, events); err != nil {
+	if err := v.outbox.emit(ctx, events); err != nil {
 		return labreport.Job{}, err
 	}
 	k := &keptJob{data: data, id: j.ID, files: slices.Clone(j.Files), n: j.Revision, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt, corrected: j.Corrected()}
-	v.s.reports.jobs[j.ID] = k
-	return v.s.reports.load(ctx, k)
+	v.reports.jobs[j.ID] = k
+	return v.reports.load(ctx, k)
 }
 
 var errNoJob = fmt.Errorf("%w: parsing job", healthlab.NotFound)
 
 func (t *reportTable) load(ctx context.Context, k *keptJob) (labreport.Job, error) {
 	var j labreport.Job
-	if err := openDocument(ctx, t.sealed, personkey.Ref{Team: k.team, User: k.user}, personkey.RowParsingJob(k.id), k.data, &j); err != nil {
+	if err := openDocument(ctx, t.keys, personkey.Ref{Team: k.team, User: k.user}, personkey.RowParsingJob(k.id), k.data, &j); err != nil {
 		return labreport.Job{}, fmt.Errorf("read parsing job: %w", err)
 	}
 	return j, nil
 }
 
 func (v jobStore) get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
-	k := v.s.reports.jobs[id]
+	k := v.reports.jobs[id]
 	if k == nil || k.team != team {
 		return labreport.Job{}, errNoJob
 	}
-	return v.s.reports.load(ctx, k)
+	return v.reports.load(ctx, k)
 }
 
 func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return labreport.Job{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	j, err := v.get(ctx, team, id)
-	if err == nil && (j.User.IsZero() || v.s.users.isDeleted(team, j.User)) {
+	if err == nil && (j.User.IsZero() || v.users.isDeleted(team, j.User)) {
 		return labreport.Job{}, errNoJob
 	}
 	return j, err
 }
 
 func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return labreport.Job{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	j, err := v.get(ctx, team, id)
 	if err != nil {
 		return labreport.Job{}, err
@@ -141,7 +139,7 @@ func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labrepor
 	j.ID, j.Team, j.User, j.Revision, j.CreatedAt = id, team, user, revision, made
 	j, err = v.write(ctx, j, events)
 	if err == nil && user.IsZero() && len(j.Files) == 0 {
-		delete(v.s.reports.jobs, id)
+		delete(v.reports.jobs, id)
 	}
 	return j, err
 }
@@ -158,7 +156,7 @@ func (t *reportTable) erase(ctx context.Context, team healthlab.TeamID, user hea
 		}
 		// The key of the person may be deleted: the job is not read.
 		j := labreport.Job{ID: id, Team: team, Revision: k.n + 1, Status: labreport.Failed, Files: k.files, CreatedAt: k.made, DueAt: k.made}
-		data, err := sealDocument(ctx, t.sealed, personkey.Ref{Team: team}, personkey.RowParsingJob(id), j)
+		data, err := sealDocument(ctx, t.keys, personkey.Ref{Team: team}, personkey.RowParsingJob(id), j)
 		if err != nil {
 			return fmt.Errorf("erase parsing job: %w", err)
 		}
@@ -168,17 +166,17 @@ func (t *reportTable) erase(ctx context.Context, team healthlab.TeamID, user hea
 }
 
 func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	order := func(a, b labreport.Place) int { // newest first
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), bytes.Compare(b.ID.UUID[:], a.ID.UUID[:]))
 	}
 	var list []labreport.Place
-	for id, k := range v.s.reports.jobs {
+	for id, k := range v.reports.jobs {
 		at := labreport.Place{CreatedAt: k.made, ID: id}
-		if k.team == q.Team && !k.user.IsZero() && !v.s.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) &&
+		if k.team == q.Team && !k.user.IsZero() && !v.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) &&
 			(len(q.Status) == 0 || slices.Contains(q.Status, k.status)) && (k.corrected || !q.Corrected) &&
 			(q.After == (labreport.Place{}) || order(at, q.After) > 0) {
 			list = append(list, at)
@@ -187,7 +185,7 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	slices.SortFunc(list, order)
 	out := []labreport.Job{}
 	for _, at := range list[:min(len(list), max(1, q.Size))] {
-		j, err := v.s.reports.load(ctx, v.s.reports.jobs[at.ID])
+		j, err := v.reports.load(ctx, v.reports.jobs[at.ID])
 		if err != nil {
 			return nil, err
 		}
@@ -197,23 +195,23 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 }
 
 func (v jobStore) Claim(ctx context.Context, n int, lease time.Duration) ([]labreport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	at := v.s.clock()
+	defer v.mu.Unlock()
+	at := v.clock()
 	var due []labreport.JobID
-	for id, k := range v.s.reports.jobs {
+	for id, k := range v.reports.jobs {
 		if !k.due.IsZero() && !k.due.After(at) {
 			due = append(due, id)
 		}
 	}
 	slices.SortFunc(due, func(a, b labreport.JobID) int {
-		return cmp.Or(v.s.reports.jobs[a].due.Compare(v.s.reports.jobs[b].due), bytes.Compare(a.UUID[:], b.UUID[:]))
+		return cmp.Or(v.reports.jobs[a].due.Compare(v.reports.jobs[b].due), bytes.Compare(a.UUID[:], b.UUID[:]))
 	})
 	var out []labreport.Job
 	for _, id := range due[:min(len(due), max(0, n))] {
-		j, err := v.s.reports.load(ctx, v.s.reports.jobs[id])
+		j, err := v.reports.load(ctx, v.reports.jobs[id])
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +224,10 @@ func (v jobStore) Claim(ctx context.Context, n int, lease time.Duration) ([]labr
 	return out, nil
 }
 
-type blobStore struct{ s *Store }
+type blobStore struct {
+	*database
+	reports *reportTable
+}
 
 // reBlobKey are the keys of files.
 var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
@@ -246,14 +247,14 @@ func (v blobStore) Put(ctx context.Context, team healthlab.TeamID, user healthla
 	if err != nil {
 		return fmt.Errorf("keep file: %w", err)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if data, err = v.s.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
+	defer v.mu.Unlock()
+	if data, err = v.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
 		return fmt.Errorf("keep file: %w", err)
 	}
-	v.s.reports.blobs[key] = data
+	v.reports.blobs[key] = data
 	return nil
 }
 
@@ -261,15 +262,15 @@ func (v blobStore) Get(ctx context.Context, team healthlab.TeamID, user healthla
 	if err := checkBlobKey(key); err != nil {
 		return nil, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	data, ok := v.s.reports.blobs[key]
+	defer v.mu.Unlock()
+	data, ok := v.reports.blobs[key]
 	if !ok {
 		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
 	}
-	data, err := v.s.keys.OpenBytes(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data)
+	data, err := v.keys.OpenBytes(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
@@ -280,10 +281,10 @@ func (v blobStore) Delete(ctx context.Context, key string) error {
 	if err := checkBlobKey(key); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	delete(v.s.reports.blobs, key)
+	defer v.mu.Unlock()
+	delete(v.reports.blobs, key)
 	return nil
 }

@@ -56,8 +56,8 @@ type account struct {
 	provider string
 }
 
-func newLinkTable() linkTable {
-	return linkTable{
+func newLinkTable() *linkTable {
+	return &linkTable{
 		codes:       map[string]*keptCode{},
 		windows:     map[guesser]window{},
 		tries:       map[healthlab.TeamID]wrongTries{},
@@ -68,14 +68,12 @@ func newLinkTable() linkTable {
 	}
 }
 
-// Linking returns the store as a [linking.Store]. It shares its users with
-// [Store.Users].
-func (s *Store) Linking() linking.Store { return linkStore{s} }
-
-// Grants returns the same credentials as a [linking.Grants].
-func (s *Store) Grants() linking.Grants { return linkStore{s} }
-
-type linkStore struct{ s *Store }
+type linkStore struct {
+	*database
+	users     *userTable
+	linking   *linkTable
+	userStore userStore
+}
 
 func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	if err := healthlab.CheckText(c.Text); err != nil {
@@ -84,12 +82,12 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
 		return fmt.Errorf("%w: a link code needs a team, a user and a text", healthlab.Invalid)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.linking
-	t.sweep(v.s.clock())
+	defer v.mu.Unlock()
+	t := v.linking
+	t.sweep(v.clock())
 	c.CreatedAt, c.ExpiresAt, c.UsedAt = instant(c.CreatedAt), instant(c.ExpiresAt), instant(c.UsedAt)
 	if old := t.codes[c.Text]; old != nil && c.CreatedAt.Before(old.ExpiresAt) {
 		return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
@@ -103,12 +101,12 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.linking
-	t.sweep(v.s.clock())
+	defer v.mu.Unlock()
+	t := v.linking
+	t.sweep(v.clock())
 	who := guesser{team, client}
 	w := t.windows[who]
 	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
@@ -142,12 +140,12 @@ func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
 	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
 		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.linking
-	t.sweep(v.s.clock())
+	defer v.mu.Unlock()
+	t := v.linking
+	t.sweep(v.clock())
 	if t.sessions[x.ID] != nil {
 		return fmt.Errorf("%w: the link session's id is taken", healthlab.Conflict)
 	}
@@ -157,11 +155,11 @@ func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
 }
 
 func (v linkStore) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Session{}, err
 	}
-	defer v.s.mu.Unlock()
-	x, err := v.s.linking.find(team, id)
+	defer v.mu.Unlock()
+	x, err := v.linking.find(team, id)
 	if err != nil {
 		return linking.Session{}, err
 	}
@@ -169,11 +167,11 @@ func (v linkStore) Session(ctx context.Context, team healthlab.TeamID, id linkin
 }
 
 func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Session{}, err
 	}
-	defer v.s.mu.Unlock()
-	old, err := v.s.linking.find(team, id)
+	defer v.mu.Unlock()
+	old, err := v.linking.find(team, id)
 	if err != nil {
 		return linking.Session{}, err
 	}
@@ -189,23 +187,23 @@ func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id 
 }
 
 func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Session{}, err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.linking
+	defer v.mu.Unlock()
+	t := v.linking
 	old, err := t.find(c.Team, c.Session)
 	if err != nil {
 		return linking.Session{}, err
 	}
 	next := cloneSession(*old)
 	provider := c.Credential.Provider
-	_, err = users(v).update(ctx, c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+	_, err = v.userStore.update(ctx, c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 		events, err := c.Change(&next, u)
 		if err != nil {
 			return nil, err
 		}
-		if c.Sole != nil && v.s.users.accountTaken(c.Team, old.User, provider, *c.Sole) {
+		if c.Sole != nil && v.users.accountTaken(c.Team, old.User, provider, *c.Sole) {
 			return nil, &linking.AccountTakenError{}
 		}
 		next, err = rewrite(*old, next)
@@ -228,13 +226,13 @@ func (t *linkTable) put(c linking.Credential, key account) {
 }
 
 func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Credential{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	key := account{team, user, provider}
-	c, ok := v.s.linking.credentials[key]
-	row := v.s.users.find(team, user)
+	c, ok := v.linking.credentials[key]
+	row := v.users.find(team, user)
 	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
@@ -245,23 +243,23 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Credential{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	key := account{team, user, provider}
-	old, ok := v.s.linking.credentials[key]
-	row := v.s.users.find(team, user)
+	old, ok := v.linking.credentials[key]
+	row := v.users.find(team, user)
 	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
 	old.Client = row.user.Connection(provider).Client
-	u, err := v.s.openUser(ctx, row)
+	u, err := v.users.open(ctx, row)
 	if err != nil {
 		return linking.Credential{}, err
 	}
 	next := keepCredential(old, key)
-	next.StoreTime = v.s.clock()
+	next.StoreTime = v.clock()
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err
@@ -272,24 +270,24 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		return linking.Credential{}, err
 	}
 	if len(events) > 0 {
-		if _, err := users(v).update(ctx, team, user, func(to *healthdata.User) ([]healthlab.Event, error) {
+		if _, err := v.userStore.update(ctx, team, user, func(to *healthdata.User) ([]healthlab.Event, error) {
 			*to = u
 			return events, nil
 		}); err != nil {
 			return linking.Credential{}, err
 		}
 	}
-	v.s.linking.credentials[key] = next
+	v.linking.credentials[key] = next
 	return keepCredential(next, key), nil
 }
 
 func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) (linking.Credential, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.Credential{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	client := ""
-	_, err := users(v).update(ctx, team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
+	_, err := v.userStore.update(ctx, team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
 		if to := u.Connection(provider); to != nil {
 			client = to.Client
 		}
@@ -299,27 +297,12 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		return linking.Credential{}, err
 	}
 	key := account{team, user, provider}
-	c, ok := v.s.linking.credentials[key]
-	delete(v.s.linking.credentials, key)
+	c, ok := v.linking.credentials[key]
+	delete(v.linking.credentials, key)
 	if ok {
 		c.Client = client
 	}
 	return c, nil
-}
-
-// accountTaken reports whether another live user of the team has a connection to this
-// account.
-func (t *userTable) accountTaken(team healthlab.TeamID, user healthlab.UserID, provider, external string) bool {
-	if t.teams[team] == nil {
-		return false
-	}
-	for _, r := range t.teams[team].live {
-		c := r.user.Connection(provider)
-		if r.user.ID != user && c != nil && c.Status != healthdata.Deregistered && c.ExternalUserID != nil && *c.ExternalUserID == external {
-			return true
-		}
-	}
-	return false
 }
 
 func attached(u *healthdata.User, provider string) bool {

@@ -11,20 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Apps returns the apps that are signed in as a [linking.AppSessions].
-func (s *Store) Apps() linking.AppSessions { return linkStore{s} }
-
 func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
 	if a.ID == uuid.Nil || a.Team.IsZero() || a.User.IsZero() {
 		return fmt.Errorf("%w: the session of an app needs an id, a team and a user", healthlab.Invalid)
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.linking
-	t.sweep(v.s.clock())
-	if !v.s.userIsLive(a.Team, a.User) {
+	defer v.mu.Unlock()
+	t := v.linking
+	t.sweep(v.clock())
+	if !v.users.isLive(a.Team, a.User) {
 		return fmt.Errorf("%w: the team has no such user", healthlab.NotFound)
 	}
 	if _, taken := t.apps[a.ID]; taken {
@@ -35,27 +32,27 @@ func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
 }
 
 func (v linkStore) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.AppSession{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	return v.app(team, id)
 }
 
 // app returns a session of a live user; the lock is held.
 func (v linkStore) app(team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {
-	a, ok := v.s.linking.apps[id]
-	if !ok || a.Team != team || !v.s.userIsLive(team, a.User) {
+	a, ok := v.linking.apps[id]
+	if !ok || a.Team != team || !v.users.isLive(team, a.User) {
 		return linking.AppSession{}, fmt.Errorf("%w: no such app is signed in", healthlab.NotFound)
 	}
 	return keepApp(a), nil
 }
 
 func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.AppSession{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	old, err := v.app(team, id)
 	if err != nil {
 		return linking.AppSession{}, err
@@ -65,19 +62,19 @@ func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid
 		return linking.AppSession{}, err
 	}
 	next.ID, next.Team, next.User, next.CreatedAt = old.ID, old.Team, old.User, old.CreatedAt
-	v.s.linking.apps[id] = keepApp(next)
+	v.linking.apps[id] = keepApp(next)
 	return keepApp(next), nil
 }
 
 func (v linkStore) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	n := 0
-	for k, a := range v.s.linking.apps {
+	for k, a := range v.linking.apps {
 		if a.Team == team && a.User == user && (id == uuid.Nil || id == k) {
-			delete(v.s.linking.apps, k)
+			delete(v.linking.apps, k)
 			n++
 		}
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// TeamClients returns the clients of teams as a [linking.TeamClients].
-func (s *Store) TeamClients() linking.TeamClients { return linkStore{s} }
-
 // keepClient returns a copy of a client in the form in which it is kept.
 func keepClient(c linking.TeamClient) linking.TeamClient {
 	c.Box.Box, c.Details = slices.Clone(c.Box.Box), maps.Clone(c.Details)
@@ -28,11 +25,11 @@ func keepClient(c linking.TeamClient) linking.TeamClient {
 
 // bound counts the connections that need a client, those of live users alone if live.
 func (v linkStore) bound(k clientKey, live bool) (n int) {
-	for at := range v.s.linking.credentials {
+	for at := range v.linking.credentials {
 		if at.team != k.team || at.provider != k.provider {
 			continue
 		}
-		row := v.s.users.find(at.team, at.user)
+		row := v.users.find(at.team, at.user)
 		if row == nil || live && !row.user.Live() {
 			continue
 		}
@@ -44,12 +41,12 @@ func (v linkStore) bound(k clientKey, live bool) (n int) {
 }
 
 func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []linking.TeamClient
-	for k, c := range v.s.linking.clients {
+	for k, c := range v.linking.clients {
 		if k.team == q.Team {
 			c = keepClient(c)
 			if q.Count {
@@ -74,11 +71,11 @@ func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, 
 	if err := healthlab.CheckText(provider, clientID); err != nil {
 		return linking.TeamClient{}, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.TeamClient{}, err
 	}
-	defer v.s.mu.Unlock()
-	c, ok := v.s.linking.clients[clientKey{team, provider, clientID}]
+	defer v.mu.Unlock()
+	c, ok := v.linking.clients[clientKey{team, provider, clientID}]
 	if !ok {
 		return linking.TeamClient{}, fmt.Errorf("%w: the team has no such client", healthlab.NotFound)
 	}
@@ -96,27 +93,27 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 	if err := healthlab.CheckText(text...); err != nil {
 		return linking.TeamClient{}, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return linking.TeamClient{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	c = keepClient(c)
 	key := clientKey{c.Team, c.Provider, c.ClientID}
 	v.retire(c.Team, c.Provider, c.ClientID, c.UpdatedAt)
 	c.RetiredAt, c.ProvenAt, c.ProvenURL, c.Connections = time.Time{}, time.Time{}, "", 0
-	if old, ok := v.s.linking.clients[key]; ok {
+	if old, ok := v.linking.clients[key]; ok {
 		c.CreatedAt, c.ProvenAt, c.ProvenURL = old.CreatedAt, old.ProvenAt, old.ProvenURL
 	}
-	v.s.linking.clients[key] = c
+	v.linking.clients[key] = c
 	return keepClient(c), nil
 }
 
 // retire retires the current client of a provider but for one.
 func (v linkStore) retire(team healthlab.TeamID, provider, but string, at time.Time) (n int) {
-	for k, c := range v.s.linking.clients {
+	for k, c := range v.linking.clients {
 		if k.team == team && k.provider == provider && k.client != but && c.RetiredAt.IsZero() {
 			c.RetiredAt = instant(at)
-			v.s.linking.clients[k] = c
+			v.linking.clients[k] = c
 			n++
 		}
 	}
@@ -127,10 +124,10 @@ func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, prov
 	if err := healthlab.CheckText(provider); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	if v.retire(team, provider, "", at) == 0 {
 		return fmt.Errorf("%w: the team has no client at this provider", healthlab.NotFound)
 	}
@@ -141,14 +138,14 @@ func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provi
 	if err := healthlab.CheckText(provider, clientID, redirectURL); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	key := clientKey{team, provider, clientID}
-	if c, ok := v.s.linking.clients[key]; ok && (c.ProvenURL != redirectURL || c.ProvenAt.IsZero()) {
+	if c, ok := v.linking.clients[key]; ok && (c.ProvenURL != redirectURL || c.ProvenAt.IsZero()) {
 		c.ProvenURL, c.ProvenAt = redirectURL, instant(at)
-		v.s.linking.clients[key] = c
+		v.linking.clients[key] = c
 	}
 	return nil
 }
@@ -157,15 +154,15 @@ func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, pro
 	if err := healthlab.CheckText(provider); err != nil {
 		return 0, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	n := 0
-	for k, c := range v.s.linking.clients {
+	for k, c := range v.linking.clients {
 		old := !c.RetiredAt.IsZero() && c.RetiredAt.Before(instant(before))
 		if k.team == team && (provider == "" && old && v.bound(k, false) == 0 || provider != "" && k.provider == provider) {
-			delete(v.s.linking.clients, k)
+			delete(v.linking.clients, k)
 			n++
 		}
 	}

@@ -12,37 +12,27 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// orderKey is what is kept of an idempotency key.
-type orderKey struct {
-	order       orders.OrderID
-	fingerprint string
-	until       time.Time        // of the latest claim; zero if it was given back
-	answer      []byte           // encrypted
-	user        healthlab.UserID // whom the answer is about; zero for the order's user, or none
-	keep        time.Time        // until when the answer is kept
+type orderKeys struct {
+	*database
+	orders *orderTable
 }
 
-// OrderKeys returns the store as an [idempotency.Keys].
-func (s *Store) OrderKeys() idempotency.Keys { return orderKeys{s} }
-
-type orderKeys struct{ s *Store }
-
 func (v orderKeys) StartKey(ctx context.Context, scope idempotency.Scope, fingerprint string, order orders.OrderID, lease time.Duration) (idempotency.State, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return idempotency.State{}, err
 	}
-	defer v.s.mu.Unlock()
-	k, now := v.s.orders.keys[scope], v.s.clock()
+	defer v.mu.Unlock()
+	k, now := v.orders.keys[scope], v.clock()
 	if k == nil || k.answer != nil && !k.keep.After(now) {
 		k = &orderKey{order: order, fingerprint: fingerprint}
-		v.s.orders.keys[scope] = k
+		v.orders.keys[scope] = k
 	}
 	if k.answer == nil && k.until.IsZero() {
 		k.fingerprint = fingerprint
 	}
 	state := idempotency.State{Order: k.order, Fingerprint: k.fingerprint}
 	if k.answer != nil {
-		answer, err := v.s.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(k.answer))
+		answer, err := v.keys.Open(ctx, personkey.Ref{Team: scope.Team, User: k.user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(k.answer))
 		if err != nil {
 			return idempotency.State{}, err
 		}
@@ -56,11 +46,11 @@ func (v orderKeys) StartKey(ctx context.Context, scope idempotency.Scope, finger
 }
 
 func (v orderKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	k := v.s.orders.keys[scope]
+	defer v.mu.Unlock()
+	k := v.orders.keys[scope]
 	if k == nil || k.answer != nil || !k.until.Equal(instant(until)) {
 		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
 	}
@@ -68,33 +58,26 @@ func (v orderKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until
 		k.until, k.user, k.keep = time.Time{}, user, instant(until)
 		return nil
 	}
-	box, err := v.s.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(answer))
+	box, err := v.keys.Seal(ctx, personkey.Ref{Team: scope.Team, User: user}, personkey.RowAnswer(scope.Endpoint+" "+scope.Key), slices.Clone(answer))
 	if err != nil {
 		return err
 	}
-	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, v.s.clock().Add(keep)
+	k.until, k.answer, k.user, k.keep = time.Time{}, box, user, v.clock().Add(keep)
 	return nil
 }
 
 func (v orderKeys) PruneKeys(ctx context.Context, n int) (int, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
-	pruned, now := 0, v.s.clock()
-	for scope, k := range v.s.orders.keys {
-		old := k.answer != nil && !k.keep.After(now) || k.answer == nil && !later(k.until, k.keep).Add(24*time.Hour).After(now)
+	defer v.mu.Unlock()
+	pruned, now := 0, v.clock()
+	for scope, k := range v.orders.keys {
+		old := k.answer != nil && !k.keep.After(now) || k.answer == nil && !latest(k.until, k.keep).Add(24*time.Hour).After(now)
 		if old && pruned < n {
-			delete(v.s.orders.keys, scope)
+			delete(v.orders.keys, scope)
 			pruned++
 		}
 	}
 	return pruned, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

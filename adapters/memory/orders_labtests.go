@@ -11,33 +11,33 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// LabTests returns the store as a [catalogue.LabTestStore].
-func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
-
-type labTests struct{ s *Store }
+type labTests struct {
+	*database
+	orders *orderTable
+}
 
 func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	t, err := ownTest(t)
 	if err != nil {
 		return err
 	}
-	if _, taken := v.s.orders.labTests[t.ID]; taken {
+	if _, taken := v.orders.labTests[t.ID]; taken {
 		return fmt.Errorf("%w: the lab test is there", healthlab.Conflict)
 	}
-	v.s.orders.labTests[t.ID] = t
+	v.orders.labTests[t.ID] = t
 	return nil
 }
 
 func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return catalogue.TeamTest{}, err
 	}
-	defer v.s.mu.Unlock()
-	kept, ok := v.s.orders.labTests[id]
+	defer v.mu.Unlock()
+	kept, ok := v.orders.labTests[id]
 	if !ok || kept.Team != team {
 		return catalogue.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
 	}
@@ -52,17 +52,17 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id c
 		return catalogue.TeamTest{}, err
 	}
 	t.ID, t.Team = id, team
-	v.s.orders.labTests[id] = t
+	v.orders.labTests[id] = t
 	return ownTest(t)
 }
 
 func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []catalogue.TeamTest
-	for _, t := range v.s.orders.labTests {
+	for _, t := range v.orders.labTests {
 		if t.Team != team || q.IDs != nil && !slices.Contains(q.IDs, t.ID) ||
 			q.Generation == catalogue.GeneratedManual && t.Auto || q.Generation == catalogue.GeneratedAuto && !t.Auto {
 			continue

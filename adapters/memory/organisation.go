@@ -14,10 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Organisations returns teams and their keys as an [organisation.Store].
-func (s *Store) Organisations() organisation.Store { return orgStore{s} }
-
-type orgStore struct{ s *Store }
+type orgStore struct {
+	*database
+	users   *userTable
+	linking *linkTable
+	teams   map[healthlab.TeamID][]byte
+	orgs    *orgTable
+}
 
 // orgTable keeps teams, deleted ones included, and keys.
 type orgTable struct {
@@ -30,8 +33,8 @@ type orgTeam struct {
 	deleted bool
 }
 
-func newOrgTable() orgTable {
-	return orgTable{map[healthlab.TeamID]orgTeam{}, map[uuid.UUID]organisation.Key{}}
+func newOrgTable() *orgTable {
+	return &orgTable{map[healthlab.TeamID]orgTeam{}, map[uuid.UUID]organisation.Key{}}
 }
 
 func errNoTeam() error { return fmt.Errorf("%w: no such team", healthlab.NotFound) }
@@ -58,26 +61,26 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if _, ok := v.s.orgs.teams[t.ID]; ok {
+	defer v.mu.Unlock()
+	if _, ok := v.orgs.teams[t.ID]; ok {
 		return fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)
 	}
-	if err := v.s.orgs.integration(t); err != nil {
+	if err := v.orgs.integration(t); err != nil {
 		return err
 	}
-	v.s.orgs.teams[t.ID] = orgTeam{Team: keepTeam(t)}
+	v.orgs.teams[t.ID] = orgTeam{Team: keepTeam(t)}
 	return nil
 }
 
 func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.Team, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return organisation.Team{}, err
 	}
-	defer v.s.mu.Unlock()
-	t, ok := v.s.orgs.teams[id]
+	defer v.mu.Unlock()
+	t, ok := v.orgs.teams[id]
 	if !ok || t.deleted {
 		return organisation.Team{}, errNoTeam()
 	}
@@ -88,12 +91,12 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 	if err := healthlab.CheckText(q.IntegrationID); err != nil {
 		return nil, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []organisation.Team
-	for id, t := range v.s.orgs.teams {
+	for id, t := range v.orgs.teams {
 		if !t.deleted && t.Org == q.Org && bytes.Compare(id.UUID[:], q.After.UUID[:]) > 0 && (q.IntegrationID == "" || t.IntegrationID == q.IntegrationID) {
 			out = append(out, t.Team)
 		}
@@ -103,11 +106,11 @@ func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisati
 }
 
 func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return organisation.Team{}, err
 	}
-	defer v.s.mu.Unlock()
-	old, ok := v.s.orgs.teams[id]
+	defer v.mu.Unlock()
+	old, ok := v.orgs.teams[id]
 	if !ok || old.deleted || old.Org != org {
 		return organisation.Team{}, errNoTeam()
 	}
@@ -119,25 +122,25 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
 		return organisation.Team{}, err
 	}
-	if err := v.s.orgs.integration(next); err != nil {
+	if err := v.orgs.integration(next); err != nil {
 		return organisation.Team{}, err
 	}
 	next = keepTeam(next)
-	v.s.orgs.teams[id] = orgTeam{Team: next}
+	v.orgs.teams[id] = orgTeam{Team: next}
 	return next, nil
 }
 
 func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, _ time.Time) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t, ok := v.s.orgs.teams[id]
+	defer v.mu.Unlock()
+	t, ok := v.orgs.teams[id]
 	if !ok || t.deleted || t.Org != org {
 		return errNoTeam()
 	}
 	users := 0
-	for _, row := range v.s.users.of(id) {
+	for _, row := range v.users.of(id) {
 		if row.user.Live() {
 			users++
 		}
@@ -146,16 +149,16 @@ func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 		return &organisation.NotEmptyError{Users: users}
 	}
 	t.deleted = true
-	v.s.orgs.teams[id] = t
-	delete(v.s.teams, id)
-	for k, key := range v.s.orgs.keys {
+	v.orgs.teams[id] = t
+	delete(v.teams, id)
+	for k, key := range v.orgs.keys {
 		if key.Team == id {
-			delete(v.s.orgs.keys, k)
+			delete(v.orgs.keys, k)
 		}
 	}
-	for k := range v.s.linking.clients {
+	for k := range v.linking.clients {
 		if k.team == id {
-			delete(v.s.linking.clients, k)
+			delete(v.linking.clients, k)
 		}
 	}
 	return nil
@@ -165,11 +168,11 @@ func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) e
 	if err := checkKey(&k); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	return v.s.orgs.insertKey(k, most)
+	defer v.mu.Unlock()
+	return v.orgs.insertKey(k, most)
 }
 
 // checkKey returns Invalid for a key that no store takes.
@@ -206,44 +209,44 @@ func (v orgStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, 
 	if err := checkKey(&next); err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	old, ok := v.s.orgs.keys[id]
+	defer v.mu.Unlock()
+	old, ok := v.orgs.keys[id]
 	if !ok || old.Team != next.Team {
 		return fmt.Errorf("%w: no such key", healthlab.NotFound)
 	}
-	if err := v.s.orgs.insertKey(next, most); err != nil {
+	if err := v.orgs.insertKey(next, most); err != nil {
 		return err
 	}
 	if until = instant(until); old.ExpiresAt.IsZero() || until.Before(old.ExpiresAt) {
 		old.ExpiresAt = until
 	}
-	v.s.orgs.keys[id] = old
+	v.orgs.keys[id] = old
 	return nil
 }
 
 func (v orgStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	k, ok := v.s.orgs.keys[id]
+	defer v.mu.Unlock()
+	k, ok := v.orgs.keys[id]
 	if at = instant(at); ok && k.Team == team && at.After(k.LastUsedAt) {
 		k.LastUsedAt = at
-		v.s.orgs.keys[id] = k
+		v.orgs.keys[id] = k
 	}
 	return nil
 }
 
 func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisation.Key, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []organisation.Key
-	for _, k := range v.s.orgs.keys {
+	for _, k := range v.orgs.keys {
 		if k.Team == team {
 			k.Scopes = append(organisation.Scopes(nil), k.Scopes...)
 			out = append(out, k)
@@ -267,11 +270,11 @@ func (v orgStore) FindKey(ctx context.Context, sum [sha256.Size]byte) (organisat
 }
 
 func (v orgStore) find(ctx context.Context, is func(*organisation.Key) bool) (organisation.Key, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return organisation.Key{}, err
 	}
-	defer v.s.mu.Unlock()
-	for _, k := range v.s.orgs.keys {
+	defer v.mu.Unlock()
+	for _, k := range v.orgs.keys {
 		if is(&k) {
 			k.Scopes = append(organisation.Scopes(nil), k.Scopes...)
 			return k, nil
@@ -281,13 +284,13 @@ func (v orgStore) find(ctx context.Context, is func(*organisation.Key) bool) (or
 }
 
 func (v orgStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if k, ok := v.s.orgs.keys[id]; !ok || k.Team != team {
+	defer v.mu.Unlock()
+	if k, ok := v.orgs.keys[id]; !ok || k.Team != team {
 		return fmt.Errorf("%w: no such key", healthlab.NotFound)
 	}
-	delete(v.s.orgs.keys, id)
+	delete(v.orgs.keys, id)
 	return nil
 }

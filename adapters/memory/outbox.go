@@ -16,10 +16,17 @@ import (
 
 // outbox keeps the events that were written, and which of them are not routed yet.
 type outbox struct {
-	stored  []*stored // in the order in which they were written
-	pending []*stored // the end of stored that is not routed
-	byID    map[uuid.UUID]*stored
-	byKey   map[teamKey][]*stored // in the order of their Seq
+	*database
+	users     *userTable
+	queue     *queue
+	envelope  webhook.Envelope
+	retention time.Duration
+	written   func() // nil for none
+
+	events  []*storedEvent // in the order in which they were written
+	pending []*storedEvent // the end of stored that is not routed
+	byID    map[uuid.UUID]*storedEvent
+	byKey   map[teamKey][]*storedEvent // in the order of their Seq
 	seq     map[teamKey]int64
 	about   map[teamKey]healthlab.UserID // the user of all events of a key; zero for several
 	swept   time.Time
@@ -30,111 +37,92 @@ type teamKey struct {
 	key  string
 }
 
-// stored is an event with its message.
-type stored struct {
-	healthlab.Event
-	body []byte    // encrypted; nil once it is deleted
-	at   time.Time // when it was written
-	n    int64     // grows with every event written
-}
-
-func newOutbox() outbox {
-	return outbox{
-		byID:  map[uuid.UUID]*stored{},
-		byKey: map[teamKey][]*stored{},
+func newOutbox(db *database, users *userTable, queue *queue, envelope webhook.Envelope, retention time.Duration) *outbox {
+	if retention <= 0 {
+		retention = 30 * 24 * time.Hour
+	}
+	return &outbox{
+		database: db, users: users, queue: queue, envelope: envelope, retention: retention,
+		byID:  map[uuid.UUID]*storedEvent{},
+		byKey: map[teamKey][]*storedEvent{},
 		seq:   map[teamKey]int64{},
 		about: map[teamKey]healthlab.UserID{},
 	}
 }
 
-// Outbox returns the store as a [webhook.Outbox].
-func (s *Store) Outbox() webhook.Outbox { return outboxStore{s} }
-
-type outboxStore struct{ s *Store }
+type outboxStore struct{ *outbox }
 
 func (o outboxStore) Append(ctx context.Context, events []healthlab.Event) error {
-	if err := o.s.lock(ctx); err != nil {
+	if err := o.lock(ctx); err != nil {
 		return err
 	}
-	defer o.s.mu.Unlock()
-	return o.s.emit(ctx, events)
+	defer o.mu.Unlock()
+	return o.emit(ctx, events)
 }
 
 // emit writes events: it draws their Seq, makes their bodies, and marks them to be
 // routed. It is called with the lock held, by every write that has events, and before
 // that write changes anything: an error means that nothing was written.
-func (s *Store) emit(ctx context.Context, events []healthlab.Event) error {
+func (o *outbox) emit(ctx context.Context, events []healthlab.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	at := s.clock()
-	s.sweep(at)
+	at := o.clock()
+	o.sweep(at)
 	drawn := map[teamKey]int64{}
-	fresh := make([]*stored, 0, len(events))
+	fresh := make([]*storedEvent, 0, len(events))
 	for i, e := range events {
-		if s.users.isDeleted(e.Team, e.User) {
+		if o.users.isDeleted(e.Team, e.User) {
 			continue
 		}
-		_, taken := s.outbox.byID[e.ID]
-		taken = taken || slices.ContainsFunc(fresh, func(f *stored) bool { return f.ID == e.ID })
+		_, taken := o.byID[e.ID]
+		taken = taken || slices.ContainsFunc(fresh, func(f *storedEvent) bool { return f.ID == e.ID })
 		switch {
 		case e.ID == uuid.Nil:
 			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
 		case taken:
 			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
 		}
-		e.At, e.Trace = instant(e.At), cmp.Or(e.Trace, s.trace)
+		e.At, e.Trace = instant(e.At), cmp.Or(e.Trace, o.trace)
 		if e.Key != "" {
 			k := teamKey{e.Team, e.Key}
 			if drawn[k] == 0 {
-				drawn[k] = s.outbox.seq[k]
+				drawn[k] = o.seq[k]
 			}
 			drawn[k]++
 			e.Seq = drawn[k]
 		}
-		body, err := s.envelope.Render(e, s.clientUserID(e.Team, e.User))
+		body, err := o.envelope.Render(e, o.users.clientUserID(e.Team, e.User))
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
-		if body, err = s.keys.Seal(ctx, refOfEvent(&e), personkey.RowEvent(e.ID), body); err != nil {
+		if body, err = o.keys.Seal(ctx, refOfEvent(&e), personkey.RowEvent(e.ID), body); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 		e.Data = nil // its bytes are in the body
-		fresh = append(fresh, &stored{Event: e, body: body, at: at})
+		fresh = append(fresh, &storedEvent{Event: e, body: body, at: at})
 	}
 	for _, f := range fresh {
-		s.outbox.add(f)
+		o.add(f)
 	}
 	for k, n := range drawn {
-		s.outbox.seq[k] = n
+		o.seq[k] = n
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	if s.written != nil {
-		s.written()
+	if o.written != nil {
+		o.written()
 	}
 	return nil
 }
 
-func refOfEvent(e *healthlab.Event) personkey.Ref {
-	return personkey.Ref{Team: e.Team, User: e.User}
-}
-
-// message returns the bytes that are sent about an event; nil once they are deleted.
-func (s *Store) message(ctx context.Context, e *stored) ([]byte, error) {
-	if e.body == nil {
-		return nil, nil
-	}
-	return s.keys.Open(ctx, refOfEvent(&e.Event), personkey.RowEvent(e.ID), slices.Clone(e.body))
-}
-
-func (o *outbox) add(f *stored) {
-	if len(o.stored) > 0 {
-		f.n = o.stored[len(o.stored)-1].n
+func (o *outbox) add(f *storedEvent) {
+	if len(o.events) > 0 {
+		f.n = o.events[len(o.events)-1].n
 	}
 	f.n++
-	o.stored = append(o.stored, f)
+	o.events = append(o.events, f)
 	o.pending = append(o.pending, f)
 	o.byID[f.ID] = f
 	if f.Key != "" {
@@ -150,16 +138,15 @@ func (o *outbox) add(f *stored) {
 
 // sweep forgets, at most once an hour, what is older than the retention. A delivery
 // that is still unfinished then ends as cancelled.
-func (s *Store) sweep(at time.Time) {
-	if at.Sub(s.outbox.swept) < time.Hour {
+func (o *outbox) sweep(at time.Time) {
+	if at.Sub(o.swept) < time.Hour {
 		return
 	}
-	s.outbox.swept = at
-	limit := at.Add(-s.retention)
-	o := &s.outbox
-	routed := len(o.stored) - len(o.pending)
+	o.swept = at
+	limit := at.Add(-o.retention)
+	routed := len(o.events) - len(o.pending)
 	old := map[uuid.UUID]bool{}
-	for _, f := range o.stored[:routed] {
+	for _, f := range o.events[:routed] {
 		if !f.at.Before(limit) {
 			break
 		}
@@ -170,10 +157,10 @@ func (s *Store) sweep(at time.Time) {
 		}
 	}
 	pending := len(o.pending)
-	o.stored = slices.Delete(o.stored, 0, len(old))
-	o.pending = o.stored[len(o.stored)-pending:]
-	s.queue.forget(old, at)
-	s.queue.sweepLog(limit)
+	o.events = slices.Delete(o.events, 0, len(old))
+	o.pending = o.events[len(o.events)-pending:]
+	o.queue.forget(old, at)
+	o.queue.sweepLog(limit)
 }
 
 // dropOldest forgets the oldest event of a key. Its count stays, so that Seq
@@ -186,21 +173,59 @@ func (o *outbox) dropOldest(k teamKey) {
 	}
 }
 
-// Backlog counts what the store still has to deliver. A program that stops says so, because
-// with the process it is gone.
-func (s *Store) Backlog(ctx context.Context) (webhook.Backlog, error) {
-	if err := s.lock(ctx); err != nil {
-		return webhook.Backlog{}, err
+// removeEvents removes the events about a user, delivered or not, with their deliveries and
+// what receivers answered. The Seq of their keys goes on. It is called with the lock held.
+func (o *outbox) removeEvents(team healthlab.TeamID, user healthlab.UserID) {
+	gone := map[uuid.UUID]bool{}
+	for _, e := range o.events {
+		if e.Team == team && e.User == user {
+			gone[e.ID] = true
+		}
 	}
-	defer s.mu.Unlock()
-	b := webhook.Backlog{Unrouted: len(s.outbox.pending), Unfinished: len(s.queue.rows)}
-	now := s.now()
-	older := func(at time.Time) { b.Oldest = max(b.Oldest, now.Sub(at)) }
-	if b.Unrouted > 0 {
-		older(s.outbox.pending[0].at)
+	if len(gone) == 0 {
+		return
 	}
-	for _, r := range s.queue.rows {
-		older(r.queued)
+	o.queue.forget(gone, o.clock())
+	for i := range o.queue.log {
+		if gone[o.queue.log[i].Event] {
+			o.queue.log[i].Head, o.queue.log[i].Response = nil, nil
+		}
 	}
-	return b, nil
+	erased := func(e *storedEvent) bool { return gone[e.ID] }
+	unrouted := len(o.pending)
+	for _, e := range o.pending {
+		if erased(e) {
+			unrouted--
+		}
+	}
+	for _, e := range o.events {
+		if erased(e) {
+			delete(o.byID, e.ID)
+			k := teamKey{e.Team, e.Key}
+			if o.byKey[k] = slices.DeleteFunc(o.byKey[k], erased); len(o.byKey[k]) == 0 {
+				delete(o.byKey, k)
+			}
+		}
+	}
+	o.events = slices.DeleteFunc(o.events, erased)
+	o.pending = o.events[len(o.events)-unrouted:]
+}
+
+// erase removes the events about a user, and what is left of keys that are the user's alone.
+func (o *outbox) erase(team healthlab.TeamID, user healthlab.UserID) {
+	o.removeEvents(team, user)
+	for k, about := range o.about {
+		if k.team == team && about == user {
+			delete(o.seq, k)
+			delete(o.about, k)
+		}
+	}
+}
+
+// message returns the bytes that are sent about an event; nil once they are deleted.
+func (o *outbox) message(ctx context.Context, e *storedEvent) ([]byte, error) {
+	if e.body == nil {
+		return nil, nil
+	}
+	return o.keys.Open(ctx, refOfEvent(&e.Event), personkey.RowEvent(e.ID), slices.Clone(e.body))
 }

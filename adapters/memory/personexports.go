@@ -12,10 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/personexport"
 )
 
-// PersonExports returns the store as a [personexport.Store].
-func (s *Store) PersonExports() personexport.Store { return exportStore{s} }
-
-type exportStore struct{ s *Store }
+type exportStore struct {
+	*database
+	users   *userTable
+	exports exportTable
+}
 
 // exportTable keeps the exports of all teams.
 type exportTable map[exportKey]personexport.Job
@@ -35,22 +36,22 @@ func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) e
 	if err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if row := v.s.users.find(j.Team, j.User); row == nil || !row.user.Live() {
+	defer v.mu.Unlock()
+	if row := v.users.find(j.Team, j.User); row == nil || !row.user.Live() {
 		return noUser()
 	}
-	if _, taken := v.s.exports[exportKey{j.Team, j.ID}]; taken {
+	if _, taken := v.exports[exportKey{j.Team, j.ID}]; taken {
 		return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
 	}
 	failed := func(j personexport.Job) bool { return j.Status == personexport.Failed }
-	if len(slices.DeleteFunc(v.s.exports.of(j.Team, j.User), failed)) >= most {
+	if len(slices.DeleteFunc(v.exports.of(j.Team, j.User), failed)) >= most {
 		return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
 	}
 	j.Revision = 1
-	v.s.exports.put(j)
+	v.exports.put(j)
 	return nil
 }
 
@@ -93,11 +94,11 @@ func (t exportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 }
 
 func (v exportStore) Get(ctx context.Context, team healthlab.TeamID, id personexport.JobID) (personexport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return personexport.Job{}, err
 	}
-	defer v.s.mu.Unlock()
-	j, ok := v.s.exports[exportKey{team, id}]
+	defer v.mu.Unlock()
+	j, ok := v.exports[exportKey{team, id}]
 	if !ok || j.User.IsZero() {
 		return personexport.Job{}, errNoExport
 	}
@@ -105,16 +106,16 @@ func (v exportStore) Get(ctx context.Context, team healthlab.TeamID, id personex
 }
 
 func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id personexport.JobID, change func(*personexport.Job) error) (personexport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return personexport.Job{}, err
 	}
-	defer v.s.mu.Unlock()
-	was, ok := v.s.exports[exportKey{team, id}]
+	defer v.mu.Unlock()
+	was, ok := v.exports[exportKey{team, id}]
 	if !ok {
 		return personexport.Job{}, errNoExport
 	}
 	next := was.Clone()
-	next.StoreTime = v.s.clock()
+	next.StoreTime = v.clock()
 	if err := change(&next); err != nil {
 		return personexport.Job{}, err
 	}
@@ -123,25 +124,25 @@ func (v exportStore) Update(ctx context.Context, team healthlab.TeamID, id perso
 	if err != nil {
 		return personexport.Job{}, err
 	}
-	return v.s.exports.put(next), nil
+	return v.exports.put(next), nil
 }
 
 func (v exportStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]personexport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	return v.s.exports.of(team, user), nil
+	defer v.mu.Unlock()
+	return v.exports.of(team, user), nil
 }
 
 func (v exportStore) Claim(ctx context.Context, n int, lease time.Duration) ([]personexport.Job, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	at := v.s.clock()
+	defer v.mu.Unlock()
+	at := v.clock()
 	var due []personexport.Job
-	for _, j := range v.s.exports {
+	for _, j := range v.exports {
 		if !j.DueAt.After(at) {
 			due = append(due, j)
 		}
@@ -153,16 +154,16 @@ func (v exportStore) Claim(ctx context.Context, n int, lease time.Duration) ([]p
 	for _, j := range due[:min(len(due), max(0, n))] {
 		j.DueAt = at.Add(lease)
 		j.Revision++
-		out = append(out, v.s.exports.put(j))
+		out = append(out, v.exports.put(j))
 	}
 	return out, nil
 }
 
 func (v exportStore) Delete(ctx context.Context, team healthlab.TeamID, id personexport.JobID) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	delete(v.s.exports, exportKey{team, id})
+	defer v.mu.Unlock()
+	delete(v.exports, exportKey{team, id})
 	return nil
 }

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -131,34 +128,4 @@ func (p *PersonKeys) Count(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return out, nil
-}
-
-// document encodes what is to be kept.
-func document(v any) ([]byte, error) {
-	doc, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	if spoilt(doc) {
-		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
-	}
-	return doc, nil
-}
-
-// sealDocument encodes what is to be kept about a person, and encrypts it.
-func sealDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, bound string, v any) ([]byte, error) {
-	doc, err := document(v)
-	if err != nil {
-		return nil, err
-	}
-	return keys.Seal(ctx, ref, bound, doc)
-}
-
-// openDocument decrypts and decodes what sealDocument made.
-func openDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, bound string, box []byte, v any) error {
-	doc, err := keys.Open(ctx, ref, bound, box)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(doc, v)
 }

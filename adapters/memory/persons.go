@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -18,18 +19,13 @@ import (
 // personTable keeps who people are and who pays for them, in bytes that no caller can
 // edit.
 type personTable struct {
-	infos     map[teamUser][]byte
+	infos     map[healthdata.UserRef][]byte
 	coverages map[uuid.UUID]keptCoverage
 	payors    map[healthlab.TeamID][]keptPayor
 }
 
-type teamUser struct {
-	team healthlab.TeamID
-	user healthlab.UserID
-}
-
 type keptCoverage struct {
-	teamUser
+	healthdata.UserRef
 	primary     bool
 	from, until time.Time
 	doc         []byte
@@ -41,72 +37,73 @@ type keptPayor struct {
 	doc  []byte
 }
 
-func newPersonTable() personTable {
-	return personTable{infos: map[teamUser][]byte{}, coverages: map[uuid.UUID]keptCoverage{}, payors: map[healthlab.TeamID][]keptPayor{}}
+func newPersonTable() *personTable {
+	return &personTable{infos: map[healthdata.UserRef][]byte{}, coverages: map[uuid.UUID]keptCoverage{}, payors: map[healthlab.TeamID][]keptPayor{}}
 }
 
 // erase removes what is known of a user. It is called with the lock held.
 func (t *personTable) erase(team healthlab.TeamID, user healthlab.UserID) {
-	who := teamUser{team, user}
+	who := healthdata.UserRef{Team: team, User: user}
 	delete(t.infos, who)
 	for id, c := range t.coverages {
-		if c.teamUser == who {
+		if c.UserRef == who {
 			delete(t.coverages, id)
 		}
 	}
 }
 
-// Persons returns the store as a [people.Store].
-func (s *Store) Persons() people.Store { return persons{s} }
-
-type persons struct{ s *Store }
+type persons struct {
+	*database
+	users   *userTable
+	persons *personTable
+}
 
 func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
-	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
+	doc, err := sealDocument(ctx, v.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, info)
 	if err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	v.s.persons.infos[teamUser{team, user}] = doc
+	defer v.mu.Unlock()
+	v.persons.infos[healthdata.UserRef{Team: team, User: user}] = doc
 	return nil
 }
 
 func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info people.UserInfo, err error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return info, err
 	}
-	defer v.s.mu.Unlock()
-	doc, ok := v.s.persons.infos[teamUser{team, user}]
-	if !ok || v.s.users.isDeleted(team, user) {
+	defer v.mu.Unlock()
+	doc, ok := v.persons.infos[healthdata.UserRef{Team: team, User: user}]
+	if !ok || v.users.isDeleted(team, user) {
 		return info, fmt.Errorf("%w: demographics", healthlab.NotFound)
 	}
-	return info, openDocument(ctx, v.s.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
+	return info, openDocument(ctx, v.keys, personkey.Ref{Team: team, User: user}, personkey.RowUserInfo, doc, &info)
 }
 
 func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
-	doc, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: c.Team, User: c.User}, personkey.RowInsurance(c.ID), c.Record)
+	doc, err := sealDocument(ctx, v.keys, personkey.Ref{Team: c.Team, User: c.User}, personkey.RowInsurance(c.ID), c.Record)
 	if err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.persons
-	who := teamUser{c.Team, c.User}
+	defer v.mu.Unlock()
+	t := v.persons
+	who := healthdata.UserRef{Team: c.Team, User: c.User}
 	if _, known := t.infos[who]; !known {
 		return fmt.Errorf("%w: demographics", healthlab.NotFound)
 	}
 	if _, taken := t.coverages[c.ID]; taken {
 		return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
 	}
-	next := keptCoverage{teamUser: who, primary: c.Record.IsPrimary, from: instant(c.ValidFrom), doc: doc}
+	next := keptCoverage{UserRef: who, primary: c.Record.IsPrimary, from: instant(c.ValidFrom), doc: doc}
 	for id, old := range t.coverages {
-		if old.teamUser == who && old.primary == next.primary && old.until.IsZero() {
-			next.from = later(next.from, old.from.Add(time.Microsecond))
+		if old.UserRef == who && old.primary == next.primary && old.until.IsZero() {
+			next.from = latest(next.from, old.from.Add(time.Microsecond))
 			old.until = next.from
 			t.coverages[id] = old
 		}
@@ -116,34 +113,34 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 }
 
 func (k keptCoverage) load(ctx context.Context, keys *personkey.Keys, id uuid.UUID) (people.Coverage, error) {
-	c := people.Coverage{ID: id, Team: k.team, User: k.user, ValidFrom: k.from, ValidUntil: k.until}
-	return c, openDocument(ctx, keys, personkey.Ref{Team: k.team, User: k.user}, personkey.RowInsurance(id), k.doc, &c.Record)
+	c := people.Coverage{ID: id, Team: k.Team, User: k.User, ValidFrom: k.from, ValidUntil: k.until}
+	return c, openDocument(ctx, keys, personkey.Ref{Team: k.Team, User: k.User}, personkey.RowInsurance(id), k.doc, &c.Record)
 }
 
 func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return people.Coverage{}, err
 	}
-	defer v.s.mu.Unlock()
-	k, ok := v.s.persons.coverages[id]
-	if !ok || k.team != team || v.s.users.isDeleted(team, k.user) {
+	defer v.mu.Unlock()
+	k, ok := v.persons.coverages[id]
+	if !ok || k.Team != team || v.users.isDeleted(team, k.User) {
 		return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
-	return k.load(ctx, v.s.keys, id)
+	return k.load(ctx, v.keys, id)
 }
 
 func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return people.Coverage{}, err
 	}
-	defer v.s.mu.Unlock()
-	if v.s.users.isDeleted(team, user) {
+	defer v.mu.Unlock()
+	if v.users.isDeleted(team, user) {
 		return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
-	for id, k := range v.s.persons.coverages {
+	for id, k := range v.persons.coverages {
 		valid := k.until.IsZero() && (at.IsZero() || !at.Before(k.from)) || !at.IsZero() && !at.Before(k.from) && at.Before(k.until)
-		if k.teamUser == (teamUser{team, user}) && k.primary == primary && valid {
-			return k.load(ctx, v.s.keys, id)
+		if k.UserRef == (healthdata.UserRef{Team: team, User: user}) && k.primary == primary && valid {
+			return k.load(ctx, v.keys, id)
 		}
 	}
 	return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
@@ -155,27 +152,27 @@ func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	if err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	own := v.s.persons.payors[p.Team]
+	defer v.mu.Unlock()
+	own := v.persons.payors[p.Team]
 	if slices.ContainsFunc(own, func(k keptPayor) bool { return k.code == p.PayorCode }) {
 		return fmt.Errorf("%w: the payor's code is taken", healthlab.Conflict)
 	}
 	own = append(own, keptPayor{p.PayorCode, p.CreatedAt, doc})
 	slices.SortFunc(own, func(a, b keptPayor) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.code, b.code)) })
-	v.s.persons.payors[p.Team] = own
+	v.persons.payors[p.Team] = own
 	return nil
 }
 
 func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []people.KeptPayor
-	for _, k := range v.s.persons.payors[team] {
+	for _, k := range v.persons.payors[team] {
 		var p people.KeptPayor
 		if err := json.Unmarshal(k.doc, &p); err != nil {
 			return nil, err

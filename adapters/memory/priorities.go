@@ -8,25 +8,22 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// Priorities returns the store as an [aggregate.PriorityStore].
-func (s *Store) Priorities() aggregate.PriorityStore { return continuousStore{s} }
-
 func (v continuousStore) Priorities(ctx context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	return slices.Clone(v.s.continuous.priorities[team]), nil
+	defer v.mu.Unlock()
+	return slices.Clone(v.continuous.priorities[team]), nil
 }
 
 func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.TeamID,
 	change func([]aggregate.Priority) ([]aggregate.Priority, error),
 ) ([]aggregate.Priority, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.continuous
+	defer v.mu.Unlock()
+	t := v.continuous
 	old := t.priorities[team]
 	list, err := change(slices.Clone(old))
 	if err != nil {

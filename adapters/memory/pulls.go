@@ -19,9 +19,8 @@ import (
 
 // pullTable keeps tasks, budgets and quarantine of all teams.
 type pullTable struct {
-	tasks       map[userKey]map[pull.Key]*pull.Task
-	due         work.Due[pull.Key] // when each task may be claimed
-	connections work.Due[pull.Ref] // of live users
+	tasks map[healthdata.UserRef]map[pull.Key]*pull.Task
+	due   work.Due[pull.Key] // when each task may be claimed
 
 	budgets map[pull.BudgetKey]pull.Budget
 	refused map[refusedKey]pull.Refused
@@ -39,26 +38,28 @@ type refusedKey struct {
 	id   uuid.UUID
 }
 
-func newPullTable() pullTable {
-	return pullTable{
-		tasks: map[userKey]map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
+func newPullTable() *pullTable {
+	return &pullTable{
+		tasks: map[healthdata.UserRef]map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
 		notices: map[noticeKey]time.Time{},
 	}
 }
 
-// Pulls returns the store as a [pull.Store]. It shares its users with [Store.Users].
-func (s *Store) Pulls() pull.Store { return pullStore{s} }
-
-type pullStore struct{ s *Store }
+type pullStore struct {
+	*database
+	users  *userTable
+	outbox *outbox
+	pulls  *pullTable
+}
 
 func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]pull.Ref, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	found := v.s.pulls.connections.Until(now)
+	defer v.mu.Unlock()
+	found := v.users.dueConnections.Until(now)
 	connection := func(ref pull.Ref) *healthdata.Connection {
-		return v.s.users.byID[ref.User].user.Connection(ref.Provider)
+		return v.users.byID[ref.User].user.Connection(ref.Provider)
 	}
 	slices.SortFunc(found, func(a, b pull.Ref) int {
 		return cmp.Or(connection(a).Due.Compare(connection(b).Due), compareRefs(a, b))
@@ -66,32 +67,20 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 	var out []pull.Ref
 	for _, ref := range found[:min(max(n, 0), len(found))] {
 		connection(ref).Due = instant(until)
-		v.s.pulls.connections.Set(ref, instant(until))
+		v.users.dueConnections.Set(ref, instant(until))
 		out = append(out, ref)
 	}
 	return out, nil
 }
 
-// planConnections replaces the due times of the connections of was by those of now, the same user.
-// The connections of a deleted user are never due.
-func (t *pullTable) planConnections(was, now *healthdata.User) {
-	for _, c := range was.Connections {
-		t.connections.Set(pull.Ref{Team: was.Team, User: was.ID, Provider: c.Provider}, time.Time{})
-	}
-	if !now.Live() {
-		return
-	}
-	for _, c := range now.Connections {
-		t.connections.Set(pull.Ref{Team: now.Team, User: now.ID, Provider: c.Provider}, c.Due)
-	}
-}
-
 // task returns the task of a key, or nil.
-func (t *pullTable) task(k pull.Key) *pull.Task { return t.tasks[userKey{k.Team, k.User}][k] }
+func (t *pullTable) task(k pull.Key) *pull.Task {
+	return t.tasks[healthdata.UserRef{Team: k.Team, User: k.User}][k]
+}
 
 // put keeps a task, in place of the one with its key.
 func (t *pullTable) put(task pull.Task) {
-	owner := userKey{task.Team, task.User}
+	owner := healthdata.UserRef{Team: task.Team, User: task.User}
 	if t.tasks[owner] == nil {
 		t.tasks[owner] = map[pull.Key]*pull.Task{}
 	}
@@ -114,7 +103,7 @@ func (t *pullTable) all() iter.Seq[*pull.Task] {
 
 // drop removes a task.
 func (t *pullTable) drop(k pull.Key) {
-	owner := userKey{k.Team, k.User}
+	owner := healthdata.UserRef{Team: k.Team, User: k.User}
 	if delete(t.tasks[owner], k); len(t.tasks[owner]) == 0 {
 		delete(t.tasks, owner)
 	}
@@ -132,7 +121,7 @@ func compareTasks(a, b pull.Task) int {
 // tasksOf returns the tasks of a user that fit, in the order of their keys.
 func (v pullStore) tasksOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Key) bool) []pull.Task {
 	var out []pull.Task
-	for k, t := range v.s.pulls.tasks[userKey{team, user}] {
+	for k, t := range v.pulls.tasks[healthdata.UserRef{Team: team, User: user}] {
 		if fits(k) {
 			out = append(out, cloneTask(*t))
 		}
@@ -142,15 +131,15 @@ func (v pullStore) tasksOf(team healthlab.TeamID, user healthlab.UserID, fits fu
 }
 
 func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	row := v.s.users.find(ref.Team, ref.User)
+	defer v.mu.Unlock()
+	row := v.users.find(ref.Team, ref.User)
 	if row == nil || !row.user.Live() || row.user.Connection(ref.Provider) == nil {
 		return fmt.Errorf("%w: no such connection", healthlab.NotFound)
 	}
-	u, err := v.s.openUser(ctx, row)
+	u, err := v.users.open(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -170,29 +159,29 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 		}
 		next[t.Key] = t
 	}
-	if err := v.s.emit(ctx, planned.Events); err != nil {
+	if err := v.outbox.emit(ctx, planned.Events); err != nil {
 		return err
 	}
 	for _, t := range old {
-		v.s.pulls.drop(t.Key)
+		v.pulls.drop(t.Key)
 	}
 	for _, t := range next {
-		v.s.pulls.put(t)
+		v.pulls.put(t)
 	}
 	row.user.Connection(ref.Provider).Due = instant(planned.Due)
-	v.s.pulls.connections.Set(ref, instant(planned.Due))
+	v.users.dueConnections.Set(ref, instant(planned.Due))
 	return nil
 }
 
 func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	at := v.s.clock()
+	defer v.mu.Unlock()
+	at := v.clock()
 	var due []*pull.Task
-	for _, k := range v.s.pulls.due.Until(q.Now) {
-		if t := v.s.pulls.task(k); !t.Lease.After(at) && !slices.Contains(q.Without, t.App()) {
+	for _, k := range v.pulls.due.Until(q.Now) {
+		if t := v.pulls.task(k); !t.Lease.After(at) && !slices.Contains(q.Without, t.App()) {
 			due = append(due, t)
 		}
 	}
@@ -209,12 +198,12 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 }
 
 func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.Task) ([]healthlab.Event, error)) (pull.Task, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return pull.Task{}, err
 	}
-	defer v.s.mu.Unlock()
-	old := v.s.pulls.task(key)
-	if old == nil || !v.s.userIsLive(key.Team, key.User) {
+	defer v.mu.Unlock()
+	old := v.pulls.task(key)
+	if old == nil || !v.users.isLive(key.Team, key.User) {
 		return pull.Task{}, fmt.Errorf("%w: no such task", healthlab.NotFound)
 	}
 	next := cloneTask(*old)
@@ -226,19 +215,19 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 	if next, err = keepTask(next); err != nil {
 		return pull.Task{}, err
 	}
-	if err := v.s.emit(ctx, events); err != nil {
+	if err := v.outbox.emit(ctx, events); err != nil {
 		return pull.Task{}, err
 	}
-	v.s.pulls.put(next)
+	v.pulls.put(next)
 	return cloneTask(next), nil
 }
 
 func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	if !v.s.userIsLive(team, user) {
+	defer v.mu.Unlock()
+	if !v.users.isLive(team, user) {
 		return nil, nil
 	}
 	return v.tasksOf(team, user, func(pull.Key) bool { return true }), nil
@@ -248,23 +237,23 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 	if err := healthlab.CheckText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
 		return 0, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
-	known := v.s.pulls.notices
+	defer v.mu.Unlock()
+	known := v.pulls.notices
 	key := noticeKey{n.Provider, n.ID}
 	if _, ok := known[key]; ok {
 		return 0, nil
 	}
 	var next []pull.Task
-	for t := range v.s.pulls.all() {
+	for t := range v.pulls.all() {
 		k := t.Key
-		if k.Provider != n.Provider || k.Kind != pull.News || t.Due.IsZero() || !v.s.userIsLive(k.Team, k.User) ||
+		if k.Provider != n.Provider || k.Kind != pull.News || t.Due.IsZero() || !v.users.isLive(k.Team, k.User) ||
 			len(n.Resources) > 0 && !slices.Contains(n.Resources, k.Resource) {
 			continue
 		}
-		c := v.s.users.find(k.Team, k.User).user.Connection(k.Provider)
+		c := v.users.find(k.Team, k.User).user.Connection(k.Provider)
 		if c == nil || c.Status != healthdata.Connected || c.ExternalUserID == nil || *c.ExternalUserID != n.ExternalUserID ||
 			!n.Team.IsZero() && (k.Team != n.Team || c.Client != n.Client) {
 			continue
@@ -279,7 +268,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 		next = append(next, edited)
 	}
 	for _, t := range next {
-		v.s.pulls.put(t)
+		v.pulls.put(t)
 	}
 	maps.DeleteFunc(known, func(_ noticeKey, at time.Time) bool { return at.Before(forget) })
 	known[key] = n.At
@@ -287,12 +276,12 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 }
 
 func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	var out []pull.Person
-	for _, row := range v.s.users.byID {
+	for _, row := range v.users.byID {
 		u := &row.user
 		if u.Team != q.Team || !u.Live() || !q.User.IsZero() && u.ID != q.User || slices.Compare(u.ID.UUID[:], q.After.UUID[:]) <= 0 {
 			continue
@@ -320,10 +309,10 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 }
 
 func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	list := make([]pull.Budget, len(keys))
 	for i, k := range keys {
 		if err := healthlab.CheckText(k.Provider, k.Name); err != nil {
@@ -332,26 +321,26 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 		if slices.Contains(keys[:i], k) {
 			return fmt.Errorf("%w: a budget is named once", healthlab.Invalid)
 		}
-		if !k.User.IsZero() && !v.s.userIsLive(k.Team, k.User) {
+		if !k.User.IsZero() && !v.users.isLive(k.Team, k.User) {
 			return noUser()
 		}
-		list[i] = cloneBudget(v.s.pulls.budgets[k])
+		list[i] = cloneBudget(v.pulls.budgets[k])
 	}
 	if err := change(list); err != nil {
 		return err
 	}
 	for i, k := range keys {
-		v.s.pulls.budgets[k] = cloneBudget(list[i])
+		v.pulls.budgets[k] = cloneBudget(list[i])
 	}
 	return nil
 }
 
 func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
-	if !v.s.userIsLive(ref.Team, ref.User) {
+	defer v.mu.Unlock()
+	if !v.users.isLive(ref.Team, ref.User) {
 		return noUser()
 	}
 	for _, r := range refused {
@@ -361,27 +350,27 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 	}
 	for _, r := range refused {
 		k := refusedKey{ref.Team, ref.User, r.ID}
-		if old, ok := v.s.pulls.refused[k]; ok {
+		if old, ok := v.pulls.refused[k]; ok {
 			old.At, old.Count = healthlab.At(r.At.Time), old.Count+r.Count
-			v.s.pulls.refused[k] = old
+			v.pulls.refused[k] = old
 			continue
 		}
 		r.Provider, r.At, r.Reasons = ref.Provider, healthlab.At(r.At.Time), slices.Clone(r.Reasons)
-		v.s.pulls.refused[k] = r
+		v.pulls.refused[k] = r
 	}
 	all := v.refusedOf(ref.Team, ref.User, func(pull.Refused) bool { return true })
 	for _, r := range all[min(pull.RefusedOfUser, len(all)):] {
-		delete(v.s.pulls.refused, refusedKey{ref.Team, ref.User, r.ID})
+		delete(v.pulls.refused, refusedKey{ref.Team, ref.User, r.ID})
 	}
 	return nil
 }
 
 func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
-	if !v.s.userIsLive(team, user) {
+	defer v.mu.Unlock()
+	if !v.users.isLive(team, user) {
 		return nil, nil
 	}
 	out := v.refusedOf(team, user, func(pull.Refused) bool { return true })
@@ -390,7 +379,7 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 
 // refusedOf returns the refusals of a user that fit, in their order.
 func (v pullStore) refusedOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Refused) bool) (out []pull.Refused) {
-	for k, r := range v.s.pulls.refused {
+	for k, r := range v.pulls.refused {
 		if k.team == team && k.user == user && fits(r) {
 			r.Reasons = slices.Clone(r.Reasons)
 			out = append(out, r)
@@ -444,7 +433,7 @@ func cloneBudget(b pull.Budget) pull.Budget {
 
 // erase removes what is kept about a user.
 func (t *pullTable) erase(team healthlab.TeamID, user healthlab.UserID) {
-	for k := range t.tasks[userKey{team, user}] {
+	for k := range t.tasks[healthdata.UserRef{Team: team, User: user}] {
 		t.drop(k)
 	}
 	for k := range t.budgets {

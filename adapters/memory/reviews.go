@@ -14,16 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// reviewTable keeps results under review, and the test runs of their queue, in bytes
-// that no caller can edit.
+// reviewTable keeps results under review, in bytes that no caller can edit.
 type reviewTable struct {
 	results map[teamResult]*keptResult
-	trials  map[matchtest.RunID]*matchTestRunRecord
-	sealed  *personkey.Keys
+	keys    *personkey.Keys
 }
 
 type teamResult struct {
@@ -38,16 +35,8 @@ type keptResult struct {
 	terms []int64          // tokens of its SearchTerms
 }
 
-type matchTestRunRecord struct {
-	team healthlab.TeamID
-	id   matchtest.RunID
-	key  string
-	due  time.Time
-	data []byte
-}
-
-func newReviewTable() reviewTable {
-	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[matchtest.RunID]*matchTestRunRecord{}}
+func newReviewTable(keys *personkey.Keys) *reviewTable {
+	return &reviewTable{keys: keys, results: map[teamResult]*keptResult{}}
 }
 
 // erase removes what is a user's. It is called with the lock held.
@@ -59,10 +48,13 @@ func (t *reviewTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	}
 }
 
-// Reviews returns the store as an [orders.ReviewStore].
-func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
-
-type reviews struct{ s *Store }
+type reviews struct {
+	*database
+	users   *userTable
+	outbox  *outbox
+	orders  *orderTable
+	reviews *reviewTable
+}
 
 // keep encodes a result as it is to be kept.
 func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult, error) {
@@ -78,10 +70,10 @@ func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult
 	k := &keptResult{read: orders.RawResult{Team: as.Team, Escalated: as.Escalated, Subject: as.Subject}}
 	k.read.ID, k.read.Status, k.read.DecisionCode, k.read.Lab = as.ID, as.Status, as.DecisionCode, as.Lab
 	k.read.CreatedAt, k.read.ResolvedUserID = as.CreatedAt, as.ResolvedUserID
-	if k.terms, err = t.sealed.Tokens(ctx, r.Team, r.SearchTerms()); err != nil {
+	if k.terms, err = t.keys.Tokens(ctx, r.Team, r.SearchTerms()); err != nil {
 		return nil, err
 	}
-	k.data, err = t.sealed.Seal(ctx, refOfResult(&r), personkey.RowResult(r.ID), doc)
+	k.data, err = t.keys.Seal(ctx, refOfResult(&r), personkey.RowResult(r.ID), doc)
 	return k, err
 }
 
@@ -90,45 +82,45 @@ func refOfResult(r *orders.RawResult) personkey.Ref {
 }
 
 func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
-	return r, openDocument(ctx, t.sealed, refOfResult(&k.read), personkey.RowResult(k.read.ID), k.data, &r)
+	return r, openDocument(ctx, t.keys, refOfResult(&k.read), personkey.RowResult(k.read.ID), k.data, &r)
 }
 
 func noResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
 
 func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
 	r.Revision = 1
-	kept, err := v.s.reviews.keep(ctx, r)
+	kept, err := v.reviews.keep(ctx, r)
 	if err != nil {
 		return err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	id := teamResult{r.Team, r.ID}
-	if v.s.reviews.results[id] != nil {
+	if v.reviews.results[id] != nil {
 		return fmt.Errorf("%w: the result is there", healthlab.Conflict)
 	}
-	if user := r.Belongs(); !user.IsZero() && v.s.users.find(r.Team, user) == nil && len(v.s.users.of(r.Team)) > 0 {
+	if user := r.Belongs(); !user.IsZero() && v.users.find(r.Team, user) == nil && len(v.users.of(r.Team)) > 0 {
 		return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
 	}
-	if err := v.s.emit(ctx, events); err != nil {
+	if err := v.outbox.emit(ctx, events); err != nil {
 		return err
 	}
-	v.s.reviews.results[id] = kept
+	v.reviews.results[id] = kept
 	return nil
 }
 
 func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return orders.RawResult{}, err
 	}
-	defer v.s.mu.Unlock()
-	k := v.s.reviews.results[teamResult{team, id}]
-	if k == nil || v.s.users.isDeleted(team, k.read.Belongs()) {
+	defer v.mu.Unlock()
+	k := v.reviews.results[teamResult{team, id}]
+	if k == nil || v.users.isDeleted(team, k.read.Belongs()) {
 		return orders.RawResult{}, noResult()
 	}
-	return v.s.reviews.load(ctx, k)
+	return v.reviews.load(ctx, k)
 }
 
 func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
@@ -136,10 +128,10 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	if err != nil {
 		return orders.ResultPage{}, err
 	}
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return orders.ResultPage{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	after, err := parsePlace(q.Cursor)
 	if err != nil {
 		return orders.ResultPage{}, catalogue.BadCursor()
@@ -148,13 +140,13 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	order := func(a, b place) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }
 	at := func(k *keptResult) place { return place{k.read.CreatedAt.Time, k.read.ID.UUID} }
 	page := orders.ResultPage{Results: []orders.RawResult{}}
-	search, err := tokenLists(ctx, v.s.keys, q.Team, q.SearchTerms())
+	search, err := tokenLists(ctx, v.keys, q.Team, q.SearchTerms())
 	if err != nil {
 		return orders.ResultPage{}, err
 	}
 	var found []*keptResult
-	for _, k := range v.s.reviews.results {
-		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.s.users.isDeleted(q.Team, k.read.Belongs()) {
+	for _, k := range v.reviews.results {
+		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.users.isDeleted(q.Team, k.read.Belongs()) {
 			continue
 		}
 		page.Total++
@@ -168,7 +160,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		page.Next = at(found[q.Limit-1]).String()
 	}
 	for _, k := range found {
-		r, err := v.s.reviews.load(ctx, k)
+		r, err := v.reviews.load(ctx, k)
 		if err != nil {
 			return orders.ResultPage{}, err
 		}
@@ -184,26 +176,26 @@ func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id ord
 }
 
 func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return orders.RawResult{}, err
 	}
-	defer v.s.mu.Unlock()
-	t := &v.s.orders
-	held := v.s.reviews.results[teamResult{team, id}]
+	defer v.mu.Unlock()
+	t := v.orders
+	held := v.reviews.results[teamResult{team, id}]
 	if held == nil {
 		return orders.RawResult{}, noResult()
 	}
-	item, err := v.s.reviews.load(ctx, held)
+	item, err := v.reviews.load(ctx, held)
 	if err != nil {
 		return item, err
 	}
 	revision := item.Revision
 	if s.New != nil && s.Order.IsZero() {
-		if err := v.s.userOfOrder(s.New); err != nil {
+		if err := v.orders.checkUser(s.New); err != nil {
 			return orders.RawResult{}, err
 		}
 	}
-	was, made, err := t.sides(ctx, team, s, v.s.clock())
+	was, made, err := t.sides(ctx, team, s, v.clock())
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -216,7 +208,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		return orders.RawResult{}, fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
 	}
 	item.Revision = revision + 1
-	kept, err := v.s.reviews.keep(ctx, item)
+	kept, err := v.reviews.keep(ctx, item)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -224,14 +216,14 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	if err := v.s.emit(ctx, events); err != nil {
+	if err := v.outbox.emit(ctx, events); err != nil {
 		return orders.RawResult{}, err
 	}
 	for _, k := range keep {
 		t.keep(k)
 	}
-	v.s.reviews.results[teamResult{team, id}] = kept
-	return v.s.reviews.load(ctx, kept)
+	v.reviews.results[teamResult{team, id}] = kept
+	return v.reviews.load(ctx, kept)
 }
 
 // sides are the orders that a decision about a result changes: the one that is there,
@@ -302,124 +294,6 @@ func (t *orderTable) sampleMoves(before, after *orders.Record) {
 	if after.SampleID != nil {
 		t.bySample[*after.SampleID] = after.ID
 	}
-}
-
-// joined is the transaction of an order with another one that is about to come in.
-func joined(parent, child *orders.Record) orders.OrderTransaction {
-	return orders.NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
-		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
-}
-
-// MatchTestRuns returns the store as a [matchtest.Store].
-func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
-
-type trials struct{ s *Store }
-
-// keep encodes a test run, under the team's own key: its persons are made up.
-func (v trials) keep(ctx context.Context, t matchtest.Record) (*matchTestRunRecord, error) {
-	t.Due = instant(t.Due)
-	data, err := sealDocument(ctx, v.s.keys, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
-	if err != nil {
-		return nil, err
-	}
-	return &matchTestRunRecord{t.Team, t.RunID, t.Key, t.Due, data}, nil
-}
-
-func (v trials) load(ctx context.Context, k *matchTestRunRecord) (t matchtest.Record, err error) {
-	return t, openDocument(ctx, v.s.keys, personkey.Ref{Team: k.team}, personkey.RowMatchTestRun(k.id), k.data, &t)
-}
-
-func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
-	kept, err := v.keep(ctx, t)
-	if err != nil {
-		return matchtest.Record{}, false, err
-	}
-	if err := v.s.lock(ctx); err != nil {
-		return matchtest.Record{}, false, err
-	}
-	defer v.s.mu.Unlock()
-	for _, k := range v.s.reviews.trials {
-		if k.team == t.Team && k.key == t.Key {
-			had, err := v.load(ctx, k)
-			return had, false, err
-		}
-	}
-	v.s.reviews.trials[t.RunID] = kept
-	fresh, err := v.load(ctx, kept)
-	return fresh, true, err
-}
-
-func (v trials) get(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
-	k := v.s.reviews.trials[id]
-	if k == nil || k.team != team {
-		return matchtest.Record{}, fmt.Errorf("%w: test run", healthlab.NotFound)
-	}
-	return v.load(ctx, k)
-}
-
-func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
-	if err := v.s.lock(ctx); err != nil {
-		return matchtest.Record{}, err
-	}
-	defer v.s.mu.Unlock()
-	return v.get(ctx, team, id)
-}
-
-func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
-	if err := v.s.lock(ctx); err != nil {
-		return matchtest.Record{}, err
-	}
-	defer v.s.mu.Unlock()
-	t, err := v.get(ctx, team, id)
-	if err != nil {
-		return matchtest.Record{}, err
-	}
-	was := t
-	if err := change(&t); err != nil {
-		return matchtest.Record{}, err
-	}
-	t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
-	kept, err := v.keep(ctx, t)
-	if err != nil {
-		return matchtest.Record{}, err
-	}
-	v.s.reviews.trials[id] = kept
-	return v.load(ctx, kept)
-}
-
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error) {
-	if err := v.s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer v.s.mu.Unlock()
-	now := v.s.clock()
-	var due []matchtest.RunID
-	for id, k := range v.s.reviews.trials {
-		if !k.due.IsZero() && !k.due.After(now) {
-			due = append(due, id)
-		}
-	}
-	slices.SortFunc(due, func(a, b matchtest.RunID) int {
-		return cmp.Or(v.s.reviews.trials[a].due.Compare(v.s.reviews.trials[b].due), compareIDs(a.UUID, b.UUID))
-	})
-	out := []matchtest.Record{}
-	for _, id := range due[:max(min(n, len(due)), 0)] {
-		t, err := v.load(ctx, v.s.reviews.trials[id])
-		if err != nil {
-			return nil, err
-		}
-		t.Due = now.Add(lease)
-		kept, err := v.keep(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		v.s.reviews.trials[id] = kept
-		if t, err = v.load(ctx, kept); err != nil {
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }
 
 func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }

@@ -9,34 +9,34 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// Teams returns the store as a [teamsettings.Store].
-func (s *Store) Teams() teamsettings.Store { return teamStore{s} }
-
-type teamStore struct{ s *Store }
+type teamStore struct {
+	*database
+	teams map[healthlab.TeamID][]byte
+}
 
 // choices reads what a team has chosen; the result shares no memory with what is kept.
 func (v teamStore) choices(team healthlab.TeamID) (c teamsettings.Choices, err error) {
-	if doc := v.s.teams[team]; doc != nil {
+	if doc := v.teams[team]; doc != nil {
 		err = json.Unmarshal(doc, &c)
 	}
 	return c, err
 }
 
 func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (teamsettings.Choices, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return teamsettings.Choices{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	return v.choices(team)
 }
 
 func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 	change func(teamsettings.Choices) (teamsettings.Choices, error),
 ) (teamsettings.Choices, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return teamsettings.Choices{}, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	old, err := v.choices(team)
 	if err != nil {
 		return teamsettings.Choices{}, err
@@ -49,6 +49,6 @@ func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
 	if err != nil {
 		return teamsettings.Choices{}, fmt.Errorf("encode team settings: %w", err)
 	}
-	v.s.teams[team] = doc
+	v.teams[team] = doc
 	return v.choices(team)
 }

@@ -7,22 +7,18 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// EventBodies returns the store as a [webhook.Bodies].
-func (s *Store) EventBodies() webhook.Bodies { return eventBodies{s} }
-
-type eventBodies struct{ s *Store }
+type eventBodies struct{ *outbox }
 
 func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.s.mu.Unlock()
+	defer v.mu.Unlock()
 	seen := map[healthlab.TeamID]bool{}
 	var out []healthlab.TeamID
-	for _, e := range v.s.outbox.stored {
+	for _, e := range v.events {
 		if !seen[e.Team] {
 			seen[e.Team] = true
 			out = append(out, e.Team)
@@ -32,11 +28,11 @@ func (v eventBodies) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 }
 
 func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error) {
-	if err := v.s.lock(ctx); err != nil {
+	if err := v.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer v.s.mu.Unlock()
-	o, q := &v.s.outbox, &v.s.queue
+	defer v.mu.Unlock()
+	o, q := v.outbox, v.queue
 	busy := map[uuid.UUID]bool{}
 	for _, r := range q.rows {
 		busy[r.event.ID] = true
@@ -47,7 +43,7 @@ func (v eventBodies) EmptyBodies(ctx context.Context, team healthlab.TeamID, end
 		}
 	}
 	emptied := 0
-	for _, e := range o.stored[:len(o.stored)-len(o.pending)] {
+	for _, e := range o.events[:len(o.events)-len(o.pending)] {
 		if emptied == n || !e.at.Before(ended) {
 			break
 		}

@@ -11,83 +11,39 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Deliveries returns the store as a [webhook.Deliveries].
-func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
-
-type deliveries struct{ s *Store }
+type deliveries struct{ *outbox }
 
 func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (webhook.Routed, error) {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return webhook.Routed{}, err
 	}
-	defer s.mu.Unlock()
-	now := s.clock()
-	s.sweep(now)
-	routed := webhook.Routed{Events: min(most, len(s.outbox.pending))}
+	defer d.mu.Unlock()
+	now := d.clock()
+	d.sweep(now)
+	routed := webhook.Routed{Events: min(most, len(d.pending))}
 	to := map[webhook.EndpointID]bool{}
-	for _, e := range s.outbox.pending[:routed.Events] {
+	for _, e := range d.pending[:routed.Events] {
 		mode := webhook.ModeOf(modes, e.Type)
-		for id, t := range s.queue.endpoints {
+		for id, t := range d.queue.endpoints {
 			if t.Wants(e.Event) {
 				to[id] = true
-				s.queue.arrive(t, e, mode, webhook.TriggerEvent, now)
+				d.queue.arrive(t, e, mode, webhook.TriggerEvent, now)
 			}
 		}
 	}
-	s.outbox.pending = s.outbox.pending[routed.Events:]
+	d.pending = d.pending[routed.Events:]
 	routed.Endpoints = slices.Collect(maps.Keys(to))
 	return routed, nil
 }
 
-// arrive puts an event into its lane, where the rule of lanes says.
-func (q *queue) arrive(t *target, e *stored, mode healthlab.Mode, by webhook.Trigger, now time.Time) {
-	l := t.laneOf(webhook.LaneOf(e.Event, mode, t.OrderScope))
-	fresh := &row{event: e, key: webhook.SupersedeKey(e.Event, mode), trigger: by, queued: now, due: now}
-	var view webhook.LaneView
-	same := 0
-	if len(l.rows) > 0 {
-		view.Head, view.Behind = l.rows[0].view(now), len(l.rows) > 1
-		if fresh.key != "" {
-			same = l.same(fresh.key)
-		}
-		if same > 0 {
-			view.Same = l.rows[same].view(now)
-		}
-	}
-	switch webhook.Place(view, fresh.key, e.Seq) {
-	case webhook.BecomeHead, webhook.WaitBehind:
-		q.enter(t, l, fresh)
-	case webhook.ReplaceHead:
-		q.replace(l.rows[0], fresh, now)
-	case webhook.ReplaceWaiting:
-		q.replace(l.rows[same], fresh, now)
-	case webhook.Drop:
-		q.enter(t, l, fresh)
-		q.cancel(fresh, webhook.ReasonSuperseded, now)
-	}
-}
-
-// replace puts fresh into the place of old, which ends as superseded.
-func (q *queue) replace(old, fresh *row, now time.Time) {
-	q.end(old, webhook.Cancelled, webhook.ReasonSuperseded, now)
-	q.drop(old)
-	old.event, old.trigger, old.queued = fresh.event, fresh.trigger, fresh.queued
-	old.attempts, old.starts, old.firstFailed = 0, 0, time.Time{}
-	old.due, old.token = now, 0
-	q.index(old)
-	old.target.moved(old)
-}
-
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.mu.Unlock()
-	now := s.clock()
+	defer d.mu.Unlock()
+	now := d.clock()
 	var due []webhook.EndpointID
-	for id, t := range s.queue.endpoints {
+	for id, t := range d.queue.endpoints {
 		if len(t.due) > 0 && !t.due[0].ready().After(now) && !t.Health.Paused(now) && !t.probing(now) {
 			due = append(due, id)
 		}
@@ -101,15 +57,14 @@ func (t *target) probing(now time.Time) bool {
 }
 
 func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return webhook.Claimed{}, err
 	}
-	defer s.mu.Unlock()
-	now := s.clock()
+	defer d.mu.Unlock()
+	now := d.clock()
 	claimed := webhook.Claimed{At: now}
 	for _, quota := range c.Quotas {
-		t, ok := s.queue.endpoints[quota.Endpoint]
+		t, ok := d.queue.endpoints[quota.Endpoint]
 		if !ok || t.Health.Paused(now) || t.probing(now) {
 			continue
 		}
@@ -118,12 +73,12 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 			if r == nil {
 				break
 			}
-			body, err := s.message(ctx, r.event)
+			body, err := d.message(ctx, r.event)
 			if err != nil {
 				return webhook.Claimed{}, fmt.Errorf("claim: %w", err)
 			}
-			s.queue.lastToken++
-			r.token, r.leaseUntil = s.queue.lastToken, now.Add(c.Lease)
+			d.queue.lastToken++
+			r.token, r.leaseUntil = d.queue.lastToken, now.Add(c.Lease)
 			r.starts++
 			t.moved(r)
 			claimed.Deliveries = append(claimed.Deliveries, r.out(body))
@@ -175,11 +130,10 @@ func (r *row) out(body []byte) webhook.Delivery {
 }
 
 func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return webhook.Settled{}, err
 	}
-	defer s.mu.Unlock()
+	defer d.mu.Unlock()
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
 			return webhook.Settled{}, fmt.Errorf("settle: %w: an outcome is final or to be retried", healthlab.Invalid)
@@ -187,17 +141,17 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	}
 	var events []healthlab.Event
 	for _, o := range outcomes {
-		if r := s.queue.held(o.Delivery.Lease); r != nil {
+		if r := d.queue.held(o.Delivery.Lease); r != nil {
 			events = append(events, o.Events...)
 		}
 	}
-	if err := s.emit(ctx, events); err != nil {
+	if err := d.emit(ctx, events); err != nil {
 		return webhook.Settled{}, fmt.Errorf("settle: %w", err)
 	}
-	now := s.clock()
+	now := d.clock()
 	var settled webhook.Settled
 	for _, o := range outcomes {
-		if !s.queue.settle(o, now) {
+		if !d.queue.settle(o, now) {
 			settled.Lost = append(settled.Lost, o.Delivery.Lease)
 		}
 	}
@@ -244,14 +198,13 @@ func (q *queue) settle(o webhook.Outcome, now time.Time) bool {
 }
 
 func (d deliveries) Release(ctx context.Context, back []webhook.Released) error {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	now := s.clock()
+	defer d.mu.Unlock()
+	now := d.clock()
 	for _, b := range back {
-		r := s.queue.held(b.Lease)
+		r := d.queue.held(b.Lease)
 		if r == nil {
 			continue
 		}

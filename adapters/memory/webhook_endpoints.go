@@ -12,22 +12,18 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Endpoints returns the store as a [webhook.Endpoints].
-func (s *Store) Endpoints() webhook.Endpoints { return endpoints{s} }
-
-type endpoints struct{ s *Store }
+type endpoints struct{ *outbox }
 
 func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) error {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	if _, taken := s.queue.endpoints[e.ID]; taken {
+	defer p.mu.Unlock()
+	if _, taken := p.queue.endpoints[e.ID]; taken {
 		return fmt.Errorf("insert endpoint: %w", healthlab.Conflict)
 	}
 	mine := 0
-	for _, t := range s.queue.endpoints {
+	for _, t := range p.queue.endpoints {
 		if t.Team == e.Team {
 			mine++
 		}
@@ -37,7 +33,7 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 	}
 	e = kept(e)
 	e.Revision = 1
-	s.queue.endpoints[e.ID] = &target{Endpoint: e, lanes: map[webhook.Lane]*lane{}}
+	p.queue.endpoints[e.ID] = &target{Endpoint: e, lanes: map[webhook.Lane]*lane{}}
 	return nil
 }
 
@@ -57,22 +53,12 @@ func kept(e webhook.Endpoint) webhook.Endpoint {
 	return e
 }
 
-// endpoint returns the team's endpoint; it is called with the lock held.
-func (s *Store) endpoint(team healthlab.TeamID, id webhook.EndpointID) (*target, error) {
-	t, ok := s.queue.endpoints[id]
-	if !ok || t.Team != team {
-		return nil, fmt.Errorf("endpoint: %w", healthlab.NotFound)
-	}
-	return t, nil
-}
-
 func (p endpoints) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return webhook.Endpoint{}, err
 	}
-	defer s.mu.Unlock()
-	t, err := s.endpoint(team, id)
+	defer p.mu.Unlock()
+	t, err := p.queue.endpoint(team, id)
 	if err != nil {
 		return webhook.Endpoint{}, err
 	}
@@ -82,12 +68,11 @@ func (p endpoints) Get(ctx context.Context, team healthlab.TeamID, id webhook.En
 func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID,
 	change func(*webhook.Endpoint) ([]healthlab.Event, error),
 ) (webhook.Endpoint, error) {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return webhook.Endpoint{}, err
 	}
-	defer s.mu.Unlock()
-	t, err := s.endpoint(team, id)
+	defer p.mu.Unlock()
+	t, err := p.queue.endpoint(team, id)
 	if err != nil {
 		return webhook.Endpoint{}, err
 	}
@@ -97,15 +82,15 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 	if err != nil {
 		return webhook.Endpoint{}, err
 	}
-	if err := s.emit(ctx, events); err != nil {
+	if err := p.emit(ctx, events); err != nil {
 		return webhook.Endpoint{}, fmt.Errorf("update endpoint: %w", err)
 	}
 	e = kept(e)
 	e.ID, e.Team, e.CreatedAt, e.Revision = was.ID, was.Team, was.CreatedAt, was.Revision+1
 	t.Endpoint = e
-	now := s.clock()
+	now := p.clock()
 	if e.Disabled && !was.Disabled {
-		s.queue.cancelAll(t, webhook.ReasonDisabled, now)
+		p.queue.cancelAll(t, webhook.ReasonDisabled, now)
 	}
 	if e.Health.PauseStep == 0 && was.Health.PauseStep > 0 {
 		t.resume(now)
@@ -135,11 +120,10 @@ func (t *target) resume(now time.Time) {
 }
 
 func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return webhook.EndpointPage{}, err
 	}
-	defer s.mu.Unlock()
+	defer p.mu.Unlock()
 	size := q.Size
 	if size <= 0 {
 		size = defaultPage
@@ -149,7 +133,7 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 		return webhook.EndpointPage{}, err
 	}
 	var mine []webhook.Endpoint
-	for _, t := range s.queue.endpoints {
+	for _, t := range p.queue.endpoints {
 		if t.Team == q.Team && (q.Cursor == "" || after.before(t.CreatedAt, t.ID.UUID)) {
 			mine = append(mine, t.Endpoint)
 		}
@@ -174,28 +158,26 @@ func newestFirst(a, b webhook.Endpoint) int {
 }
 
 func (p endpoints) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	t, err := s.endpoint(team, id)
+	defer p.mu.Unlock()
+	t, err := p.queue.endpoint(team, id)
 	if err != nil {
 		return err
 	}
-	s.queue.cancelAll(t, webhook.ReasonDeleted, s.clock())
-	delete(s.queue.endpoints, id)
+	p.queue.cancelAll(t, webhook.ReasonDeleted, p.clock())
+	delete(p.queue.endpoints, id)
 	return nil
 }
 
 func (p endpoints) Armed(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
-	s := p.s
-	if err := s.lock(ctx); err != nil {
+	if err := p.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.mu.Unlock()
+	defer p.mu.Unlock()
 	var armed []webhook.Endpoint
-	for _, t := range s.queue.endpoints {
+	for _, t := range p.queue.endpoints {
 		if at := t.Health.ArmedAt; !t.Disabled && !at.IsZero() && !at.After(until) {
 			armed = append(armed, t.Endpoint.Clone())
 		}

@@ -2,49 +2,10 @@ package memory
 
 import (
 	"container/heap"
-	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab/webhook"
 )
-
-// queue holds the endpoints, the lanes of each, and the log.
-type queue struct {
-	endpoints map[webhook.EndpointID]*target
-	rows      map[webhook.DeliveryID]*row
-	open      map[delivered][]*row // the same rows by what they deliver; mostly one
-	lastRow   webhook.DeliveryID
-	lastToken int64
-
-	log    []webhook.Attempt                  // in the order in which they were made
-	base   int64                              // how many lines of the log were forgotten
-	logged map[webhook.Lease]time.Time        // leases whose outcome is in the log
-	ended  map[delivered]ending               // how each finished delivery ended
-	sent   map[uuid.UUID][]webhook.EndpointID // which endpoints ended has for an event
-}
-
-type delivered struct {
-	endpoint webhook.EndpointID
-	event    uuid.UUID
-}
-
-type ending struct {
-	state  webhook.State
-	reason webhook.Reason
-}
-
-func newQueue() queue {
-	return queue{
-		endpoints: map[webhook.EndpointID]*target{},
-		rows:      map[webhook.DeliveryID]*row{},
-		open:      map[delivered][]*row{},
-		logged:    map[webhook.Lease]time.Time{},
-		ended:     map[delivered]ending{},
-		sent:      map[uuid.UUID][]webhook.EndpointID{},
-	}
-}
 
 // target is an endpoint and its unfinished deliveries.
 type target struct {
@@ -64,7 +25,7 @@ type row struct {
 	id       webhook.DeliveryID
 	target   *target
 	lane     *lane
-	event    *stored
+	event    *storedEvent
 	key      string // the key within which it is superseded; empty if never
 	trigger  webhook.Trigger
 	queued   time.Time
@@ -91,13 +52,6 @@ func (r *row) leased(now time.Time) bool { return r.token != 0 && r.leaseUntil.A
 
 func (r *row) view(now time.Time) *webhook.Waiting {
 	return &webhook.Waiting{Event: r.event.ID, Key: r.key, Seq: r.event.Seq, Sending: r.leased(now)}
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // laneOf returns the lane of this name, made if it is new.
@@ -128,56 +82,6 @@ func (l *lane) supersedes() bool {
 	}
 	i := l.same(head.key)
 	return i > 0 && l.rows[i].event.Seq > head.event.Seq
-}
-
-// enter puts a new row at the end of a lane.
-func (q *queue) enter(t *target, l *lane, r *row) {
-	q.lastRow++
-	r.id, r.target, r.lane, r.index = q.lastRow, t, l, -1
-	q.index(r)
-	l.rows = append(l.rows, r)
-	if len(l.rows) == 1 {
-		heap.Push(&t.due, r)
-	}
-}
-
-// index makes the row findable.
-func (q *queue) index(r *row) {
-	q.rows[r.id] = r
-	d := delivered{r.target.ID, r.event.ID}
-	q.open[d] = append(q.open[d], r)
-}
-
-// drop undoes index.
-func (q *queue) drop(r *row) {
-	delete(q.rows, r.id)
-	d := delivered{r.target.ID, r.event.ID}
-	rest := slices.DeleteFunc(slices.Clone(q.open[d]), func(o *row) bool { return o == r })
-	if len(rest) == 0 {
-		delete(q.open, d)
-	} else {
-		q.open[d] = rest
-	}
-}
-
-// remove takes a row out of its lane. If it was the head, the next one is, due at once
-// but for the lane's quiet time.
-func (q *queue) remove(r *row, now time.Time) {
-	t, l := r.target, r.lane
-	q.drop(r)
-	at := slices.Index(l.rows, r)
-	l.rows = slices.Delete(l.rows, at, at+1)
-	if at > 0 {
-		return
-	}
-	heap.Remove(&t.due, r.index)
-	if len(l.rows) == 0 {
-		delete(t.lanes, l.name)
-		return
-	}
-	next := l.rows[0]
-	next.due, next.quiet = now, r.quiet
-	heap.Push(&t.due, next)
 }
 
 // moved puts a head in its place in the heap after its times have changed.

@@ -16,39 +16,38 @@ import (
 const defaultReplayPage = 500
 
 func (d deliveries) Replay(ctx context.Context, r webhook.Replay) (webhook.Replayed, error) {
-	s := d.s
-	if err := s.lock(ctx); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return webhook.Replayed{}, err
 	}
-	defer s.mu.Unlock()
-	t, err := s.endpoint(r.Team, r.Endpoint)
+	defer d.mu.Unlock()
+	t, err := d.queue.endpoint(r.Team, r.Endpoint)
 	switch {
 	case err != nil:
 		return webhook.Replayed{}, err
 	case t.Disabled:
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the endpoint is disabled", healthlab.Precondition)
 	case r.Event != uuid.Nil:
-		return s.retry(t, r)
+		return d.replayEvent(t, r)
 	default:
-		return s.recover(t, r)
+		return d.replaySince(t, r)
 	}
 }
 
-// retry resends one message, as the mode of its type allows.
-func (s *Store) retry(t *target, r webhook.Replay) (webhook.Replayed, error) {
-	e := s.outbox.byID[r.Event]
+// replayEvent resends one message, as the mode of its type allows.
+func (d deliveries) replayEvent(t *target, r webhook.Replay) (webhook.Replayed, error) {
+	e := d.byID[r.Event]
 	switch {
 	case e == nil || e.Team != r.Team:
 		return webhook.Replayed{}, fmt.Errorf("replay message: %w", healthlab.NotFound)
 	case !t.Matches(e.Event):
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the endpoint does not take this type", healthlab.Precondition)
-	case s.pending(e):
+	case d.unrouted(e):
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the message was never sent", healthlab.Precondition)
 	}
 	mode := webhook.ModeOf(r.Modes, e.Type)
-	again := []*stored{e}
+	again := []*storedEvent{e}
 	if e.Key != "" && mode != healthlab.Independent {
-		again = s.since(t, e)
+		again = d.laterOfKey(t, e)
 	}
 	if mode == healthlab.Latest && len(again) > 1 {
 		return webhook.Replayed{}, fmt.Errorf("replay: %w: the newer message %s of its key exists",
@@ -57,17 +56,17 @@ func (s *Store) retry(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	if emptied(again) {
 		return webhook.Replayed{}, webhook.BodyDeleted()
 	}
-	now := s.clock()
-	for _, row := range s.queue.unfinished(t, again) {
+	now := d.clock()
+	for _, row := range d.queue.unfinished(t, again) {
 		if row.leased(now) {
 			return webhook.Replayed{}, fmt.Errorf("replay: %w: a delivery is being sent", healthlab.Precondition)
 		}
 	}
-	return webhook.Replayed{Queued: s.rewind(t, again, mode, webhook.TriggerRetry, now)}, nil
+	return webhook.Replayed{Queued: d.requeue(t, again, mode, webhook.TriggerRetry, now)}, nil
 }
 
-// recover resends what went wrong since a time, one page of messages a call.
-func (s *Store) recover(t *target, r webhook.Replay) (webhook.Replayed, error) {
+// replaySince resends what went wrong since a time, one page of messages a call.
+func (d deliveries) replaySince(t *target, r webhook.Replay) (webhook.Replayed, error) {
 	after := int64(-1)
 	if r.After != "" {
 		n, err := strconv.ParseInt(r.After, 10, 64)
@@ -81,10 +80,10 @@ func (s *Store) recover(t *target, r webhook.Replay) (webhook.Replayed, error) {
 		most = defaultReplayPage
 	}
 	since := latest(instant(r.Since), t.CreatedAt)
-	now := s.clock()
+	now := d.clock()
 	var done webhook.Replayed
 	looked := 0
-	for _, e := range s.outbox.stored[:len(s.outbox.stored)-len(s.outbox.pending)] {
+	for _, e := range d.events[:len(d.events)-len(d.pending)] {
 		if e.n <= after || e.at.Before(since) || !r.Until.IsZero() && !e.at.Before(instant(r.Until)) || !t.Matches(e.Event) {
 			continue
 		}
@@ -93,60 +92,60 @@ func (s *Store) recover(t *target, r webhook.Replay) (webhook.Replayed, error) {
 			break
 		}
 		looked, after = looked+1, e.n
-		if s.lost(t, e) {
-			done.Queued += s.again(t, e, webhook.ModeOf(r.Modes, e.Type), now)
+		if d.missing(t, e) {
+			done.Queued += d.resend(t, e, webhook.ModeOf(r.Modes, e.Type), now)
 		}
 	}
 	return done, nil
 }
 
-// lost reports whether the endpoint should have the message and has not.
-func (s *Store) lost(t *target, e *stored) bool {
-	if len(s.queue.unfinished(t, []*stored{e})) > 0 {
+// missing reports whether the endpoint should have the message and has not.
+func (d deliveries) missing(t *target, e *storedEvent) bool {
+	if len(d.queue.unfinished(t, []*storedEvent{e})) > 0 {
 		return false
 	}
-	end, known := s.queue.ended[delivered{t.ID, e.ID}]
+	end, known := d.queue.ended[delivered{t.ID, e.ID}]
 	return !known || end.state != webhook.Succeeded && end.reason != webhook.ReasonSuperseded
 }
 
-// again sends a lost message, or what its mode wants in its stead.
-func (s *Store) again(t *target, e *stored, mode healthlab.Mode, now time.Time) int {
-	rest := []*stored{e}
+// resend sends a lost message, or what its mode wants in its stead.
+func (d deliveries) resend(t *target, e *storedEvent, mode healthlab.Mode, now time.Time) int {
+	rest := []*storedEvent{e}
 	if e.Key != "" && mode != healthlab.Independent {
-		rest = s.since(t, e)
+		rest = d.laterOfKey(t, e)
 	}
 	if mode == healthlab.Latest && len(rest) > 1 || emptied(rest) {
 		return 0 // the newest of the key speaks for it; or there is nothing to send
 	}
-	return s.rewind(t, rest, mode, webhook.TriggerRecover, now)
+	return d.requeue(t, rest, mode, webhook.TriggerRecover, now)
 }
 
 // emptied reports whether the body of one of the events is deleted.
-func emptied(events []*stored) bool {
-	return slices.ContainsFunc(events, func(e *stored) bool { return e.body == nil })
+func emptied(events []*storedEvent) bool {
+	return slices.ContainsFunc(events, func(e *storedEvent) bool { return e.body == nil })
 }
 
-// since returns e and the later events of its key that were routed and that the
+// laterOfKey returns e and the later events of its key that were routed and that the
 // endpoint matches, in the order of their Seq.
-func (s *Store) since(t *target, e *stored) []*stored {
-	var out []*stored
-	for _, later := range s.outbox.byKey[teamKey{e.Team, e.Key}] {
-		if later.Seq >= e.Seq && t.Matches(later.Event) && !s.pending(later) {
+func (d deliveries) laterOfKey(t *target, e *storedEvent) []*storedEvent {
+	var out []*storedEvent
+	for _, later := range d.byKey[teamKey{e.Team, e.Key}] {
+		if later.Seq >= e.Seq && t.Matches(later.Event) && !d.unrouted(later) {
 			out = append(out, later)
 		}
 	}
 	return out
 }
 
-// pending reports whether the event waits to be routed.
-func (s *Store) pending(e *stored) bool {
-	return len(s.outbox.pending) > 0 && e.n >= s.outbox.pending[0].n
+// unrouted reports whether the event waits to be routed.
+func (d deliveries) unrouted(e *storedEvent) bool {
+	return len(d.pending) > 0 && e.n >= d.pending[0].n
 }
 
-// rewind puts the events at the end of their lane, in order. Those of them that wait
+// requeue puts the events at the end of their lane, in order. Those of them that wait
 // there already leave their place; one that is being sent stays, and is sent twice.
-func (s *Store) rewind(t *target, events []*stored, mode healthlab.Mode, by webhook.Trigger, now time.Time) int {
-	q := &s.queue
+func (d deliveries) requeue(t *target, events []*storedEvent, mode healthlab.Mode, by webhook.Trigger, now time.Time) int {
+	q := d.queue
 	var quiet time.Time
 	for _, r := range q.unfinished(t, events) {
 		if !r.leased(now) {
@@ -162,13 +161,4 @@ func (s *Store) rewind(t *target, events []*stored, mode healthlab.Mode, by webh
 		t.moved(l.rows[0])
 	}
 	return len(events)
-}
-
-// unfinished returns the endpoint's unfinished deliveries of the events.
-func (q *queue) unfinished(t *target, events []*stored) []*row {
-	var out []*row
-	for _, e := range events {
-		out = append(out, q.open[delivered{t.ID, e.ID}]...)
-	}
-	return out
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // place is where a page of a list ends that has the newest first.
@@ -42,4 +44,12 @@ func parsePlace(text string) (place, error) {
 		return place{}, badCursor()
 	}
 	return place{t, u}, nil
+}
+
+const defaultPage = 50
+
+func badCursor() error {
+	return &healthlab.InvalidError{Problems: []healthlab.Problem{{
+		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
+	}}}
 }
