@@ -34,14 +34,14 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 	var out []bulk.Held
 	for key, c := range v.linking.credentials {
 		row := v.users.find(key.team, key.user)
-		if key.team != q.Team || key.provider != q.Provider || row == nil || !row.user.Live() || !attached(&row.user, q.Provider) ||
+		if key.team != q.Team || key.provider != q.Provider || row == nil || !row.user.Live() || !isConnected(&row.user, q.Provider) ||
 			slices.Compare(key.user.UUID[:], q.After.UUID[:]) <= 0 || q.Users != nil && !slices.Contains(q.Users, key.user) {
 			continue
 		}
 		u := row.user.Clone() // nothing that is encrypted is read
 		to := u.Connection(q.Provider)
 		c.Client = to.Client
-		out = append(out, bulk.Held{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
+		out = append(out, bulk.Held{Credential: normalCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
 	}
 	slices.SortFunc(out, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	return out[:min(max(q.N, 0), len(out))], nil
@@ -58,7 +58,7 @@ func newBulkTable() *bulkTable {
 }
 
 func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) error {
-	op, err := keepOp(op)
+	op, err := normalOp(op)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 		return bulk.Op{}, err
 	}
 	next.ID, next.Team, next.Type, next.Provider, next.StartedAt, next.Total = old.ID, old.Team, old.Type, old.Provider, old.StartedAt, old.Total
-	if next, err = keepOp(next); err != nil {
+	if next, err = normalOp(next); err != nil {
 		return bulk.Op{}, err
 	}
 	*old = next
@@ -302,8 +302,8 @@ func cloneOp(op bulk.Op) bulk.Op {
 	return op
 }
 
-// keepOp returns an operation in the form in which it is kept.
-func keepOp(op bulk.Op) (bulk.Op, error) {
+// normalOp returns an operation in the form in which it is kept.
+func normalOp(op bulk.Op) (bulk.Op, error) {
 	op = cloneOp(op)
 	op.StartedAt, op.EndedAt, op.Due, op.Lease = instant(op.StartedAt), instant(op.EndedAt), instant(op.Due), instant(op.Lease)
 	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))

@@ -202,7 +202,7 @@ func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (cont
 		return continuous.Page{}, err
 	}
 	defer v.mu.Unlock()
-	after, err := parsePlace(q.Cursor)
+	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return continuous.Page{}, err
 	}
@@ -229,7 +229,7 @@ func (v continuousStore) List(ctx context.Context, q continuous.ListQuery) (cont
 	}
 	if len(mine) > size {
 		last := &page.Queries[size-1]
-		page.Next = place{last.CreatedAt, last.ID.UUID}.String()
+		page.Next = cursor{last.CreatedAt, last.ID.UUID}.String()
 	}
 	return page, nil
 }
@@ -289,13 +289,13 @@ func (v continuousStore) History(ctx context.Context, q continuous.HistoryQuery)
 	return page, nil
 }
 
-// touched is where a write changed something, by resource.
-type touched map[string]aggregate.Span
+// changedSpans is where a write changed something, by resource.
+type changedSpans map[string]aggregate.Span
 
-func (t *touched) add(resource string, from, to int64) {
+func (t *changedSpans) add(resource string, from, to int64) {
 	span := aggregate.Span{From: from, To: to}
 	if *t == nil {
-		*t = touched{}
+		*t = changedSpans{}
 	}
 	if was, ok := (*t)[resource]; ok {
 		span = union(span, was)
@@ -303,8 +303,8 @@ func (t *touched) add(resource string, from, to int64) {
 	(*t)[resource] = span
 }
 
-// addSamples adds those samples of a batch that are new or changed.
-func (t *touched) addSamples(b *healthdata.SampleBatch, o *series.Outcome) {
+// addBatch adds those samples of a batch that are new or changed.
+func (t *changedSpans) addBatch(b *healthdata.SampleBatch, o *series.Outcome) {
 	if o.Idle() {
 		return
 	}
@@ -321,9 +321,9 @@ func union(a, b aggregate.Span) aggregate.Span {
 	return aggregate.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
 }
 
-// touch schedules what depends on the data of a user that a write has changed. It is
+// scheduleChanged schedules what depends on the data of a user that a write has changed. It is
 // called with the lock held, by every such write.
-func (t *continuousTable) touch(k healthdata.UserRef, news touched, at time.Time) {
+func (t *continuousTable) scheduleChanged(k healthdata.UserRef, news changedSpans, at time.Time) {
 	for id, q := range t.queries {
 		if q.read.Team != k.Team || q.read.Status != continuous.Active {
 			continue
@@ -469,7 +469,7 @@ func (v continuousStore) Finish(ctx context.Context, t continuous.Task, o contin
 	defer v.mu.Unlock()
 	k := v.continuous.tasks[taskKey{healthdata.UserRef{Team: t.Team, User: t.User}, t.Query}]
 	if k == nil || k.lease.IsZero() || k.run != t.Run {
-		return fmt.Errorf("%w: somebody else has the task", healthlab.Precondition)
+		return fmt.Errorf("%w: another worker has the task", healthlab.Precondition)
 	}
 	if strings.ContainsRune(o.Details, 0) {
 		return fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)

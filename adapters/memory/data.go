@@ -17,13 +17,13 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// data keeps what was measured, by user. What a look has taken hold of is never
+// dataTable keeps what was measured, by user. What a snapshot has is never
 // changed: a write makes new maps and slices of what it touches.
 type dataTable struct {
 	keys    *personkey.Keys
 	samples seriesbox.Cipher
 
-	users  map[healthdata.UserRef]*measured
+	users  map[healthdata.UserRef]*userData
 	owners map[recordKey]healthlab.UserID
 }
 
@@ -33,8 +33,8 @@ type recordKey struct {
 	id       uuid.UUID
 }
 
-// measured is the data of one user by resource.
-type measured struct {
+// userData is the data of one user by resource.
+type userData struct {
 	records map[string]map[uuid.UUID]healthdata.Record
 	series  map[string]map[healthdata.SeriesKey][]chunk
 }
@@ -49,23 +49,23 @@ type chunk struct {
 func (c *chunk) overlaps(from, to int64) bool { return c.start < to && c.stop >= from }
 
 func newDataTable(keys *personkey.Keys, samples seriesbox.Cipher) *dataTable {
-	return &dataTable{keys: keys, samples: samples, users: map[healthdata.UserRef]*measured{}, owners: map[recordKey]healthlab.UserID{}}
+	return &dataTable{keys: keys, samples: samples, users: map[healthdata.UserRef]*userData{}, owners: map[recordKey]healthlab.UserID{}}
 }
 
 // of returns a user's data, empty if there is none.
-func (d *dataTable) of(k healthdata.UserRef) *measured {
+func (d *dataTable) of(k healthdata.UserRef) *userData {
 	if m := d.users[k]; m != nil {
 		return m
 	}
-	return &measured{
+	return &userData{
 		records: map[string]map[uuid.UUID]healthdata.Record{},
 		series:  map[string]map[healthdata.SeriesKey][]chunk{},
 	}
 }
 
 // clone returns a copy whose two outer maps can be written to.
-func (m *measured) clone() *measured {
-	return &measured{records: maps.Clone(m.records), series: maps.Clone(m.series)}
+func (m *userData) clone() *userData {
+	return &userData{records: maps.Clone(m.records), series: maps.Clone(m.series)}
 }
 
 // erase forgets a user's data.
@@ -88,7 +88,7 @@ type dataStore struct {
 }
 
 // open takes the lock and finds the data of a live user.
-func (d dataStore) open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*measured, error) {
+func (d dataStore) open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*userData, error) {
 	if err := d.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	}
 	results := make([]healthdata.PutResult, len(records))
 	ref := personkey.Ref{Team: team, User: user}
-	var news touched
+	var news changedSpans
 	for i := range records {
-		r := keepRecord(&records[i])
+		r := normalRecord(&records[i])
 		was, ok := old[r.ID]
 		if was, err = d.data.openRecord(ctx, ref, &was); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		}
 		news.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
 	}
-	if err := d.tell(ctx, events, results); err != nil {
+	if err := d.emitResults(ctx, events, results); err != nil {
 		return err
 	}
 	after := before.clone()
@@ -155,13 +155,13 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	for i := range records {
 		d.data.owners[recordKey{team, resource, records[i].ID}] = user
 	}
-	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
+	d.continuous.scheduleChanged(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return nil
 }
 
-// tell asks for the events of a write and emits them. An error means that nothing was
+// emitResults asks for the events of a write and emits them. An error means that nothing was
 // written.
-func (d dataStore) tell(ctx context.Context, events func([]healthdata.PutResult) ([]healthlab.Event, error), results []healthdata.PutResult) error {
+func (d dataStore) emitResults(ctx context.Context, events func([]healthdata.PutResult) ([]healthlab.Event, error), results []healthdata.PutResult) error {
 	if events == nil {
 		return nil
 	}
@@ -172,8 +172,8 @@ func (d dataStore) tell(ctx context.Context, events func([]healthdata.PutResult)
 	return d.outbox.emit(ctx, out)
 }
 
-// keepRecord returns a record as it is kept.
-func keepRecord(r *healthdata.Record) healthdata.Record {
+// normalRecord returns a record as it is kept.
+func normalRecord(r *healthdata.Record) healthdata.Record {
 	k := *r
 	k.Doc, k.Raw, k.Replaces = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil
 	k.Index, k.CreatedAt, k.UpdatedAt = instant(r.Index), instant(r.CreatedAt), instant(r.UpdatedAt)
@@ -191,7 +191,7 @@ func (d *dataTable) sealRecord(ctx context.Context, ref personkey.Ref, r *health
 
 // openRecord returns a copy of a record as it was before sealRecord.
 func (d *dataTable) openRecord(ctx context.Context, ref personkey.Ref, k *healthdata.Record) (r healthdata.Record, err error) {
-	r = keepRecord(k)
+	r = normalRecord(k)
 	if r.Doc, err = d.keys.Open(ctx, ref, personkey.RowRecordDoc(k.Resource, k.ID), r.Doc); err == nil {
 		r.Raw, err = d.keys.Open(ctx, ref, personkey.RowRecordRaw(k.Resource, k.ID), r.Raw)
 	}
@@ -232,11 +232,11 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		}
 	}
 	d.data.users[healthdata.UserRef{Team: team, User: user}] = after
-	var news touched
+	var news changedSpans
 	for i := range batches {
-		news.addSamples(&batches[i], &outcomes[i])
+		news.addBatch(&batches[i], &outcomes[i])
 	}
-	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
+	d.continuous.scheduleChanged(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	}
 	defer d.mu.Unlock()
 	after := before.clone()
-	var news touched
+	var news changedSpans
 	records := func(resource string, ids []uuid.UUID) (n int) {
 		if len(ids) == 0 {
 			return 0
@@ -285,7 +285,7 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	for _, id := range r.PartIDs {
 		delete(d.data.owners, recordKey{team, r.Parts, id})
 	}
-	d.continuous.touch(healthdata.UserRef{Team: team, User: user}, news, d.clock())
+	d.continuous.scheduleChanged(healthdata.UserRef{Team: team, User: user}, news, d.clock())
 	return n, nil
 }
 
@@ -294,8 +294,8 @@ func (d *dataTable) seriesOf(team healthlab.TeamID, user healthlab.UserID, key *
 	return d.samples.Series(personkey.Ref{Team: team, User: user}, key)
 }
 
-// reach returns the chunks of a series that overlap one of some ranges.
-func (m *measured) reach(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, ranges []series.Range) ([]series.Chunk, error) {
+// overlapping returns the chunks of a series that overlap one of some ranges.
+func (m *userData) overlapping(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, ranges []series.Range) ([]series.Chunk, error) {
 	out := make([]series.Chunk, 0, len(ranges))
 	for _, c := range m.series[key.Resource][key] {
 		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.overlaps(r.From, r.To) }) {
@@ -310,9 +310,9 @@ func (m *measured) reach(ctx context.Context, box seriesbox.Series, key healthda
 }
 
 // remove removes samples from a copy of their series.
-func (m *measured) remove(ctx context.Context, box seriesbox.Series, r *healthdata.SampleRemoval) (int, error) {
+func (m *userData) remove(ctx context.Context, box seriesbox.Series, r *healthdata.SampleRemoval) (int, error) {
 	_, ranges := series.Reach(r.Span, r.Span.Points(r.Times), nil)
-	taking, err := m.reach(ctx, box, r.Key, ranges)
+	taking, err := m.overlapping(ctx, box, r.Key, ranges)
 	if err != nil {
 		return 0, err
 	}
@@ -324,13 +324,13 @@ func (m *measured) remove(ctx context.Context, box seriesbox.Series, r *healthda
 }
 
 // merge writes one batch into a copy of its series.
-func (m *measured) merge(ctx context.Context, box seriesbox.Series, b *healthdata.SampleBatch) (series.Outcome, error) {
+func (m *userData) merge(ctx context.Context, box seriesbox.Series, b *healthdata.SampleBatch) (series.Outcome, error) {
 	_, ranges := series.Reach(b.Span, b.Span.Cells(b.Samples), nil)
-	touched, err := m.reach(ctx, box, b.Key, ranges)
+	taking, err := m.overlapping(ctx, box, b.Key, ranges)
 	if err != nil {
 		return series.Outcome{}, err
 	}
-	change, err := series.Apply(touched, nil, b.Samples, b.Span)
+	change, err := series.Apply(taking, nil, b.Samples, b.Span)
 	if err == nil && !change.Empty() {
 		err = m.change(ctx, box, b.Key, &change)
 	}
@@ -338,7 +338,7 @@ func (m *measured) merge(ctx context.Context, box seriesbox.Series, b *healthdat
 }
 
 // change writes a change of a series.
-func (m *measured) change(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, change *series.Change) error {
+func (m *userData) change(ctx context.Context, box seriesbox.Series, key healthdata.SeriesKey, change *series.Change) error {
 	chunks := m.series[key.Resource][key]
 	gone := make(map[int64]bool, len(change.Drop)+len(change.Put))
 	for _, start := range change.Drop {
@@ -374,9 +374,9 @@ func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return err
 	}
-	look := view{d.data, personkey.Ref{Team: team, User: user}, m.clone()}
+	snap := snapshot{d.data, personkey.Ref{Team: team, User: user}, m.clone()}
 	d.mu.Unlock()
-	return read(look)
+	return read(snap)
 }
 
 func (d dataStore) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
@@ -393,14 +393,14 @@ func (d dataStore) Find(ctx context.Context, team healthlab.TeamID, resource str
 	return user, r, err
 }
 
-// view is one user's data as it was when the look began.
-type view struct {
+// snapshot is the data of one user as it was when View was called.
+type snapshot struct {
 	data *dataTable
 	ref  personkey.Ref
-	m    *measured
+	m    *userData
 }
 
-func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+func (v snapshot) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -426,7 +426,7 @@ func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthda
 	return out, nil
 }
 
-func (v view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+func (v snapshot) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -456,7 +456,7 @@ func (v view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdat
 	return out, nil
 }
 
-func (v view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
+func (v snapshot) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func document(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	if spoilt(doc) {
+	if hasInvalidText(doc) {
 		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	return doc, nil
@@ -40,9 +40,9 @@ func openDocument(ctx context.Context, keys *personkey.Keys, ref personkey.Ref, 
 	return json.Unmarshal(doc, v)
 }
 
-// spoilt reports whether any text of a document that was encoded as JSON has the
+// hasInvalidText reports whether any text of a document that was encoded as JSON has the
 // character NUL, or was not UTF-8: the encoder writes either of them as an escape.
-func spoilt(doc []byte) bool {
+func hasInvalidText(doc []byte) bool {
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '\\' {
 			continue

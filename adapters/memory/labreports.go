@@ -22,7 +22,7 @@ type reportTable struct {
 	keys  *personkey.Keys
 }
 
-// keptJob is a job as it was written, encrypted, with what lists and claims look at.
+// keptJob is a job as it was written, encrypted, with what lists and claims need.
 type keptJob struct {
 	data   []byte
 	id     labreport.JobID

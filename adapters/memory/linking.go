@@ -16,7 +16,7 @@ import (
 // linkTable keeps codes, sessions and credentials of all teams.
 type linkTable struct {
 	codes       map[string]*keptCode
-	windows     map[guesser]window
+	windows     map[codeClient]window
 	tries       map[healthlab.TeamID]wrongTries
 	sessions    map[linking.SessionID]*linking.Session
 	credentials map[account]linking.Credential
@@ -36,7 +36,7 @@ type keptCode struct {
 	open wrongTries
 }
 
-type guesser struct {
+type codeClient struct {
 	team   healthlab.TeamID
 	client [32]byte
 }
@@ -59,7 +59,7 @@ type account struct {
 func newLinkTable() *linkTable {
 	return &linkTable{
 		codes:       map[string]*keptCode{},
-		windows:     map[guesser]window{},
+		windows:     map[codeClient]window{},
 		tries:       map[healthlab.TeamID]wrongTries{},
 		sessions:    map[linking.SessionID]*linking.Session{},
 		credentials: map[account]linking.Credential{},
@@ -107,7 +107,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	defer v.mu.Unlock()
 	t := v.linking
 	t.sweep(v.clock())
-	who := guesser{team, client}
+	who := codeClient{team, client}
 	w := t.windows[who]
 	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
 	kept := t.codes[text]
@@ -133,7 +133,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 }
 
 func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
-	x, err := keepSession(x)
+	x, err := normalSession(x)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id 
 	if err := change(&next); err != nil {
 		return linking.Session{}, err
 	}
-	if next, err = rewrite(*old, next); err != nil {
+	if next, err = normalUpdate(*old, next); err != nil {
 		return linking.Session{}, err
 	}
 	*old = next
@@ -206,7 +206,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		if c.Sole != nil && v.users.accountTaken(c.Team, old.User, provider, *c.Sole) {
 			return nil, &linking.AccountTakenError{}
 		}
-		next, err = rewrite(*old, next)
+		next, err = normalUpdate(*old, next)
 		return events, err
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 func (t *linkTable) put(c linking.Credential, key account) {
 	delete(t.credentials, key)
 	if c.Secret.Box != nil {
-		t.credentials[key] = keepCredential(c, key)
+		t.credentials[key] = normalCredential(c, key)
 	}
 }
 
@@ -233,11 +233,11 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 	key := account{team, user, provider}
 	c, ok := v.linking.credentials[key]
 	row := v.users.find(team, user)
-	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
+	if !ok || row == nil || !row.user.Live() || !isConnected(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
 	c.Client = row.user.Connection(provider).Client
-	return keepCredential(c, key), nil
+	return normalCredential(c, key), nil
 }
 
 func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
@@ -250,7 +250,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 	key := account{team, user, provider}
 	old, ok := v.linking.credentials[key]
 	row := v.users.find(team, user)
-	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
+	if !ok || row == nil || !row.user.Live() || !isConnected(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
 	old.Client = row.user.Connection(provider).Client
@@ -258,14 +258,14 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return linking.Credential{}, err
 	}
-	next := keepCredential(old, key)
+	next := normalCredential(old, key)
 	next.StoreTime = v.clock()
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err
 	}
 	next.ID, next.Client, next.CreatedAt = old.ID, old.Client, old.CreatedAt
-	next = keepCredential(next, key)
+	next = normalCredential(next, key)
 	if err := healthlab.CheckText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
 		return linking.Credential{}, err
 	}
@@ -278,7 +278,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		}
 	}
 	v.linking.credentials[key] = next
-	return keepCredential(next, key), nil
+	return normalCredential(next, key), nil
 }
 
 func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) (linking.Credential, error) {
@@ -305,7 +305,7 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 	return c, nil
 }
 
-func attached(u *healthdata.User, provider string) bool {
+func isConnected(u *healthdata.User, provider string) bool {
 	c := u.Connection(provider)
 	return c != nil && c.Status != healthdata.Deregistered
 }
@@ -371,15 +371,15 @@ func (t *linkTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	}
 }
 
-// rewrite puts back what change must not touch, and counts the write.
-func rewrite(old, next linking.Session) (linking.Session, error) {
+// normalUpdate puts back what change must not touch, and counts the write.
+func normalUpdate(old, next linking.Session) (linking.Session, error) {
 	next.ID, next.Team, next.User, next.Token = old.ID, old.Team, old.User, old.Token
 	next.CreatedAt, next.ExpiresAt, next.Revision = old.CreatedAt, old.ExpiresAt, old.Revision+1
-	return keepSession(next)
+	return normalSession(next)
 }
 
-// keepSession returns a copy of a session in the form in which it is kept.
-func keepSession(x linking.Session) (linking.Session, error) {
+// normalSession returns a copy of a session in the form in which it is kept.
+func normalSession(x linking.Session) (linking.Session, error) {
 	x = cloneSession(x)
 	x.CreatedAt, x.ExpiresAt = instant(x.CreatedAt), instant(x.ExpiresAt)
 	o := x.Options
@@ -404,7 +404,7 @@ func cloneSession(x linking.Session) linking.Session {
 	return x
 }
 
-func keepCredential(c linking.Credential, key account) linking.Credential {
+func normalCredential(c linking.Credential, key account) linking.Credential {
 	c.Team, c.User, c.Provider = key.team, key.user, key.provider
 	c.Secret.Box, c.Previous.Box = slices.Clone(c.Secret.Box), slices.Clone(c.Previous.Box)
 	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)

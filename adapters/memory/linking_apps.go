@@ -27,7 +27,7 @@ func (v linkStore) InsertApp(ctx context.Context, a linking.AppSession) error {
 	if _, taken := t.apps[a.ID]; taken {
 		return fmt.Errorf("%w: the id of the app's session is taken", healthlab.Conflict)
 	}
-	t.apps[a.ID] = keepApp(a)
+	t.apps[a.ID] = normalApp(a)
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (v linkStore) app(team healthlab.TeamID, id uuid.UUID) (linking.AppSession,
 	if !ok || a.Team != team || !v.users.isLive(team, a.User) {
 		return linking.AppSession{}, fmt.Errorf("%w: no such app is signed in", healthlab.NotFound)
 	}
-	return keepApp(a), nil
+	return normalApp(a), nil
 }
 
 func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*linking.AppSession) error) (linking.AppSession, error) {
@@ -57,13 +57,13 @@ func (v linkStore) UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid
 	if err != nil {
 		return linking.AppSession{}, err
 	}
-	next := keepApp(old)
+	next := normalApp(old)
 	if err := change(&next); err != nil {
 		return linking.AppSession{}, err
 	}
 	next.ID, next.Team, next.User, next.CreatedAt = old.ID, old.Team, old.User, old.CreatedAt
-	v.linking.apps[id] = keepApp(next)
-	return keepApp(next), nil
+	v.linking.apps[id] = normalApp(next)
+	return normalApp(next), nil
 }
 
 func (v linkStore) DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error) {
@@ -81,8 +81,8 @@ func (v linkStore) DeleteApps(ctx context.Context, team healthlab.TeamID, user h
 	return n, nil
 }
 
-// keepApp returns a copy of a session in the form in which it is kept.
-func keepApp(a linking.AppSession) linking.AppSession {
+// normalApp returns a copy of a session in the form in which it is kept.
+func normalApp(a linking.AppSession) linking.AppSession {
 	a.CreatedAt, a.ExpiresAt, a.RotatedAt = instant(a.CreatedAt), instant(a.ExpiresAt), instant(a.RotatedAt)
 	a.Access = slices.Clone(a.Access)
 	for i := range a.Access {

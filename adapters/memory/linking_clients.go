@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// keepClient returns a copy of a client in the form in which it is kept.
-func keepClient(c linking.TeamClient) linking.TeamClient {
+// normalClient returns a copy of a client in the form in which it is kept.
+func normalClient(c linking.TeamClient) linking.TeamClient {
 	c.Box.Box, c.Details = slices.Clone(c.Box.Box), maps.Clone(c.Details)
 	if len(c.Details) == 0 {
 		c.Details = nil
@@ -23,8 +23,8 @@ func keepClient(c linking.TeamClient) linking.TeamClient {
 	return c
 }
 
-// bound counts the connections that need a client, those of live users alone if live.
-func (v linkStore) bound(k clientKey, live bool) (n int) {
+// countConnections counts the connections that need a client, those of live users alone if live.
+func (v linkStore) countConnections(k clientKey, live bool) (n int) {
 	for at := range v.linking.credentials {
 		if at.team != k.team || at.provider != k.provider {
 			continue
@@ -48,9 +48,9 @@ func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linkin
 	var out []linking.TeamClient
 	for k, c := range v.linking.clients {
 		if k.team == q.Team {
-			c = keepClient(c)
+			c = normalClient(c)
 			if q.Count {
-				c.Connections = v.bound(k, true)
+				c.Connections = v.countConnections(k, true)
 			}
 			out = append(out, c)
 		}
@@ -79,7 +79,7 @@ func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, 
 	if !ok {
 		return linking.TeamClient{}, fmt.Errorf("%w: the team has no such client", healthlab.NotFound)
 	}
-	return keepClient(c), nil
+	return normalClient(c), nil
 }
 
 func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
@@ -97,19 +97,19 @@ func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking
 		return linking.TeamClient{}, err
 	}
 	defer v.mu.Unlock()
-	c = keepClient(c)
+	c = normalClient(c)
 	key := clientKey{c.Team, c.Provider, c.ClientID}
-	v.retire(c.Team, c.Provider, c.ClientID, c.UpdatedAt)
+	v.retireOthers(c.Team, c.Provider, c.ClientID, c.UpdatedAt)
 	c.RetiredAt, c.ProvenAt, c.ProvenURL, c.Connections = time.Time{}, time.Time{}, "", 0
 	if old, ok := v.linking.clients[key]; ok {
 		c.CreatedAt, c.ProvenAt, c.ProvenURL = old.CreatedAt, old.ProvenAt, old.ProvenURL
 	}
 	v.linking.clients[key] = c
-	return keepClient(c), nil
+	return normalClient(c), nil
 }
 
-// retire retires the current client of a provider but for one.
-func (v linkStore) retire(team healthlab.TeamID, provider, but string, at time.Time) (n int) {
+// retireOthers retires the current client of a provider but for one.
+func (v linkStore) retireOthers(team healthlab.TeamID, provider, but string, at time.Time) (n int) {
 	for k, c := range v.linking.clients {
 		if k.team == team && k.provider == provider && k.client != but && c.RetiredAt.IsZero() {
 			c.RetiredAt = instant(at)
@@ -128,7 +128,7 @@ func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, prov
 		return err
 	}
 	defer v.mu.Unlock()
-	if v.retire(team, provider, "", at) == 0 {
+	if v.retireOthers(team, provider, "", at) == 0 {
 		return fmt.Errorf("%w: the team has no client at this provider", healthlab.NotFound)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, pro
 	n := 0
 	for k, c := range v.linking.clients {
 		old := !c.RetiredAt.IsZero() && c.RetiredAt.Before(instant(before))
-		if k.team == team && (provider == "" && old && v.bound(k, false) == 0 || provider != "" && k.provider == provider) {
+		if k.team == team && (provider == "" && old && v.countConnections(k, false) == 0 || provider != "" && k.provider == provider) {
 			delete(v.linking.clients, k)
 			n++
 		}

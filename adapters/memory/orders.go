@@ -52,9 +52,9 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	child.Revision = 0
-	child.OrderTransaction = joined(&p, &child)
+	child.OrderTransaction = transactionWith(&p, &child)
 	wasParent, wasChild, revision := identityOf(&p), identityOf(&child), p.Revision
-	p.NextEventID = t.nextEvent(p.TeamID)
+	p.NextEventID = t.nextEventID(p.TeamID)
 	child.NextEventID = p.NextEventID + eventRoom
 	now := v.clock()
 	p.StoreTime, child.StoreTime = now, now
@@ -119,7 +119,7 @@ func (v ordersStore) CountByStatus(ctx context.Context, team healthlab.TeamID) (
 	defer v.mu.Unlock()
 	counts := map[orders.LowLevel]int{}
 	for _, kept := range v.orders.byID {
-		if q.MatchClear(&kept.read.Order) && !v.orders.hidden(&kept.read) {
+		if q.MatchClear(&kept.read.Order) && !v.orders.ofDeletedUser(&kept.read) {
 			counts[kept.read.LowLevel()]++
 		}
 	}
@@ -172,7 +172,7 @@ func (t *orderTable) matching(ctx context.Context, q *orders.Query) ([]*keptOrde
 	}
 	var found []*keptOrder
 	for _, kept := range among {
-		if q.MatchClear(&kept.read.Order) && !t.hidden(&kept.read) && hasTokens(kept.terms, all) &&
+		if q.MatchClear(&kept.read.Order) && !t.ofDeletedUser(&kept.read) && hasTokens(kept.terms, all) &&
 			(len(search) == 0 || q.MatchID(&kept.read.Order) || hasAnyTokens(kept.terms, search)) {
 			found = append(found, kept)
 		}
@@ -241,10 +241,10 @@ func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time
 	}
 	defer v.mu.Unlock()
 	at := v.clock()
-	due := v.orders.due(n, now, &v.orders.labDue, func(r *orders.Record) time.Time { return unleased(r.Lab.Due, r.Lab.Lease, at) })
+	due := v.orders.due(n, now, &v.orders.labDue, func(r *orders.Record) time.Time { return dueUnlessLeased(r.Lab.Due, r.Lab.Lease, at) })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		loaded, err := v.orders.moved(ctx, kept, func(r *orders.Record) {
+		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) {
 			r.Lab.Lease = at.Add(lease)
 			r.Lab.Attempts++
 			r.Lab.Started = true
@@ -264,14 +264,14 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Tim
 	defer v.mu.Unlock()
 	at := v.clock()
 	due := v.orders.due(n, now, &v.orders.notificationsDue, func(r *orders.Record) time.Time {
-		if v.orders.hidden(r) {
+		if v.orders.ofDeletedUser(r) {
 			return time.Time{}
 		}
-		return unleased(r.Notifications.Due, r.Notifications.Lease, at)
+		return dueUnlessLeased(r.Notifications.Due, r.Notifications.Lease, at)
 	})
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		loaded, err := v.orders.moved(ctx, kept, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
+		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
 		if err != nil {
 			return nil, err
 		}
@@ -301,7 +301,7 @@ func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, 
 	defer v.mu.Unlock()
 	f, ok := v.orders.feeds[lab]
 	if !ok || !f.until.Equal(instant(until)) {
-		return fmt.Errorf("%w: somebody else has the feed", healthlab.Precondition)
+		return fmt.Errorf("%w: another worker has the feed", healthlab.Precondition)
 	}
 	v.orders.feeds[lab] = feed{cursor: cursor}
 	return nil
@@ -312,7 +312,7 @@ func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, 
 func (v ordersStore) write(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
 	t := v.orders
 	was, revision := identityOf(&r), r.Revision
-	r.NextEventID, r.StoreTime = t.nextEvent(r.TeamID), v.clock()
+	r.NextEventID, r.StoreTime = t.nextEventID(r.TeamID), v.clock()
 	events, err := change(&r)
 	if err != nil {
 		return orders.Record{}, err

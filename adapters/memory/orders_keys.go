@@ -52,7 +52,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until
 	defer v.mu.Unlock()
 	k := v.orders.keys[scope]
 	if k == nil || k.answer != nil || !k.until.Equal(instant(until)) {
-		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
+		return fmt.Errorf("%w: another worker has the key", healthlab.Precondition)
 	}
 	if answer == nil {
 		k.until, k.user, k.keep = time.Time{}, user, instant(until)

@@ -21,7 +21,7 @@ func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error
 		return err
 	}
 	defer v.mu.Unlock()
-	t, err := ownTest(t)
+	t, err := normalTest(t)
 	if err != nil {
 		return err
 	}
@@ -41,19 +41,19 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id c
 	if !ok || kept.Team != team {
 		return catalogue.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
 	}
-	t, err := ownTest(kept)
+	t, err := normalTest(kept)
 	if err == nil {
 		err = change(&t)
 	}
 	if err == nil {
-		t, err = ownTest(t)
+		t, err = normalTest(t)
 	}
 	if err != nil {
 		return catalogue.TeamTest{}, err
 	}
 	t.ID, t.Team = id, team
 	v.orders.labTests[id] = t
-	return ownTest(t)
+	return normalTest(t)
 }
 
 func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
@@ -67,7 +67,7 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalo
 			q.Generation == catalogue.GeneratedManual && t.Auto || q.Generation == catalogue.GeneratedAuto && !t.Auto {
 			continue
 		}
-		t, err := ownTest(t)
+		t, err := normalTest(t)
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +79,8 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalo
 	return out, nil
 }
 
-// ownTest returns a copy in the form in which tests are kept.
-func ownTest(t catalogue.TeamTest) (catalogue.TeamTest, error) {
+// normalTest returns a copy in the form in which tests are kept.
+func normalTest(t catalogue.TeamTest) (catalogue.TeamTest, error) {
 	t.MarkerIDs = slices.Clone(t.MarkerIDs)
 	if t.Price != nil {
 		price := *t.Price

@@ -126,8 +126,10 @@ func newOrderTable(keys *personkey.Keys, users *userTable) *orderTable {
 	}
 }
 
-// hidden reports whether the user of an order is deleted.
-func (t *orderTable) hidden(r *orders.Record) bool { return t.users.isDeleted(r.TeamID, r.UserID) }
+// ofDeletedUser reports whether the user of an order is deleted.
+func (t *orderTable) ofDeletedUser(r *orders.Record) bool {
+	return t.users.isDeleted(r.TeamID, r.UserID)
+}
 
 // checkUser checks that a new order is for a user who is there. A team that has no
 // users here keeps them elsewhere. It is called with the lock held.
@@ -153,7 +155,7 @@ func (t *orderTable) load(ctx context.Context, kept *keptOrder) (orders.Record, 
 		return orders.Record{}, err
 	}
 	r.LabTest.Fill()
-	r.UserDeleted = t.hidden(&r)
+	r.UserDeleted = t.ofDeletedUser(&r)
 	r.OrderTransaction = t.transaction(&r)
 	return r, nil
 }
@@ -175,7 +177,7 @@ func (t *orderTable) transaction(r *orders.Record) orders.OrderTransaction {
 	members := []orders.TransactionMember{}
 	for _, member := range t.byTransaction[teamTransaction{r.TeamID, id}] {
 		kept := t.byID[member]
-		if member != r.ID && t.hidden(&kept.read) {
+		if member != r.ID && t.ofDeletedUser(&kept.read) {
 			continue
 		}
 		m := kept.read.Member()
@@ -185,8 +187,8 @@ func (t *orderTable) transaction(r *orders.Record) orders.OrderTransaction {
 	return orders.NewTransaction(id, members)
 }
 
-// nextEvent is the first id of an event that no order of the team has.
-func (t *orderTable) nextEvent(team healthlab.TeamID) int64 { return max(t.eventIDs[team], 1) }
+// nextEventID is the first id of an event that no order of the team has.
+func (t *orderTable) nextEventID(team healthlab.TeamID) int64 { return max(t.eventIDs[team], 1) }
 
 // eventRoom is how many ids of events a change may use.
 const eventRoom = 100
@@ -246,7 +248,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		if before.read.SampleID != nil {
 			delete(t.bySample, *before.read.SampleID)
 		}
-		t.release(&before.read)
+		t.releaseHolds(&before.read)
 		t.dropTerms(before)
 	}
 	for _, token := range kept.terms {
@@ -267,8 +269,8 @@ func (t *orderTable) keep(kept *keptOrder) {
 	t.eventIDs[r.TeamID] = max(t.eventIDs[r.TeamID], r.LastEvent.ID+1)
 }
 
-// release gives back what an order holds.
-func (t *orderTable) release(r *orders.Record) {
+// releaseHolds gives back what an order holds.
+func (t *orderTable) releaseHolds(r *orders.Record) {
 	for _, name := range r.Holds() {
 		delete(t.holds, teamHold{r.TeamID, name})
 	}
@@ -294,8 +296,8 @@ func (t *orderTable) schedule(id orders.OrderID, r *orders.Record) {
 	t.notificationsDue.Set(id, r.Notifications.Due)
 }
 
-// unleased returns due, or the zero time if the lease has not ended at the instant at.
-func unleased(due, lease, at time.Time) time.Time {
+// dueUnlessLeased returns due, or the zero time if the lease has not ended at the instant at.
+func dueUnlessLeased(due, lease, at time.Time) time.Time {
 	if lease.After(at) {
 		return time.Time{}
 	}
@@ -317,8 +319,8 @@ func (t *orderTable) due(n int, now time.Time, scheduled *work.Due[orders.OrderI
 	return due[:max(min(n, len(due)), 0)]
 }
 
-// moved keeps an order whose times alone change.
-func (t *orderTable) moved(ctx context.Context, kept *keptOrder, move func(*orders.Record)) (orders.Record, error) {
+// updateTimes keeps an order whose times alone change.
+func (t *orderTable) updateTimes(ctx context.Context, kept *keptOrder, move func(*orders.Record)) (orders.Record, error) {
 	r, err := t.decode(ctx, kept)
 	if err != nil {
 		return orders.Record{}, err
@@ -356,8 +358,8 @@ func hasAnyTokens(has []int64, lists [][]int64) bool {
 	return slices.ContainsFunc(lists, func(l []int64) bool { return hasTokens(has, l) })
 }
 
-// joined is the transaction of an order with another one that is about to come in.
-func joined(parent, child *orders.Record) orders.OrderTransaction {
+// transactionWith is the transaction of an order with another one that is about to come in.
+func transactionWith(parent, child *orders.Record) orders.OrderTransaction {
 	return orders.NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
@@ -385,7 +387,7 @@ func (t *orderTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 		if s := kept.read.SampleID; s != nil {
 			delete(t.bySample, *s)
 		}
-		t.release(&kept.read)
+		t.releaseHolds(&kept.read)
 		t.dropTerms(kept)
 		t.schedule(id, nil)
 		name := teamTransaction{team, kept.read.OrderTransaction.ID}

@@ -15,10 +15,10 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, leas
 	}
 	defer v.mu.Unlock()
 	at := v.clock()
-	due := v.orders.due(n, now, &v.orders.visitsDue, func(r *orders.Record) time.Time { return unleased(r.VisitWork.Due, r.VisitWork.Lease, at) })
+	due := v.orders.due(n, now, &v.orders.visitsDue, func(r *orders.Record) time.Time { return dueUnlessLeased(r.VisitWork.Due, r.VisitWork.Lease, at) })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
-		loaded, err := v.orders.moved(ctx, kept, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })
+		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 		if kept, ok := v.orders.slots[name]; ok && kept.At.After(instant(at)) {
 			continue
 		}
-		v.orders.slots[name] = appointment.CachedSlots{At: instant(at), Slots: ownSlots(free)}
+		v.orders.slots[name] = appointment.CachedSlots{At: instant(at), Slots: normalSlots(free)}
 	}
 	return nil
 }
@@ -55,14 +55,14 @@ func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) 
 	out := map[string]appointment.CachedSlots{}
 	for _, site := range sites {
 		if kept, ok := v.orders.slots[slotSite{lab, site}]; ok {
-			out[site] = appointment.CachedSlots{At: kept.At, Slots: ownSlots(kept.Slots)}
+			out[site] = appointment.CachedSlots{At: kept.At, Slots: normalSlots(kept.Slots)}
 		}
 	}
 	return out, nil
 }
 
-// ownSlots is a copy in the form in which slots are kept.
-func ownSlots(list []appointment.Slot) []appointment.Slot {
+// normalSlots is a copy in the form in which slots are kept.
+func normalSlots(list []appointment.Slot) []appointment.Slot {
 	out := make([]appointment.Slot, 0, len(list))
 	for _, slot := range list {
 		slot.Start, slot.End = instant(slot.Start), instant(slot.End)

@@ -39,8 +39,8 @@ func newOrgTable() *orgTable {
 
 func errNoTeam() error { return fmt.Errorf("%w: no such team", healthlab.NotFound) }
 
-// integration fails if another live team of the organisation has the integration id.
-func (t *orgTable) integration(of organisation.Team) error {
+// checkIntegration fails if another live team of the organisation has the integration id.
+func (t *orgTable) checkIntegration(of organisation.Team) error {
 	for id, other := range t.teams {
 		if id != of.ID && !other.deleted && other.Org == of.Org && of.IntegrationID != "" && other.IntegrationID == of.IntegrationID {
 			return &organisation.IntegrationTakenError{Team: id}
@@ -49,7 +49,7 @@ func (t *orgTable) integration(of organisation.Team) error {
 	return nil
 }
 
-func keepTeam(t organisation.Team) organisation.Team {
+func normalTeam(t organisation.Team) organisation.Team {
 	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
 	return t
 }
@@ -68,10 +68,10 @@ func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
 	if _, ok := v.orgs.teams[t.ID]; ok {
 		return fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)
 	}
-	if err := v.orgs.integration(t); err != nil {
+	if err := v.orgs.checkIntegration(t); err != nil {
 		return err
 	}
-	v.orgs.teams[t.ID] = orgTeam{Team: keepTeam(t)}
+	v.orgs.teams[t.ID] = orgTeam{Team: normalTeam(t)}
 	return nil
 }
 
@@ -122,10 +122,10 @@ func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	if err := healthlab.CheckText(next.Name, next.IntegrationID); err != nil {
 		return organisation.Team{}, err
 	}
-	if err := v.orgs.integration(next); err != nil {
+	if err := v.orgs.checkIntegration(next); err != nil {
 		return organisation.Team{}, err
 	}
-	next = keepTeam(next)
+	next = normalTeam(next)
 	v.orgs.teams[id] = orgTeam{Team: next}
 	return next, nil
 }

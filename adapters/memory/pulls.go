@@ -150,7 +150,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 	}
 	next := map[pull.Key]pull.Task{}
 	for _, t := range planned.Tasks {
-		t, err := keepTask(t)
+		t, err := normalTask(t)
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.T
 		return pull.Task{}, err
 	}
 	next.Key = key
-	if next, err = keepTask(next); err != nil {
+	if next, err = normalTask(next); err != nil {
 		return pull.Task{}, err
 	}
 	if err := v.outbox.emit(ctx, events); err != nil {
@@ -261,7 +261,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 		edited := cloneTask(*t)
 		change(&edited)
 		edited.Key = k
-		edited, err := keepTask(edited)
+		edited, err := normalTask(edited)
 		if err != nil {
 			return 0, err
 		}
@@ -407,8 +407,8 @@ func cloneTask(t pull.Task) pull.Task {
 	return t
 }
 
-// keepTask returns a task in the form in which it is kept.
-func keepTask(t pull.Task) (pull.Task, error) {
+// normalTask returns a task in the form in which it is kept.
+func normalTask(t pull.Task) (pull.Task, error) {
 	t = cloneTask(t)
 	for _, at := range []*time.Time{
 		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor, &t.Announced, &t.Reach,

@@ -132,13 +132,13 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		return orders.ResultPage{}, err
 	}
 	defer v.mu.Unlock()
-	after, err := parsePlace(q.Cursor)
+	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return orders.ResultPage{}, catalogue.BadCursor()
 	}
 	// The newest first, ties by id; a page goes on behind its place, whatever became of that.
-	order := func(a, b place) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }
-	at := func(k *keptResult) place { return place{k.read.CreatedAt.Time, k.read.ID.UUID} }
+	order := func(a, b cursor) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }
+	at := func(k *keptResult) cursor { return cursor{k.read.CreatedAt.Time, k.read.ID.UUID} }
 	page := orders.ResultPage{Results: []orders.RawResult{}}
 	search, err := tokenLists(ctx, v.keys, q.Team, q.SearchTerms())
 	if err != nil {
@@ -195,11 +195,11 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 			return orders.RawResult{}, err
 		}
 	}
-	was, made, err := t.sides(ctx, team, s, v.clock())
+	was, made, err := t.settledOrders(ctx, team, s, v.clock())
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	wasBefore, madeBefore := orNone(was), orNone(made)
+	wasBefore, madeBefore := orZero(was), orZero(made)
 	events, err := change(&item, was, made)
 	if err != nil {
 		return orders.RawResult{}, err
@@ -212,7 +212,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	keep, err := t.checkSides(ctx, was, made, &wasBefore, &madeBefore)
+	keep, err := t.checkSettled(ctx, was, made, &wasBefore, &madeBefore)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -226,15 +226,15 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	return v.reviews.load(ctx, kept)
 }
 
-// sides are the orders that a decision about a result changes: the one that is there,
+// settledOrders are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Settlement, now time.Time) (was, made *orders.Record, err error) {
+func (t *orderTable) settledOrders(ctx context.Context, team healthlab.TeamID, s orders.Settlement, now time.Time) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
 		r, err := t.get(ctx, team, s.Order)
 		if err != nil {
 			return nil, nil, err
 		}
-		r.NextEventID, r.StoreTime = t.nextEvent(team), now
+		r.NextEventID, r.StoreTime = t.nextEventID(team), now
 		was = &r
 	}
 	if s.New == nil {
@@ -249,23 +249,23 @@ func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.
 	}
 	r.Revision = 0
 	if was != nil {
-		r.OrderTransaction = joined(was, &r)
+		r.OrderTransaction = transactionWith(was, &r)
 	}
-	r.NextEventID, r.StoreTime = t.nextEvent(team)+eventRoom, now
+	r.NextEventID, r.StoreTime = t.nextEventID(team)+eventRoom, now
 	return was, &r, nil
 }
 
-// orNone returns a copy of an order; an empty one of none.
-func orNone(r *orders.Record) orders.Record {
+// orZero returns a copy of an order; an empty one of none.
+func orZero(r *orders.Record) orders.Record {
 	if r == nil {
 		return orders.Record{}
 	}
 	return *r
 }
 
-// checkSides returns the orders as they are to be kept, but for nil: the new one as if the
+// checkSettled returns the orders as they are to be kept, but for nil: the new one as if the
 // other one, whose sample id it may have now, were written.
-func (t *orderTable) checkSides(ctx context.Context, was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
+func (t *orderTable) checkSettled(ctx context.Context, was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
 	var keep []*keptOrder
 	if was != nil {
 		k, err := t.check(ctx, *was, identityOf(wasBefore), was.Revision)
@@ -273,8 +273,8 @@ func (t *orderTable) checkSides(ctx context.Context, was, made, wasBefore, madeB
 			return nil, err
 		}
 		keep = append(keep, k)
-		t.sampleMoves(wasBefore, &k.read)
-		defer t.sampleMoves(&k.read, wasBefore)
+		t.moveSample(wasBefore, &k.read)
+		defer t.moveSample(&k.read, wasBefore)
 	}
 	if made != nil {
 		k, err := t.check(ctx, *made, identityOf(madeBefore), made.Revision)
@@ -286,8 +286,8 @@ func (t *orderTable) checkSides(ctx context.Context, was, made, wasBefore, madeB
 	return keep, nil
 }
 
-// sampleMoves indexes the sample id of an order as it is afterwards.
-func (t *orderTable) sampleMoves(before, after *orders.Record) {
+// moveSample indexes the sample id of an order as it is afterwards.
+func (t *orderTable) moveSample(before, after *orders.Record) {
 	if before.SampleID != nil {
 		delete(t.bySample, *before.SampleID)
 	}

@@ -171,7 +171,7 @@ func (s *Seen) forget(now time.Time) {
 	}
 }
 
-// expiries is a heap: the first is the next to look at.
+// expiries is a heap: the first expires next.
 type expiries []expiry
 
 type expiry struct {

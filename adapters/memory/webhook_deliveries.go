@@ -27,7 +27,7 @@ func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, 
 		for id, t := range d.queue.endpoints {
 			if t.Wants(e.Event) {
 				to[id] = true
-				d.queue.arrive(t, e, mode, webhook.TriggerEvent, now)
+				d.queue.enqueue(t, e, mode, webhook.TriggerEvent, now)
 			}
 		}
 	}
@@ -80,8 +80,8 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 			d.queue.lastToken++
 			r.token, r.leaseUntil = d.queue.lastToken, now.Add(c.Lease)
 			r.starts++
-			t.moved(r)
-			claimed.Deliveries = append(claimed.Deliveries, r.out(body))
+			t.reorder(r)
+			claimed.Deliveries = append(claimed.Deliveries, r.delivery(body))
 			if t.Health.PauseStep > 0 {
 				break
 			}
@@ -108,7 +108,7 @@ func (t *target) next(now time.Time) *row {
 	return best
 }
 
-func (r *row) out(body []byte) webhook.Delivery {
+func (r *row) delivery(body []byte) webhook.Delivery {
 	return webhook.Delivery{
 		Lease:         webhook.Lease{Team: r.target.Team, Delivery: r.id, Token: r.token},
 		Endpoint:      r.target.ID,
@@ -141,7 +141,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	}
 	var events []healthlab.Event
 	for _, o := range outcomes {
-		if r := d.queue.held(o.Delivery.Lease); r != nil {
+		if r := d.queue.leasedRow(o.Delivery.Lease); r != nil {
 			events = append(events, o.Events...)
 		}
 	}
@@ -151,24 +151,24 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	now := d.clock()
 	var settled webhook.Settled
 	for _, o := range outcomes {
-		if !d.queue.settle(o, now) {
+		if !d.queue.applyOutcome(o, now) {
 			settled.Lost = append(settled.Lost, o.Delivery.Lease)
 		}
 	}
 	return settled, nil
 }
 
-// held returns the row whose lease this is, or nil if another process has it.
-func (q *queue) held(l webhook.Lease) *row {
+// leasedRow returns the row whose lease this is, or nil if another process has it.
+func (q *queue) leasedRow(l webhook.Lease) *row {
 	if r := q.rows[l.Delivery]; r != nil && r.token == l.Token {
 		return r
 	}
 	return nil
 }
 
-// settle applies one outcome and reports whether its lease held.
-func (q *queue) settle(o webhook.Outcome, now time.Time) bool {
-	r := q.held(o.Delivery.Lease)
+// applyOutcome applies one outcome and reports whether its lease held.
+func (q *queue) applyOutcome(o webhook.Outcome, now time.Time) bool {
+	r := q.leasedRow(o.Delivery.Lease)
 	if r == nil {
 		q.recordLost(o, now)
 		return false
@@ -193,7 +193,7 @@ func (q *queue) settle(o webhook.Outcome, now time.Time) bool {
 		r.firstFailed = now
 	}
 	r.due = now.Add(o.Delay)
-	r.target.moved(r)
+	r.target.reorder(r)
 	return true
 }
 
@@ -204,14 +204,14 @@ func (d deliveries) Release(ctx context.Context, back []webhook.Released) error 
 	defer d.mu.Unlock()
 	now := d.clock()
 	for _, b := range back {
-		r := d.queue.held(b.Lease)
+		r := d.queue.leasedRow(b.Lease)
 		if r == nil {
 			continue
 		}
 		r.token = 0
 		r.starts--
 		r.due = now.Add(b.Delay)
-		r.target.moved(r)
+		r.target.reorder(r)
 	}
 	return nil
 }

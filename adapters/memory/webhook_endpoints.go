@@ -31,14 +31,14 @@ func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) err
 	if mine >= most {
 		return fmt.Errorf("insert endpoint: %w: a team has at most %d", healthlab.Exhausted, most)
 	}
-	e = kept(e)
+	e = normalEndpoint(e)
 	e.Revision = 1
 	p.queue.endpoints[e.ID] = &target{Endpoint: e, lanes: map[webhook.Lane]*lane{}}
 	return nil
 }
 
-// kept returns e as it is stored: a copy, its times in UTC to the microsecond.
-func kept(e webhook.Endpoint) webhook.Endpoint {
+// normalEndpoint returns e as it is stored: a copy, its times in UTC to the microsecond.
+func normalEndpoint(e webhook.Endpoint) webhook.Endpoint {
 	e = e.Clone()
 	for _, t := range []*time.Time{
 		&e.CreatedAt, &e.UpdatedAt, &e.Health.FirstFailedAt, &e.Health.LastFailedAt,
@@ -85,7 +85,7 @@ func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook
 	if err := p.emit(ctx, events); err != nil {
 		return webhook.Endpoint{}, fmt.Errorf("update endpoint: %w", err)
 	}
-	e = kept(e)
+	e = normalEndpoint(e)
 	e.ID, e.Team, e.CreatedAt, e.Revision = was.ID, was.Team, was.CreatedAt, was.Revision+1
 	t.Endpoint = e
 	now := p.clock()
@@ -128,7 +128,7 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 	if size <= 0 {
 		size = defaultPage
 	}
-	after, err := parsePlace(q.Cursor)
+	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return webhook.EndpointPage{}, err
 	}
@@ -145,7 +145,7 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 	}
 	if len(mine) > size {
 		last := page.Endpoints[size-1]
-		page.Next = place{last.CreatedAt, last.ID.UUID}.String()
+		page.Next = cursor{last.CreatedAt, last.ID.UUID}.String()
 	}
 	return page, nil
 }

@@ -64,8 +64,8 @@ func (t *target) laneOf(name webhook.Lane) *lane {
 	return l
 }
 
-// same returns where in the lane a delivery of the key waits, or 0.
-func (l *lane) same(key string) int {
+// indexOfKey returns where in the lane a delivery of the key waits, or 0.
+func (l *lane) indexOfKey(key string) int {
 	for i := 1; i < len(l.rows); i++ {
 		if l.rows[i].key == key {
 			return i
@@ -80,12 +80,12 @@ func (l *lane) supersedes() bool {
 	if head.key == "" {
 		return false
 	}
-	i := l.same(head.key)
+	i := l.indexOfKey(head.key)
 	return i > 0 && l.rows[i].event.Seq > head.event.Seq
 }
 
-// moved puts a head in its place in the heap after its times have changed.
-func (t *target) moved(r *row) {
+// reorder puts a head in its place in the heap after its times have changed.
+func (t *target) reorder(r *row) {
 	if r.index >= 0 {
 		heap.Fix(&t.due, r.index)
 	}

@@ -57,8 +57,8 @@ func (q *queue) endpoint(team healthlab.TeamID, id webhook.EndpointID) (*target,
 	return t, nil
 }
 
-// enter puts a new row at the end of a lane.
-func (q *queue) enter(t *target, l *lane, r *row) {
+// push puts a new row at the end of a lane.
+func (q *queue) push(t *target, l *lane, r *row) {
 	q.lastRow++
 	r.id, r.target, r.lane, r.index = q.lastRow, t, l, -1
 	q.index(r)
@@ -193,8 +193,8 @@ func (q *queue) sweepLog(limit time.Time) {
 	}
 }
 
-// arrive puts an event into its lane, where the rule of lanes says.
-func (q *queue) arrive(t *target, e *storedEvent, mode healthlab.Mode, by webhook.Trigger, now time.Time) {
+// enqueue puts an event into its lane, where the rule of lanes says.
+func (q *queue) enqueue(t *target, e *storedEvent, mode healthlab.Mode, by webhook.Trigger, now time.Time) {
 	l := t.laneOf(webhook.LaneOf(e.Event, mode, t.OrderScope))
 	fresh := &row{event: e, key: webhook.SupersedeKey(e.Event, mode), trigger: by, queued: now, due: now}
 	var view webhook.LaneView
@@ -202,7 +202,7 @@ func (q *queue) arrive(t *target, e *storedEvent, mode healthlab.Mode, by webhoo
 	if len(l.rows) > 0 {
 		view.Head, view.Behind = l.rows[0].view(now), len(l.rows) > 1
 		if fresh.key != "" {
-			same = l.same(fresh.key)
+			same = l.indexOfKey(fresh.key)
 		}
 		if same > 0 {
 			view.Same = l.rows[same].view(now)
@@ -210,13 +210,13 @@ func (q *queue) arrive(t *target, e *storedEvent, mode healthlab.Mode, by webhoo
 	}
 	switch webhook.Place(view, fresh.key, e.Seq) {
 	case webhook.BecomeHead, webhook.WaitBehind:
-		q.enter(t, l, fresh)
+		q.push(t, l, fresh)
 	case webhook.ReplaceHead:
 		q.replace(l.rows[0], fresh, now)
 	case webhook.ReplaceWaiting:
 		q.replace(l.rows[same], fresh, now)
 	case webhook.Drop:
-		q.enter(t, l, fresh)
+		q.push(t, l, fresh)
 		q.cancel(fresh, webhook.ReasonSuperseded, now)
 	}
 }
@@ -229,7 +229,7 @@ func (q *queue) replace(old, fresh *row, now time.Time) {
 	old.attempts, old.starts, old.firstFailed = 0, 0, time.Time{}
 	old.due, old.token = now, 0
 	q.index(old)
-	old.target.moved(old)
+	old.target.reorder(old)
 }
 
 // unfinished returns the endpoint's unfinished deliveries of the events.

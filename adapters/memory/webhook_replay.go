@@ -154,11 +154,11 @@ func (d deliveries) requeue(t *target, events []*storedEvent, mode healthlab.Mod
 		}
 	}
 	for _, e := range events {
-		q.arrive(t, e, mode, by, now)
+		q.enqueue(t, e, mode, by, now)
 	}
 	if l := t.lanes[webhook.LaneOf(events[0].Event, mode, t.OrderScope)]; l != nil {
 		l.rows[0].quiet = latest(l.rows[0].quiet, quiet)
-		t.moved(l.rows[0])
+		t.reorder(l.rows[0])
 	}
 	return len(events)
 }
