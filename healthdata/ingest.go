@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
@@ -128,22 +131,22 @@ func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	}
 }
 
-// announces reports whether changes of this upload are events.
-func (in *intake) announces() bool {
+// emitsEvents reports whether changes of this upload are events.
+func (in *intake) emitsEvents() bool {
 	return in.resource.Events && (in.Stage == StageDaily || in.settings.PushHistoricalData)
 }
 
-// tooLate notes an instant that lies further ahead than clocks err.
-func (in *intake) tooLate(p *healthlab.Problems, t healthlab.Time, path ...any) {
+// checkFuture notes an instant that lies further ahead than clocks err.
+func (in *intake) checkFuture(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.After(in.now.Add(futureLimit)) {
 		p.Add(check.CodeFuture, "must be at most 24 hours ahead of the present", path...)
 	}
 }
 
 // event makes an event of this upload.
-func (s *Service) event(in *intake, fate Fate, key string, data []byte) healthlab.Event {
+func (s *Service) event(in *intake, outcome PutOutcome, key string, data []byte) healthlab.Event {
 	verb := verbCreated
-	if in.settings.VerbMode == VerbSplit && fate == FateChanged {
+	if in.settings.VerbMode == VerbSplit && outcome == PutChanged {
 		verb = verbUpdated
 	}
 	return healthlab.Event{
@@ -152,12 +155,52 @@ func (s *Service) event(in *intake, fate Fate, key string, data []byte) healthla
 	}
 }
 
-// uploaded tells what became of an upload.
-func (s *Service) uploaded(ctx context.Context, in *intake, got *Received) {
+// reportUpload tells what became of an upload.
+func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
 	if s.opts.Uploaded == nil {
 		return
 	}
 	if err := s.opts.Uploaded(ctx, in.team, in.user.ID, in.Provider, in.resource.Slug, *got); err != nil {
 		s.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error())
 	}
+}
+
+// device is the device of an upload; its id is the same whenever it is seen.
+func (in *intake) device() Device {
+	d, src := in.Upload.Device, &in.Source
+	key := "id\x00" + deref(d.ID)
+	if deref(d.ID) == "" {
+		key = "model\x00" + deref(src.AppID) + "\x00" + deref(d.Manufacturer) + "\x00" + deref(d.Model)
+	}
+	out := Device{
+		UserID: in.user.ID, Provider: in.Provider, SourceType: src.Type, AppID: src.AppID,
+		Manufacturer: d.Manufacturer, Model: d.Model, Version: d.Version, DeviceID: d.ID,
+	}
+	kind := src.Type
+	if deref(d.ID) != "" {
+		kind = ""
+	}
+	out.ID = SummaryID(in.team, in.user.ID, in.Provider, kind, deviceSlug, key)
+	return out
+}
+
+// soleDevice returns the one device that is known of a connection, for data that does not
+// say what recorded it; nil if there are several, or it is of another kind. What stores and
+// apps hand over may come from anywhere.
+func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
+	if in.provider.Class == classStore || in.provider.Class == classManual {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	known, err := s.devices(ctx, in.team, in.user.ID, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	known = slices.DeleteFunc(known, func(d knownDevice) bool { return d.Provider != in.Provider })
+	if len(known) != 1 {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if is, says := known[0].SourceType, in.Source.Type; is != says && is != SourceUnknown && says != SourceUnknown {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return &known[0].ID, nil
 }

@@ -42,7 +42,7 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	s.uploaded(ctx, in, &got)
+	s.reportUpload(ctx, in, &got)
 	return got.Counts, nil
 }
 
@@ -80,24 +80,24 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 	if len(batches) == 0 {
 		return nil
 	}
-	if err := s.keepOffsets(ctx, in, batches, assumed); err != nil {
+	if err := s.keepSampleOffsets(ctx, in, batches, assumed); err != nil {
 		return err
 	}
-	if err := s.meet(ctx, in, got.Newest); err != nil {
+	if err := s.putDevice(ctx, in, got.Newest); err != nil {
 		return err
 	}
 	var merged Counts
 	sent := 0
 	err := s.data.MergeSamples(ctx, in.team, in.user.ID, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
 		merged, sent = Counts{}, 0
-		var news sampleNews
+		var news changedSamples
 		for i := range outcomes {
 			merged.New += outcomes[i].New
 			merged.Changed += outcomes[i].Changed
 			merged.Same += outcomes[i].Same
 			news.add(batches[i].Samples, &outcomes[i])
 		}
-		if !in.announces() || news.len() == 0 {
+		if !in.emitsEvents() || news.len() == 0 {
 			return nil, nil
 		}
 		sent = news.len()
@@ -186,15 +186,15 @@ func (in *intake) part(row *series.Sample) string {
 	case KeyWorkout:
 		return row.Workout.String()
 	default:
-		if in.apart() && in.Source.DeviceID != nil {
+		if in.seriesByDevice() && in.Source.DeviceID != nil {
 			return in.Source.DeviceID.String()
 		}
 		return ""
 	}
 }
 
-// apart reports whether devices have series of their own.
-func (in *intake) apart() bool {
+// seriesByDevice reports whether devices have series of their own.
+func (in *intake) seriesByDevice() bool {
 	return in.settings.DevicesApart && in.provider.Class == classStore && in.resource.Movement
 }
 
@@ -228,7 +228,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
-	in.tooLate(p, t, "timestamp")
+	in.checkFuture(p, t, "timestamp")
 	check.Earliest(p, t, "timestamp")
 	row.Time = t.UnixMicro()
 	row.End = series.NoEnd
@@ -238,7 +238,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		if end.Before(t.Time) {
 			p.Add("order", "an interval does not end before it starts", "end")
 		}
-		in.tooLate(p, end, "end")
+		in.checkFuture(p, end, "end")
 	}
 	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }
@@ -383,14 +383,14 @@ func (in *intake) eventKey() string {
 	return key
 }
 
-// sampleNews gathers the samples of one upload that were new or changed, over all the
+// changedSamples gathers the samples of one upload that were new or changed, over all the
 // series that it touched.
-type sampleNews struct {
+type changedSamples struct {
 	blocks []*series.Block
 	fresh  [][]bool
 }
 
-func (n *sampleNews) add(in *series.Block, o *series.Outcome) {
+func (n *changedSamples) add(in *series.Block, o *series.Outcome) {
 	if o.Idle() {
 		return
 	}
@@ -399,7 +399,7 @@ func (n *sampleNews) add(in *series.Block, o *series.Outcome) {
 	n.blocks, n.fresh = append(n.blocks, block), append(n.fresh, fresh)
 }
 
-func (n *sampleNews) len() int {
+func (n *changedSamples) len() int {
 	total := 0
 	for _, b := range n.blocks {
 		total += b.Len()
@@ -414,7 +414,7 @@ type newsItem struct {
 }
 
 // sorted returns the samples ascending by timestamp, then type.
-func (n *sampleNews) sorted() []newsItem {
+func (n *changedSamples) sorted() []newsItem {
 	out := make([]newsItem, 0, n.len())
 	for i, b := range n.blocks {
 		for j, s := range b.All() {
@@ -431,15 +431,15 @@ func (n *sampleNews) sorted() []newsItem {
 
 // sampleEvents makes the events of new and changed samples: consecutive parts, each
 // within the limits of one message.
-func (s *Service) sampleEvents(in *intake, news *sampleNews) []healthlab.Event {
+func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Event {
 	var events []healthlab.Event
 	head := s.batchHead(in)
 	key := in.eventKey()
-	body, count, fate := head, 0, FateChanged
+	body, count, outcome := head, 0, PutChanged
 	flush := func() {
 		data := append(slices.Clone(body), ']', '}')
-		events = append(events, s.event(in, fate, key, data))
-		body, count, fate = head, 0, FateChanged
+		events = append(events, s.event(in, outcome, key, data))
+		body, count, outcome = head, 0, PutChanged
 	}
 	var row []byte
 	for _, item := range news.sorted() {
@@ -453,7 +453,7 @@ func (s *Service) sampleEvents(in *intake, news *sampleNews) []healthlab.Event {
 		body = append(body, row...)
 		count++
 		if item.fresh {
-			fate = FateNew
+			outcome = PutNew
 		}
 	}
 	flush()

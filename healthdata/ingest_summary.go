@@ -47,7 +47,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err := s.put(ctx, in, good, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	s.uploaded(ctx, in, &got)
+	s.reportUpload(ctx, in, &got)
 	return got.Counts, nil
 }
 
@@ -66,7 +66,7 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		return nil, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
 	}
 	out := make([]Received, len(parts))
-	judged := make([]judgedPart, len(parts))
+	judged := make([]checkedPart, len(parts))
 	for i := range parts {
 		up := parts[i].Upload
 		up.Device = up.Device.kept()
@@ -78,9 +78,9 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		if err != nil {
 			return nil, fmt.Errorf("receive summaries: %w", err)
 		}
-		judged[i] = in.judge(parts[i].Items, &out[i])
+		judged[i] = in.checkItems(parts[i].Items, &out[i])
 	}
-	if err := unambiguous(judged, out); err != nil {
+	if err := dropAmbiguous(judged, out); err != nil {
 		return nil, fmt.Errorf("receive summaries: %w", err)
 	}
 	for i := range judged {
@@ -117,16 +117,16 @@ func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary)
 	})
 }
 
-// judgedPart is what of a part may be stored, and where that stands in it.
-type judgedPart struct {
+// checkedPart is what of a part may be stored, and where that stands in it.
+type checkedPart struct {
 	in   *intake // nil if nothing may be
 	good []Summary
 	at   []int
 }
 
-// judge refuses items one by one.
-func (in *intake) judge(items []Summary, got *Received) judgedPart {
-	part := judgedPart{in: in}
+// checkItems refuses items one by one.
+func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
+	part := checkedPart{in: in}
 	for i, item := range items {
 		var q healthlab.Problems
 		if in.receive(&q, item); len(q) > 0 {
@@ -138,8 +138,8 @@ func (in *intake) judge(items []Summary, got *Received) judgedPart {
 	return part
 }
 
-// unambiguous leaves out items of one identity that differ.
-func unambiguous(parts []judgedPart, got []Received) error {
+// dropAmbiguous leaves out items of one identity that differ.
+func dropAmbiguous(parts []checkedPart, got []Received) error {
 	first := map[uuid.UUID][]byte{}
 	differ := map[uuid.UUID]bool{}
 	for i := range parts {
@@ -179,7 +179,7 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	if len(kept) == 0 {
 		return nil
 	}
-	if err := s.keepPlaces(ctx, in, kept); err != nil {
+	if err := s.keepSummaryOffsets(ctx, in, kept); err != nil {
 		return err
 	}
 	if err := s.fillZones(ctx, in, kept); err != nil {
@@ -193,7 +193,7 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 		}
 		got.see(records[i].Index, item.day())
 	}
-	if err := s.meet(ctx, in, got.Newest); err != nil {
+	if err := s.putDevice(ctx, in, got.Newest); err != nil {
 		return err
 	}
 	var put Counts
@@ -202,15 +202,15 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 		put, sent = Counts{}, 0
 		var events []healthlab.Event
 		for i, res := range results {
-			put.count(res.Fate)
-			if res.Fate == FateSame || !in.announces() {
+			put.count(res.Outcome)
+			if res.Outcome == PutSame || !in.emitsEvents() {
 				continue
 			}
 			data, err := s.summaryData(kept[i], res, in.now)
 			if err != nil {
 				return nil, err
 			}
-			events = append(events, s.event(in, res.Fate, records[i].ID.String(), data))
+			events = append(events, s.event(in, res.Outcome, records[i].ID.String(), data))
 		}
 		sent = len(events)
 		return events, nil
@@ -250,7 +250,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 			continue
 		}
 		*m.at = in.clock.instant(healthlab.At(m.at.Time))
-		in.tooLate(p, *m.at, m.name)
+		in.checkFuture(p, *m.at, m.name)
 		check.Earliest(p, *m.at, m.name)
 	}
 	in.checkDay(p, item)
@@ -283,7 +283,7 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	if _, ok := item.(*Activity); !ok && (!isCycle || cycle.IsPredicted) {
 		return
 	}
-	in.tooLate(p, healthlab.At(item.day().At(in.clock.loc)), name)
+	in.checkFuture(p, healthlab.At(item.day().At(in.clock.loc)), name)
 }
 
 // place settles the offset of a summary.
@@ -347,56 +347,3 @@ func (in *intake) record(item Summary) (Record, error) {
 	}
 	return rec, nil
 }
-
-// summaryData returns a summary's event payload.
-func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
-	s.publish(item, healthlab.At(res.CreatedAt), now)
-	return shrink(item, s.opts.BatchBytes)
-}
-
-// shrink encodes a summary within a limit: one that is larger goes without what may
-// be empty and is large, and says so.
-func shrink(item Summary, limit int) ([]byte, error) {
-	data, err := json.Marshal(item)
-	if err != nil || len(data) <= limit {
-		return data, err
-	}
-	if data, err = json.Marshal(without(item)); err != nil {
-		return nil, err
-	}
-	return append(data[:len(data)-1], `,"truncated":true}`...), nil
-}
-
-// without returns a copy of a summary without what has no bound of its own: maps,
-// foods, stages and days. What is left is a few texts and numbers.
-func without(item Summary) Summary {
-	switch v := item.(type) {
-	case *Workout:
-		w := *v
-		w.Map = nil
-		if len(w.HRZones) > usualZones {
-			w.HRZones = []int64{}
-		}
-		return &w
-	case *Meal:
-		m := *v
-		m.Data, m.Micros = map[string]Food{}, nil
-		return &m
-	case *SleepCycle:
-		c := *v
-		c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = []int64{}, []int64{}, []SleepStage{}
-		return &c
-	case *MenstrualCycle:
-		c := MenstrualCycle{
-			Head: v.Head, PeriodStart: v.PeriodStart, PeriodEnd: v.PeriodEnd, CycleEnd: v.CycleEnd,
-			IsPredicted: v.IsPredicted, flatSource: v.flatSource,
-		}
-		c.complete()
-		return &c
-	default:
-		return item
-	}
-}
-
-// usualZones is how many zones of the heart rate there are; other numbers are kept.
-const usualZones = 6

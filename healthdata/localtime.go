@@ -86,18 +86,18 @@ func zoneOffset(zone *string, at healthlab.Time) *int {
 	return &offset
 }
 
-// Days is a range of calendar days, both inclusive, on the clock that each item was
+// DayRange is a range of calendar days, both inclusive, on the clock that each item was
 // recorded under: its time plus its own offset. A zero day is no bound.
-type Days struct {
+type DayRange struct {
 	From, To healthlab.Date
 }
 
 // IsZero reports whether neither end is bounded.
-func (d Days) IsZero() bool { return d.From.IsZero() && d.To.IsZero() }
+func (d DayRange) IsZero() bool { return d.From.IsZero() && d.To.IsZero() }
 
 // has reports whether an instant lies in the range, given the offset of its clock in
 // seconds east of UTC.
-func (d Days) has(at time.Time, offset int) bool {
+func (d DayRange) has(at time.Time, offset int) bool {
 	if d.IsZero() {
 		return true
 	}
@@ -106,7 +106,7 @@ func (d Days) has(at time.Time, offset int) bool {
 }
 
 // check refuses a range that ends before it begins.
-func (d Days) check() error {
+func (d DayRange) check() error {
 	if d.From.IsZero() || d.To.IsZero() {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (d Days) check() error {
 
 // narrow returns the part of a range of instants in which items of these days can lie,
 // whatever their offsets are.
-func (d Days) narrow(from, to time.Time) (time.Time, time.Time) {
+func (d DayRange) narrow(from, to time.Time) (time.Time, time.Time) {
 	if !d.From.IsZero() {
 		if first := d.From.At(time.UTC).Add(-check.MaxOffset * time.Second); from.Before(first) {
 			from = first

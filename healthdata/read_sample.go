@@ -25,7 +25,7 @@ type SampleQuery struct {
 	// From and To bound the timestamps, both inclusive.
 	From, To time.Time
 	// Days bounds the local days of the timestamps.
-	Days Days
+	Days DayRange
 	// Provider keeps the samples of one provider. One that is not configured has
 	// none.
 	Provider string
@@ -290,9 +290,9 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 	case 1:
 		from = cursor{}
 	}
-	heads := make([]*head, 0, len(all))
+	heads := make([]*seriesReader, 0, len(all))
 	for i := range all {
-		h := &head{key: all[i].Key}
+		h := &seriesReader{key: all[i].Key}
 		r := w.query.span()
 		if from.Provider != "" {
 			// What comes after the last sample of the page before.
@@ -325,24 +325,24 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		if w.left == 0 {
 			return true, nil
 		}
-		h := slices.MinFunc(heads, func(a, b *head) int {
+		h := slices.MinFunc(heads, func(a, b *seriesReader) int {
 			return cmp.Or(cmp.Compare(a.samples[0].Time, b.samples[0].Time), cmp.Compare(a.key.Part, b.key.Part))
 		})
 		w.take(h)
 		if len(h.samples) == 0 {
-			heads = slices.DeleteFunc(heads, func(o *head) bool { return o == h })
+			heads = slices.DeleteFunc(heads, func(o *seriesReader) bool { return o == h })
 		}
 	}
 	return false, nil
 }
 
-// head is the samples of one series that were read and not taken yet.
-type head struct {
+// seriesReader is the samples of one series that were read and not taken yet.
+type seriesReader struct {
 	key     SeriesKey
 	samples []series.Sample
 }
 
-func (w *walk) take(h *head) {
+func (w *walk) take(h *seriesReader) {
 	s := h.samples[0]
 	h.samples = h.samples[1:]
 	w.left--

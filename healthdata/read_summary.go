@@ -25,7 +25,7 @@ type SummaryQuery struct {
 	// To does not count for them.
 	From, To time.Time
 	// Days bounds the local day of the same index.
-	Days Days
+	Days DayRange
 	// Provider keeps the summaries of one provider. One that is not configured has
 	// none.
 	Provider string

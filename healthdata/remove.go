@@ -51,7 +51,7 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	slices.Sort(times)
-	keys, err := s.everywhere(ctx, in, key)
+	keys, err := s.seriesOfDevices(ctx, in, key)
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
@@ -67,9 +67,9 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	return n, nil
 }
 
-// everywhere returns the series that may have the samples of one: those of its devices, too,
+// seriesOfDevices returns the series that may have the samples of one: those of its devices, too,
 // where these are, or were, kept apart.
-func (s *Service) everywhere(ctx context.Context, in *intake, key SeriesKey) ([]SeriesKey, error) {
+func (s *Service) seriesOfDevices(ctx context.Context, in *intake, key SeriesKey) ([]SeriesKey, error) {
 	keys := []SeriesKey{key}
 	if !in.resource.Movement || in.provider.Class != classStore {
 		return keys, nil

@@ -26,9 +26,9 @@ func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
 // assumedTimes are the samples of a batch whose offset is assumed, by their time.
 type assumedTimes map[int64]bool
 
-// keepOffsets gives samples with an assumed offset the one that they are stored with.
+// keepSampleOffsets gives samples with an assumed offset the one that they are stored with.
 // assumed has an entry for each batch.
-func (s *Service) keepOffsets(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes) error {
+func (s *Service) keepSampleOffsets(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes) error {
 	for i := range batches {
 		if len(assumed[i]) == 0 {
 			continue
@@ -86,8 +86,8 @@ func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBa
 	return out, err
 }
 
-// keepPlaces gives summaries with an assumed offset the one that they are stored with.
-func (s *Service) keepPlaces(ctx context.Context, in *intake, items []Summary) error {
+// keepSummaryOffsets gives summaries with an assumed offset the one that they are stored with.
+func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Summary) error {
 	assumed := map[uuid.UUID]Summary{}
 	var q RecordQuery
 	for _, item := range items {

@@ -227,3 +227,13 @@ type flatSource struct {
 func (f *flatSource) fill(s Source) {
 	f.SourceProvider, f.SourceType, f.SourceAppID, f.SourceDeviceID = s.Provider, s.Type, s.AppID, s.DeviceID
 }
+
+// SleepStream is what was measured during one sleep session. Arrays are never nil on
+// the wire, and empty when nothing is known.
+type SleepStream struct {
+	HRV             []Sample `json:"hrv"`
+	Heartrate       []Sample `json:"heartrate"`
+	RespiratoryRate []Sample `json:"respiratory_rate"`
+	// Hypnogram holds one interval per stage; its value is a [SleepStage].
+	Hypnogram []Sample `json:"hypnogram"`
+}

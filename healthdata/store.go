@@ -208,21 +208,21 @@ type Record struct {
 	Replaces []byte
 }
 
-// Fate says what became of something that was written.
-type Fate uint8
+// PutOutcome says what became of something that was written.
+type PutOutcome uint8
 
 const (
-	// FateSame: it was there already, and nothing was written.
-	FateSame Fate = iota
-	// FateNew: it had never been seen.
-	FateNew
-	// FateChanged: it replaced an earlier version.
-	FateChanged
+	// PutSame: it was there already, and nothing was written.
+	PutSame PutOutcome = iota
+	// PutNew: it had never been seen.
+	PutNew
+	// PutChanged: it replaced an earlier version.
+	PutChanged
 )
 
 // PutResult says what became of one record.
 type PutResult struct {
-	Fate Fate
+	Outcome PutOutcome
 	// CreatedAt is the record's, as it now stands.
 	CreatedAt time.Time
 }

@@ -1,7 +1,6 @@
 package healthdata
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,56 +53,6 @@ type Upload struct {
 	TimeZone string
 }
 
-// DeviceInfo is what a source says of the device that recorded some data.
-type DeviceInfo struct {
-	// Manufacturer, Model and Version are null where the source does not say: what is known
-	// of the device then stays.
-	Manufacturer *string
-	Model        *string
-	Version      *string
-	// ID is the source's own id of the device. Without one, a device is known by its
-	// source type, app, manufacturer and model.
-	ID *string
-	// Raw is the payload as it came, a JSON document; nil where the source has none of the
-	// device alone. It is kept for teams that keep payloads, the last one of a device.
-	Raw json.RawMessage
-}
-
-// check notes what is wrong with it.
-func (d *DeviceInfo) check(p *healthlab.Problems) {
-	for _, f := range [...]struct {
-		name string
-		v    *string
-	}{{"manufacturer", d.Manufacturer}, {"model", d.Model}, {"version", d.Version}, {"id", d.ID}} {
-		check.Optional(p, f.v, "source", "device", f.name)
-	}
-	if deref(d.ID) == "" && deref(d.Model) == "" {
-		p.Add("missing", "a device has an id or a model", "source", "device")
-	}
-}
-
-// kept leaves out what of it cannot be kept, for what a provider says of a device is no
-// reason to refuse what was measured with it. Nil if nothing tells the device apart then.
-func (d *DeviceInfo) kept() *DeviceInfo {
-	if d == nil {
-		return nil
-	}
-	out := *d
-	for _, f := range []**string{&out.Manufacturer, &out.Model, &out.Version, &out.ID} {
-		var p healthlab.Problems
-		if check.Optional(&p, *f); len(p) > 0 {
-			*f = nil
-		}
-	}
-	if deref(out.ID) == "" && deref(out.Model) == "" {
-		return nil
-	}
-	if !json.Valid(out.Raw) {
-		out.Raw = nil
-	}
-	return &out
-}
-
 // Counts says what became of the items of an upload.
 type Counts struct {
 	// New items had never been seen.
@@ -118,13 +67,13 @@ type Counts struct {
 	Refused []ItemRefusal `json:"refused,omitempty"`
 }
 
-func (c *Counts) count(f Fate) {
-	switch f {
-	case FateNew:
+func (c *Counts) count(o PutOutcome) {
+	switch o {
+	case PutNew:
 		c.New++
-	case FateChanged:
+	case PutChanged:
 		c.Changed++
-	case FateSame:
+	case PutSame:
 		c.Same++
 	}
 }

@@ -92,14 +92,14 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 	of := *in
 	of.resource = ResourceBySlug(stored.Resource)
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
-		if results[0].Fate == FateSame || !of.announces() {
+		if results[0].Outcome == PutSame || !of.emitsEvents() {
 			return nil, nil
 		}
 		data, err := s.summaryData(w, results[0], in.now)
 		if err != nil {
 			return nil, err
 		}
-		return []healthlab.Event{s.event(&of, results[0].Fate, stored.ID.String(), data)}, nil
+		return []healthlab.Event{s.event(&of, results[0].Outcome, stored.ID.String(), data)}, nil
 	})
 	if errors.Is(err, healthlab.Precondition) {
 		return nil // the workout was sent again meanwhile, and took its zones from the stream

@@ -53,7 +53,7 @@ func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.Pat
 
 // span reads start_date and end_date, each a day or an instant, and time_zone. A day
 // alone is a local day of each item; with time_zone it is a day of that zone.
-func span(in *wire.In) (from, to time.Time, days healthdata.Days) {
+func span(in *wire.In) (from, to time.Time, days healthdata.DayRange) {
 	start := in.Moment("start_date")
 	end := in.OptMoment("end_date")
 	zone := in.OptZone("time_zone")

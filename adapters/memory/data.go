@@ -131,11 +131,11 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Doc) {
 			return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
 		}
-		results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}
+		results[i] = healthdata.PutResult{Outcome: healthdata.PutNew, CreatedAt: r.CreatedAt}
 		if ok {
-			results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.CreatedAt}
+			results[i] = healthdata.PutResult{Outcome: healthdata.PutChanged, CreatedAt: was.CreatedAt}
 			if sameRecord(&was, &r) {
-				results[i].Fate = healthdata.FateSame
+				results[i].Outcome = healthdata.PutSame
 				continue
 			}
 			r.CreatedAt = was.CreatedAt

@@ -139,11 +139,11 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		for i := range records {
 			from := versions[i].index.UnixMicro()
 			to := from
-			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
+			results[i] = healthdata.PutResult{Outcome: healthdata.PutNew, CreatedAt: versions[i].createdAt}
 			if was, ok := stored[ids[i]]; ok {
-				results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.createdAt}
+				results[i] = healthdata.PutResult{Outcome: healthdata.PutChanged, CreatedAt: was.createdAt}
 				if was.same(&versions[i]) {
-					results[i].Fate = healthdata.FateSame
+					results[i].Outcome = healthdata.PutSame
 					continue
 				}
 				from, to = min(from, was.index.UnixMicro()), max(to, was.index.UnixMicro())

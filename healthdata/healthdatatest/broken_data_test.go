@@ -427,8 +427,8 @@ func forgetsCreatedAt(b *brokenData) {
 func sameIsChanged(b *brokenData) {
 	b.retell(func(_ []healthdata.Record, results []healthdata.PutResult) {
 		for i := range results {
-			if results[i].Fate == healthdata.FateSame {
-				results[i].Fate = healthdata.FateChanged
+			if results[i].Outcome == healthdata.PutSame {
+				results[i].Outcome = healthdata.PutChanged
 			}
 		}
 	})
@@ -545,7 +545,7 @@ func firstRecordWins(b *brokenData) {
 			if err != nil {
 				return err
 			}
-			_, err = events([]healthdata.PutResult{{Fate: healthdata.FateChanged, CreatedAt: r.CreatedAt}})
+			_, err = events([]healthdata.PutResult{{Outcome: healthdata.PutChanged, CreatedAt: r.CreatedAt}})
 			return err
 		}
 		seen[records[0].ID] = true

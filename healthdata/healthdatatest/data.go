@@ -75,7 +75,7 @@ func putEveryField(t dataT) {
 	u := t.user()
 	r := Record("sleep", noon.Time)
 	got := t.put(u, r)
-	require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}}, got)
+	require.Equal(t, []healthdata.PutResult{{Outcome: healthdata.PutNew, CreatedAt: r.CreatedAt}}, got)
 	require.Equal(t, []healthdata.Record{r}, t.records(u, healthdata.RecordQuery{Resource: "sleep", Raw: true}))
 
 	owner, found, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
@@ -97,7 +97,7 @@ func putSame(t dataT) {
 	t.put(u, r)
 	again := r
 	again.UpdatedAt, again.CreatedAt = noon.Add(time.Hour), noon.Add(time.Hour)
-	require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateSame, CreatedAt: r.CreatedAt}}, t.put(u, again))
+	require.Equal(t, []healthdata.PutResult{{Outcome: healthdata.PutSame, CreatedAt: r.CreatedAt}}, t.put(u, again))
 	require.Equal(t, []healthdata.Record{r}, t.records(u, healthdata.RecordQuery{Resource: "sleep", Raw: true}))
 }
 
@@ -115,7 +115,7 @@ func putChanged(t dataT) {
 		next := r
 		change(&next)
 		next.UpdatedAt, next.CreatedAt = r.UpdatedAt.Add(time.Hour), r.UpdatedAt.Add(time.Hour)
-		require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateChanged, CreatedAt: r.CreatedAt}}, t.put(u, next))
+		require.Equal(t, []healthdata.PutResult{{Outcome: healthdata.PutChanged, CreatedAt: r.CreatedAt}}, t.put(u, next))
 		next.CreatedAt = r.CreatedAt
 		_, got, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
 		require.NoError(t, err)
@@ -131,15 +131,15 @@ func putResults(t dataT) {
 	known, changed := Record("sleep", noon.Time), Record("sleep", noon.Time)
 	t.put(u, known, changed)
 	changed.Offset = -3600
-	fates := map[uuid.UUID]healthdata.Fate{known.ID: healthdata.FateSame, changed.ID: healthdata.FateChanged}
+	outcomes := map[uuid.UUID]healthdata.PutOutcome{known.ID: healthdata.PutSame, changed.ID: healthdata.PutChanged}
 	records := []healthdata.Record{known, changed}
 	for range 6 {
 		r := Record("sleep", noon.Time)
-		records, fates[r.ID] = append(records, r), healthdata.FateNew
+		records, outcomes[r.ID] = append(records, r), healthdata.PutNew
 	}
 	slices.SortFunc(records, func(a, b healthdata.Record) int { return bytes.Compare(b.ID[:], a.ID[:]) })
 	for i, got := range t.put(u, records...) {
-		require.Equal(t, fates[records[i].ID], got.Fate, i)
+		require.Equal(t, outcomes[records[i].ID], got.Outcome, i)
 	}
 }
 

@@ -62,7 +62,7 @@ func removeRecords(t dataT) {
 	require.Equal(t, []healthdata.Record{two}, t.records(u, healthdata.RecordQuery{Resource: "sleep", Raw: true}))
 	_, _, err := t.Data.Find(t.Context(), u.Team, "sleep", one.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	require.Equal(t, healthdata.FateNew, t.put(u, one)[0].Fate, "it is new once more")
+	require.Equal(t, healthdata.PutNew, t.put(u, one)[0].Outcome, "it is new once more")
 }
 
 func removeParts(t dataT) {

@@ -93,11 +93,11 @@ func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
 	take := func(from *WorkoutStream, columnsFrom map[string]*[]*float64, i int) {
 		out.Time = append(out.Time, from.Time[i])
 		if hasRates {
-			out.Heartrate = append(out.Heartrate, at(from.Heartrate, i))
+			out.Heartrate = append(out.Heartrate, valueAt(from.Heartrate, i))
 		}
 		for name, col := range columns {
 			if len(*old[name]) > 0 || len(*added[name]) > 0 {
-				*col = append(*col, at(*columnsFrom[name], i))
+				*col = append(*col, valueAt(*columnsFrom[name], i))
 			}
 		}
 	}
@@ -117,8 +117,8 @@ func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
 	return out
 }
 
-// at returns a value of a column, nil if the column is empty.
-func at[T any](column []*T, i int) *T {
+// valueAt returns a value of a column, nil if the column is empty.
+func valueAt[T any](column []*T, i int) *T {
 	if i < len(column) {
 		return column[i]
 	}
@@ -176,13 +176,13 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 	})
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
 		counts, sent = Counts{}, 0
-		counts.count(results[0].Fate)
-		if results[0].Fate == FateSame {
+		counts.count(results[0].Outcome)
+		if results[0].Outcome == PutSame {
 			return nil, nil
 		}
 		// History announces its streams, too: the event says that one can be read.
 		sent = 1
-		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+w.ID.String(), notice)}, nil
+		return []healthlab.Event{s.event(in, results[0].Outcome, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})
 	if err != nil {
 		return Counts{}, 0, err
@@ -294,83 +294,4 @@ func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, work
 	}
 	out.complete()
 	return out, nil
-}
-
-// SleepStream returns what the source of a sleep session measured during it: the
-// samples of heart rate, its variability and breathing between the session's bounds,
-// and its stages. healthlab.NotFound if the team has no such sleep.
-func (s *Service) SleepStream(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (*SleepStream, error) {
-	owner, rec, err := s.data.Find(ctx, team, "sleep", sleep)
-	if err == nil {
-		_, err = s.live(ctx, team, owner)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read sleep stream: %w", err)
-	}
-	session, err := rec.Decode()
-	if err != nil {
-		return nil, fmt.Errorf("read sleep stream: %w", err)
-	}
-	night := session.(*Sleep)
-	out := &SleepStream{HRV: []Sample{}, Heartrate: []Sample{}, RespiratoryRate: []Sample{}, Hypnogram: []Sample{}}
-	err = s.data.View(ctx, team, owner, func(v View) error {
-		for slug, to := range map[string]*[]Sample{
-			"hrv": &out.HRV, "heartrate": &out.Heartrate, "respiratory_rate": &out.RespiratoryRate,
-		} {
-			q := SampleQuery{
-				Resource: slug, From: night.BedtimeStart.Time, To: night.BedtimeStop.Time,
-				Provider: rec.Provider, sourceType: rec.SourceType,
-			}
-			if err := eachSample(ctx, v, q, func(sm Sample) { *to = append(*to, sm) }); err != nil {
-				return err
-			}
-		}
-		out.Hypnogram, err = hypnogram(ctx, v, night)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read sleep stream: %w", err)
-	}
-	return out, nil
-}
-
-// hypnogram returns the stages of a night as samples.
-func hypnogram(ctx context.Context, v View, night *Sleep) ([]Sample, error) {
-	records, err := v.Records(ctx, RecordQuery{
-		Resource: "sleep_cycle", From: night.BedtimeStart.Time, To: night.BedtimeStop.Add(time.Hour),
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := []Sample{}
-	for i := range records {
-		rec, err := records[i].Decode()
-		if err != nil {
-			return nil, err
-		}
-		cycle := rec.(*SleepCycle)
-		if cycle.SleepID != night.ID {
-			continue
-		}
-		offset := records[i].Offset
-		for j, stage := range cycle.StageType {
-			start := healthlab.At(cycle.SessionStart.Add(time.Duration(cycle.StageStartOffsetSecond[j]) * time.Second))
-			end := healthlab.At(cycle.SessionStart.Add(time.Duration(cycle.StageEndOffsetSecond[j]) * time.Second))
-			out = append(out, Sample{
-				Timestamp: start, Start: &start, End: &end, TimezoneOffset: &offset,
-				Unit: "stage", Value: Number(float64(stage)),
-			})
-		}
-	}
-	return out, nil
-}
-
-// SleepStream is what was measured during one sleep session. Arrays are never nil on
-// the wire, and empty when nothing is known.
-type SleepStream struct {
-	HRV             []Sample `json:"hrv"`
-	Heartrate       []Sample `json:"heartrate"`
-	RespiratoryRate []Sample `json:"respiratory_rate"`
-	// Hypnogram holds one interval per stage; its value is a [SleepStage].
-	Hypnogram []Sample `json:"hypnogram"`
 }

@@ -1,0 +1,112 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ReceiveDevice keeps a device that a provider listed by itself, and announces one that is
+// new or has changed: up.Device, which up.Source.Type says how it records. One that nothing
+// tells apart is told as refused, and what of it cannot be kept is left out.
+//
+// Errors: as of [Service.ReceiveSamples].
+func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
+	var got Received
+	up.Device = up.Device.kept()
+	if up.Device == nil {
+		var p healthlab.Problems
+		p.Add("missing", "a device has an id or a model", "device")
+		got.refuseAll(1, p)
+		return got, nil
+	}
+	in, err := s.admit(ctx, team, user, up, ResourceBySlug(deviceSlug))
+	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+		got.refuseAll(1, invalid.Problems)
+		return got, nil
+	}
+	if err == nil {
+		err = s.putDevice(ctx, in, in.now.Time)
+	}
+	if err != nil {
+		return Received{}, fmt.Errorf("receive device: %w", err)
+	}
+	return got, nil
+}
+
+// putDevice keeps the device of an upload that was found good and whose last data is from told,
+// and announces one that is new or has changed. It comes before its data.
+func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) error {
+	if in.Upload.Device == nil {
+		return nil
+	}
+	d := in.device()
+	known, err := s.devices(ctx, in.team, in.user.ID, d.ID)
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
+	next := knownDevice{d, healthlab.At(told)}
+	for i := range known {
+		next = known[i].update(d, healthlab.At(told))
+	}
+	d = next.Device
+	payload, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode device: %w", err)
+	}
+	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a payload alone is none
+	raw, err := s.devicePayload(ctx, in, d.ID)
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
+	doc, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("encode device: %w", err)
+	}
+	r := Record{
+		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc, Raw: raw,
+		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+	}
+	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
+		if !news {
+			return nil, nil
+		}
+		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: payload}
+		switch results[0].Outcome {
+		case PutNew:
+			e.Type = EventDeviceCreated
+		case PutChanged:
+			e.Type = EventDeviceUpdated
+		default:
+			return nil, nil
+		}
+		return []healthlab.Event{e}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
+	return nil
+}
+
+// devicePayload is what is kept of what the source said of a device: what it says now, else
+// what it said before.
+func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
+	switch {
+	case !in.settings.ProviderRawData:
+		return nil, nil
+	case in.Upload.Device.Raw != nil:
+		return in.Upload.Device.Raw, nil
+	}
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+		raw, err = payload(ctx, v, deviceSlug, id)
+		return err
+	})
+	return raw, err
+}
