@@ -20,7 +20,7 @@ func (s *Store) Bulk() bulk.Store { return bulkStore{s} }
 
 type bulkStore struct{ s *Store }
 
-func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
+func (v bulkStore) Connections(ctx context.Context, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var out []bulk.Held
+	var out []bulk.Connection
 	for key, c := range v.s.linking.credentials {
 		row := v.s.users.find(key.team, key.user)
 		if key.team != q.Team || key.provider != q.Provider || row == nil || !row.user.Live() || !attached(&row.user, q.Provider) ||
@@ -38,9 +38,9 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		u := row.user.Clone() // nothing that is encrypted is read
 		to := u.Connection(q.Provider)
 		c.Client = to.Client
-		out = append(out, bulk.Held{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
+		out = append(out, bulk.Connection{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
 	}
-	slices.SortFunc(out, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	slices.SortFunc(out, func(a, b bulk.Connection) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	return out[:min(max(q.N, 0), len(out))], nil
 }
 
@@ -239,7 +239,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return "", err
 	}
 	v.s.linking.put(c.Credential, key)
-	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Made
+	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Connected
 	return it.Outcome, nil
 }
 
@@ -275,7 +275,7 @@ func cloneSealed(s healthlab.Sealed) healthlab.Sealed {
 	return s
 }
 
-func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
+func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.ListPosition, n int) ([]bulk.Op, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ func newLinkTable() linkTable {
 // [Store.Users].
 func (s *Store) Linking() linking.Store { return linkStore{s} }
 
-// Grants returns the same credentials as a [linking.Grants].
-func (s *Store) Grants() linking.Grants { return linkStore{s} }
+// Credentials returns the same credentials as a [linking.CredentialStore].
+func (s *Store) Credentials() linking.CredentialStore { return linkStore{s} }
 
 type linkStore struct{ s *Store }
 
@@ -99,7 +99,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	return nil
 }
 
-func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	t.sweep(v.s.clock())
 	who := guesser{team, client}
 	w := t.windows[who]
-	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
+	try := linking.CodeAttempt{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
 	kept := t.codes[text]
 	mine := kept != nil && (kept.Team == team || team.IsZero())
 	if mine {

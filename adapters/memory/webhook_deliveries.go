@@ -174,15 +174,15 @@ func (r *row) out(body []byte) webhook.Delivery {
 	}
 }
 
-func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {
+func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	s := d.s
 	if err := s.lock(ctx); err != nil {
-		return webhook.Settled{}, err
+		return webhook.RecordedOutcomes{}, err
 	}
 	defer s.mu.Unlock()
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
-			return webhook.Settled{}, fmt.Errorf("settle: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w: an outcome is final or to be retried", healthlab.Invalid)
 		}
 	}
 	var events []healthlab.Event
@@ -192,16 +192,16 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		}
 	}
 	if err := s.emit(ctx, events); err != nil {
-		return webhook.Settled{}, fmt.Errorf("settle: %w", err)
+		return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w", err)
 	}
 	now := s.clock()
-	var settled webhook.Settled
+	var recorded webhook.RecordedOutcomes
 	for _, o := range outcomes {
-		if !s.queue.settle(o, now) {
-			settled.Lost = append(settled.Lost, o.Delivery.Lease)
+		if !s.queue.applyOutcome(o, now) {
+			recorded.Lost = append(recorded.Lost, o.Delivery.Lease)
 		}
 	}
-	return settled, nil
+	return recorded, nil
 }
 
 // held returns the row whose lease this is, or nil if another process has it.
@@ -212,8 +212,8 @@ func (q *queue) held(l webhook.Lease) *row {
 	return nil
 }
 
-// settle applies one outcome and reports whether its lease held.
-func (q *queue) settle(o webhook.Outcome, now time.Time) bool {
+// applyOutcome applies one outcome and reports whether its lease held.
+func (q *queue) applyOutcome(o webhook.Outcome, now time.Time) bool {
 	r := q.held(o.Delivery.Lease)
 	if r == nil {
 		q.recordLost(o, now)

@@ -163,7 +163,7 @@ func (q *queue) forget(events map[uuid.UUID]bool, now time.Time) {
 	}
 }
 
-// cancel ends a row that is not being settled.
+// cancel ends a row that is not being recorded.
 func (q *queue) cancel(r *row, why webhook.Reason, now time.Time) {
 	q.end(r, webhook.Cancelled, why, now)
 	q.remove(r, now)
