@@ -63,7 +63,7 @@ type Options struct {
 	// puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Uploaded is called with what became of uploaded samples and summaries, after
-	// they were stored; best pull.Service.Uploaded, so that people can look at it. Its
+	// they were stored; best pull.Service.CountUpload, so that people can look at it. Its
 	// error changes nothing, and is logged. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
 	// Log receives what a person should look at. Default: slog.Default().

@@ -58,10 +58,10 @@ func withPoint(value string, b Bounds, reference string) (string, bool) {
 	return mark + best, found
 }
 
-// Doubtful returns the places of numbers on a picture whose decimal point may be lost, for
+// DoubtfulNumbers returns the places of numbers on a picture whose decimal point may be lost, for
 // an extractor that reads a place again at a higher resolution. The boxes are those of the
 // page's words.
-func (r *Reader) Doubtful(p Page) []Box {
+func (r *Reader) DoubtfulNumbers(p Page) []Box {
 	p.Original = nil
 	d := r.document([]Page{p})
 	var out []Box

@@ -58,13 +58,13 @@ type Query struct {
 	// Corrected keeps the jobs whose review has corrections.
 	Corrected bool
 	// After, if not zero, begins after this place. The job there need not exist.
-	After Place
+	After ListPosition
 	// Size is the most jobs to return, at least 1.
 	Size int
 }
 
-// Place is the position of a job in a list.
-type Place struct {
+// ListPosition is the position of a job in a list.
+type ListPosition struct {
 	CreatedAt time.Time
 	ID        JobID
 }

@@ -63,10 +63,10 @@ func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 	return d.data(), ""
 }
 
-// Judge says how well a page could be read, for an extractor that tries several ways
+// Readability says how well a page could be read, for an extractor that tries several ways
 // to read a picture: known analytes, ranges and units count. More is better; 0 is
 // nothing.
-func (r *Reader) Judge(p Page) float64 {
+func (r *Reader) Readability(p Page) float64 {
 	d := r.document([]Page{p})
 	score := 0.0
 	for i := range d.rows {

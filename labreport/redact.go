@@ -78,13 +78,13 @@ func (AddedRow) GoString() string { return redacted }
 func (AddedRow) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // String shows nothing of what Example holds.
-func (Example) String() string { return redacted }
+func (TrainingExample) String() string { return redacted }
 
 // GoString shows nothing of what Example holds.
-func (Example) GoString() string { return redacted }
+func (TrainingExample) GoString() string { return redacted }
 
 // LogValue shows nothing of what Example holds.
-func (Example) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (TrainingExample) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // String shows nothing of what Page holds.
 func (Page) String() string { return redacted }

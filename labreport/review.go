@@ -45,8 +45,8 @@ type JobReview struct {
 	Data *Data `json:"data"`
 }
 
-// Example is a correction beside what was read, for training and measuring readers.
-type Example struct {
+// TrainingExample is a correction beside what was read, for training and measuring readers.
+type TrainingExample struct {
 	JobID JobID `json:"job_id"`
 	// UserID is whose report it is. It is not part of the JSON.
 	UserID     healthlab.UserID `json:"-"`
@@ -80,22 +80,22 @@ type JobPage struct {
 	Next string
 }
 
-func (j *Job) place() Place { return Place{j.CreatedAt, j.ID} }
+func (j *Job) place() ListPosition { return ListPosition{j.CreatedAt, j.ID} }
 
-func (p Place) cursor() string {
+func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
 // placeOf reads a cursor.
-func placeOf(cursor string) (Place, error) {
+func placeOf(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)
 	name, err2 := uuid.Parse(id)
-	p := Place{time.UnixMicro(micro).UTC(), JobID{name}}
+	p := ListPosition{time.UnixMicro(micro).UTC(), JobID{name}}
 	if errors.Join(err1, err2) != nil || p.cursor() != cursor {
 		var bad healthlab.Problems
 		bad.Add("cursor", "must be the next_cursor of an earlier page", "next_cursor")
-		return Place{}, bad.Err()
+		return ListPosition{}, bad.Err()
 	}
 	return p, nil
 }
@@ -164,11 +164,11 @@ func noJob(id JobID) error {
 	return rule(healthlab.NotFound, RuleJobNotFound, "parsing job "+id.String()+" not found")
 }
 
-// PagePixels is the most pixels of the picture of a page.
-const PagePixels = 2_000_000
+// MaxPagePixels is the most pixels of the picture of a page.
+const MaxPagePixels = 2_000_000
 
 // PagePNG returns the picture of a page of a job, counted from 1, as PNG of at most
-// [PagePixels]. NotFound with [RuleJobNotFound] or [RulePageNotFound], also once the files
+// [MaxPagePixels]. NotFound with [RuleJobNotFound] or [RulePageNotFound], also once the files
 // are deleted; Unimplemented with [RulePageNotDrawn] without a [Renderer] for the file.
 func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, page int) ([]byte, error) {
 	j, err := s.job(ctx, team, id)
@@ -194,7 +194,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 	if err != nil {
 		return nil, fmt.Errorf("draw page: %w", err)
 	}
-	img, err := s.opts.Renderer.RenderPage(ctx, File{Type: j.Files[file].Type, Data: data}, inFile, PagePixels)
+	img, err := s.opts.Renderer.RenderPage(ctx, File{Type: j.Files[file].Type, Data: data}, inFile, MaxPagePixels)
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		return nil, missing
@@ -298,7 +298,7 @@ func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, o
 
 // Examples calls each with every correction of a team's reviews, newest job first, and
 // stops at its first error. Corrections of erased users are gone with their jobs.
-func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func(Example) error) error {
+func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func(TrainingExample) error) error {
 	q := Query{Team: team, Corrected: true, Size: 100}
 	for {
 		jobs, err := s.store.List(ctx, q)
@@ -320,8 +320,8 @@ func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func
 }
 
 // example returns a correction beside what was read.
-func (j *Job) example(c Correction) Example {
-	e := Example{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
+func (j *Job) example(c Correction) TrainingExample {
+	e := TrainingExample{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
 	evidence := j.Draft.Metadata.Evidence
 	if c.Result != nil && c.Action != AddResult {
 		e.Draft = &j.Draft.Results[*c.Result]

@@ -90,7 +90,7 @@ func TestApproveTheDraft(t *testing.T) {
 	done, err := d.Approve(t.Context(), d.team, id, "dr. example", nil)
 	require.NoError(t, err)
 	require.Equal(t, d.review(t, id).Draft, done.Data)
-	require.NoError(t, d.Examples(t.Context(), d.team, func(labreport.Example) error { return fmt.Errorf("no correction was made") }))
+	require.NoError(t, d.Examples(t.Context(), d.team, func(labreport.TrainingExample) error { return fmt.Errorf("no correction was made") }))
 }
 
 // Of two reviewers at a time one decides, and the other is told so.
@@ -366,20 +366,20 @@ func TestExportedCorrections(t *testing.T) {
 	}
 	_, err := d.Approve(t.Context(), d.team, id, "dr. example", list)
 	require.NoError(t, err)
-	var got []labreport.Example
-	require.NoError(t, d.Examples(t.Context(), d.team, func(e labreport.Example) error {
+	var got []labreport.TrainingExample
+	require.NoError(t, d.Examples(t.Context(), d.team, func(e labreport.TrainingExample) error {
 		got = append(got, e)
 		return nil
 	}))
 	require.Len(t, got, 5)
 	reading := draft.Results[0].Evidence["value"]
-	require.Equal(t, labreport.Example{JobID: id, UserID: d.user, ReviewedBy: "dr. example", ReviewedAt: healthlab.At(d.now), Correction: list[0], Read: &draft.Results[0].Value,
+	require.Equal(t, labreport.TrainingExample{JobID: id, UserID: d.user, ReviewedBy: "dr. example", ReviewedAt: healthlab.At(d.now), Correction: list[0], Read: &draft.Results[0].Value,
 		Reading: &reading, Draft: &draft.Results[0]}, got[0])
 	require.Equal(t, draft.Results[0].LoincMatches[0].LoincCode, *got[1].Read)
 	require.Equal(t, &draft.Results[1], got[2].Draft)
 	require.Nil(t, got[3].Draft)
 	require.Equal(t, draft.Metadata.PatientFirstName, got[4].Read)
-	require.NoError(t, d.Examples(t.Context(), healthlab.TeamID{UUID: uuid.New()}, func(labreport.Example) error { return fmt.Errorf("of another team") }))
+	require.NoError(t, d.Examples(t.Context(), healthlab.TeamID{UUID: uuid.New()}, func(labreport.TrainingExample) error { return fmt.Errorf("of another team") }))
 }
 
 // drawn is a renderer whose pages are as wide as their number.
@@ -392,7 +392,7 @@ func (r drawn) RenderPage(_ context.Context, f labreport.File, page, pixels int)
 	if r.err == nil && page > r.pages {
 		return nil, healthlab.NotFound
 	}
-	if pixels != labreport.PagePixels || len(f.Data) == 0 {
+	if pixels != labreport.MaxPagePixels || len(f.Data) == 0 {
 		return nil, fmt.Errorf("%d pixels", pixels)
 	}
 	return image.NewGray(image.Rect(0, 0, page, len(f.Data))), r.err

@@ -456,7 +456,7 @@ func TestNothingIsTold(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	for _, v := range []any{d, &d, d.Metadata, d.Results[0], d.Results, j, &j, []labreport.Job{j}, review, j.Published(), word, labreport.Page{Words: []labreport.Word{word}}, labreport.File{Data: []byte(mark)},
-		labreport.Correction{Value: ptr(mark)}, labreport.AddedRow{Value: mark}, labreport.Example{Read: ptr(mark)}, labreport.JobReview{Draft: &d}} {
+		labreport.Correction{Value: ptr(mark)}, labreport.AddedRow{Value: mark}, labreport.TrainingExample{Read: ptr(mark)}, labreport.JobReview{Draft: &d}} {
 		logger.Info("x", "v", v)
 		require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", v, v, v, v), mark)
 	}

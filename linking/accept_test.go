@@ -107,7 +107,7 @@ func TestDeviceCode(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	token := p.token(s)
 	arrived := func(token, provider string) linking.Result {
-		r, err := s.Arrived(t.Context(), token, provider)
+		r, err := s.CompleteDeviceCode(t.Context(), token, provider)
 		require.NoError(t, err)
 		return r
 	}
@@ -115,7 +115,7 @@ func TestDeviceCode(t *testing.T) {
 	for _, slug := range []string{"acme_scale", "manual", "nobody", ""} {
 		_, err := s.DeviceCode(t.Context(), token, slug)
 		requireRule(t, linking.RuleInvalidProvider, err)
-		_, err = s.Arrived(t.Context(), token, slug)
+		_, err = s.CompleteDeviceCode(t.Context(), token, slug)
 		requireRule(t, linking.RuleInvalidProvider, err)
 	}
 	code, err := s.DeviceCode(t.Context(), token, "health_connect")
@@ -188,14 +188,14 @@ func TestTokenOfOneProvider(t *testing.T) {
 
 func TestBrowsers(t *testing.T) {
 	_, s := phones(t, linking.Options{})
-	a, err := s.NewBrowser()
+	a, err := s.NewBrowserSecret()
 	require.NoError(t, err)
-	b, err := s.NewBrowser()
+	b, err := s.NewBrowserSecret()
 	require.NoError(t, err)
 	require.NotEqual(t, a, b)
-	require.True(t, linking.KnowsBrowser(a))
+	require.True(t, linking.IsBrowserSecret(a))
 	for _, bad := range []string{"", "x", a[1:], a + "A", a[:len(a)-1] + "=", "!" + a[1:]} {
-		require.False(t, linking.KnowsBrowser(bad))
+		require.False(t, linking.IsBrowserSecret(bad))
 	}
 }
 
@@ -224,11 +224,11 @@ func TestATeamUnderAttackRedeemsCodes(t *testing.T) {
 			attackers++
 		}
 	}
-	const half = linking.Exposure / 2
+	const half = linking.MaxWrongPerCode / 2
 	require.Equal(t, linking.RuleCodeInvalid, redeem("clumsy", "skus00000000"))
 	old, other := code(), code()
 
-	attack(110, linking.WrongPerClient+5) // more than each may
+	attack(110, linking.MaxWrongPerClient+5) // more than each may
 	require.Equal(t, linking.RuleCodeInvalid, redeem("clumsy", old), "who has failed has to create a new code")
 	require.Empty(t, redeem("clumsy", code()))
 	require.Empty(t, redeem("person", old), "who has not failed redeems the old one")

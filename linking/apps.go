@@ -68,30 +68,30 @@ type AppSession struct {
 	RotatedAt         time.Time
 	Rotations         int64
 	// Access are the access tokens that may still work, the oldest first.
-	Access []AppAccess
+	Access []AppAccessToken
 }
 
-// AppAccess is an access token as it is stored.
-type AppAccess struct {
+// AppAccessToken is an access token as it is stored.
+type AppAccessToken struct {
 	Sum       TokenHash
 	ExpiresAt time.Time
 }
 
-// SignInOffer is a new sign-in token as its owner sees it, once.
-type SignInOffer struct {
+// IssuedSignInToken is a new sign-in token as its owner sees it, once.
+type IssuedSignInToken struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// Token is good for one exchange, within minutes.
 	Token string `json:"sign_in_token"`
 }
 
 // LogValue shows whose it is, and not the token.
-func (o SignInOffer) LogValue() slog.Value { return slog.StringValue(o.String()) }
+func (o IssuedSignInToken) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // String names the user, and not the token.
-func (o SignInOffer) String() string { return "sign-in token of user " + o.UserID.String() }
+func (o IssuedSignInToken) String() string { return "sign-in token of user " + o.UserID.String() }
 
 // GoString is String.
-func (o SignInOffer) GoString() string { return o.String() }
+func (o IssuedSignInToken) GoString() string { return o.String() }
 
 // UserTokens are what an app calls with, for one user.
 type UserTokens struct {
@@ -184,7 +184,7 @@ func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *App
 func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
 
 // Invite makes a sign-in token for a user. NotFound if the team has no such user.
-func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (SignInOffer, error) {
+func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (IssuedSignInToken, error) {
 	at := a.now()
 	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(a.opts.SignInLife)}
 	token, err := a.draw(signInPrefix, &s)
@@ -193,9 +193,9 @@ func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab
 		err = a.store.InsertApp(ctx, s)
 	}
 	if err != nil {
-		return SignInOffer{}, fmt.Errorf("invite app: %w", err)
+		return IssuedSignInToken{}, fmt.Errorf("invite app: %w", err)
 	}
-	return SignInOffer{UserID: user, Token: token}, nil
+	return IssuedSignInToken{UserID: user, Token: token}, nil
 }
 
 // SignIn exchanges a sign-in token, which works once. A [*healthlab.RuleError] of type
@@ -219,7 +219,7 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
 	}
 	s, err := a.store.UpdateApp(ctx, t.team, t.session, func(s *AppSession) error {
-		if !at.Before(s.ExpiresAt) || !s.SignIn.of(token) {
+		if !at.Before(s.ExpiresAt) || !s.SignIn.matches(token) {
 			return refused
 		}
 		s.SignIn, s.ExpiresAt = TokenHash{}, time.Time{}
@@ -261,15 +261,15 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	s, err := a.store.UpdateApp(ctx, t.team, t.session, func(s *AppSession) error {
 		stolen = healthlab.UserID{}
 		switch {
-		case s.Refresh.of(token):
+		case s.Refresh.matches(token):
 			s.Previous = s.Refresh
 			s.Rotations++
 			s.RotatedAt = at
-		case s.Previous.of(token) && at.Sub(s.RotatedAt) > rotationOverlap:
+		case s.Previous.matches(token) && at.Sub(s.RotatedAt) > rotationOverlap:
 			// The answer was lost, so the token in it is dropped.
 			s.Rotations++
 			s.RotatedAt = at
-		case s.Previous.of(token):
+		case s.Previous.matches(token):
 		case hmac.Equal(t.secret[tokenRandom/2:], t.seal(a.key)):
 			stolen = s.User
 			return refused
@@ -295,9 +295,9 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	return a.tokens(&s, access, next), nil
 }
 
-// Who says whom an access token acts for. A [*healthlab.RuleError] of type
+// Authenticate says whom an access token acts for. A [*healthlab.RuleError] of type
 // [RuleInvalidAccessToken] if it does not work.
-func (a *Apps) Who(ctx context.Context, token string) (healthlab.TeamID, healthlab.UserID, error) {
+func (a *Apps) Authenticate(ctx context.Context, token string) (healthlab.TeamID, healthlab.UserID, error) {
 	at := a.now()
 	err := error(&healthlab.RuleError{
 		Kind: healthlab.Unauthenticated, Type: RuleInvalidAccessToken, Msg: "the access token is unknown or has expired",
@@ -323,7 +323,7 @@ func (a *Apps) SignOut(ctx context.Context, token string) error {
 		return nil
 	}
 	s, err := a.store.App(ctx, t.team, t.session)
-	if err == nil && (s.Refresh.of(token) || s.Previous.of(token)) {
+	if err == nil && (s.Refresh.matches(token) || s.Previous.matches(token)) {
 		_, err = a.store.DeleteApps(ctx, t.team, s.User, s.ID)
 	}
 	if err != nil && !errors.Is(err, healthlab.NotFound) {
@@ -360,19 +360,19 @@ const maxAccess = 8
 
 // allow adds an access token and forgets those that ended.
 func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
-	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccess) bool { return !at.Before(x.ExpiresAt) })
-	s.Access = append(s.Access, AppAccess{Sum: hashToken(token), ExpiresAt: at.Add(life)})
+	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccessToken) bool { return !at.Before(x.ExpiresAt) })
+	s.Access = append(s.Access, AppAccessToken{Sum: hashToken(token), ExpiresAt: at.Add(life)})
 	if n := len(s.Access); n > maxAccess {
 		s.Access = s.Access[n-maxAccess:]
 	}
 }
 
 func (s *AppSession) allows(token string, at time.Time) bool {
-	return slices.ContainsFunc(s.Access, func(x AppAccess) bool { return at.Before(x.ExpiresAt) && x.Sum.of(token) })
+	return slices.ContainsFunc(s.Access, func(x AppAccessToken) bool { return at.Before(x.ExpiresAt) && x.Sum.matches(token) })
 }
 
-// of reports whether h is the sum of a token; no token has the zero sum.
-func (h TokenHash) of(token string) bool {
+// matches reports whether h is the sum of a token; no token has the zero sum.
+func (h TokenHash) matches(token string) bool {
 	sum := hashToken(token)
 	return h != TokenHash{} && subtle.ConstantTimeCompare(h[:], sum[:]) == 1
 }

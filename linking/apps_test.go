@@ -74,7 +74,7 @@ func (p *installed) refreshed(token string) linking.UserTokens {
 
 func (p *installed) works(access string) {
 	p.t.Helper()
-	team, user, err := p.Who(p.t.Context(), access)
+	team, user, err := p.Authenticate(p.t.Context(), access)
 	require.NoError(p.t, err)
 	require.Equal(p.t, p.team, team)
 	require.Equal(p.t, p.ann, user)
@@ -90,7 +90,7 @@ func (p *installed) refused(rule string, err error) {
 
 func (p *installed) signedOut(tokens linking.UserTokens) {
 	p.t.Helper()
-	_, _, err := p.Who(p.t.Context(), tokens.AccessToken)
+	_, _, err := p.Authenticate(p.t.Context(), tokens.AccessToken)
 	p.refused(linking.RuleInvalidAccessToken, err)
 	_, err = p.Refresh(p.t.Context(), tokens.RefreshToken)
 	p.refused(linking.RuleInvalidRefreshToken, err)
@@ -130,7 +130,7 @@ func TestTokensOfOneKindAreNotAnother(t *testing.T) {
 	body := func(token string) string { return token[4:] }
 	for _, token := range []string{"", "x", offer, tokens.AccessToken, tokens.RefreshToken, "uat_" + body(tokens.RefreshToken), "urt_" + body(tokens.AccessToken), "uis_" + body(tokens.RefreshToken), tokens.AccessToken + "A", strings.ToLower(tokens.AccessToken)} {
 		if token != tokens.AccessToken {
-			_, _, err := p.Who(t.Context(), token)
+			_, _, err := p.Authenticate(t.Context(), token)
 			p.refused(linking.RuleInvalidAccessToken, err)
 		}
 		if token != offer {
@@ -152,7 +152,7 @@ func TestAccessEndsWithItsHour(t *testing.T) {
 	p.now = p.now.Add(time.Hour - time.Second)
 	p.works(tokens.AccessToken)
 	p.now = p.now.Add(time.Second)
-	_, _, err := p.Who(t.Context(), tokens.AccessToken)
+	_, _, err := p.Authenticate(t.Context(), tokens.AccessToken)
 	p.refused(linking.RuleInvalidAccessToken, err)
 	// A phone that lay in a drawer is still signed in.
 	p.now = p.now.AddDate(2, 0, 0)
@@ -299,7 +299,7 @@ func ExampleApps() {
 
 	// The app exchanges it once, and is signed in from then on.
 	tokens, _ := apps.SignIn(ctx, offer.Token)
-	_, user, _ := apps.Who(ctx, tokens.AccessToken)
+	_, user, _ := apps.Authenticate(ctx, tokens.AccessToken)
 	fmt.Println("acts for Ann:", user == ann.ID, "for", tokens.ExpiresIn, "seconds")
 	_, err := apps.SignIn(ctx, offer.Token)
 	fmt.Println(err)
@@ -309,7 +309,7 @@ func ExampleApps() {
 	newest, _ := apps.Refresh(ctx, newer.RefreshToken)
 	_, err = apps.Refresh(ctx, tokens.RefreshToken)
 	fmt.Println(err)
-	_, _, err = apps.Who(ctx, newest.AccessToken)
+	_, _, err = apps.Authenticate(ctx, newest.AccessToken)
 	fmt.Println(err)
 	// Output:
 	// acts for Ann: true for 3600 seconds

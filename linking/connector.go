@@ -2,6 +2,7 @@ package linking
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -26,8 +27,8 @@ type ProviderConnector struct {
 	Revoker Revoker
 	// Refresher renews secrets. Nil if they do not end.
 	Refresher Refresher
-	// Porter reads and writes the tokens in secrets. Nil if they cannot move.
-	Porter Porter
+	// TokenCodec reads and writes the tokens in secrets. Nil if they cannot move.
+	TokenCodec TokenCodec
 	// Puller fetches data. Nil if the provider sends it by itself.
 	Puller Puller
 	// Together lists sets of resources that one request of the Puller can bring, for
@@ -35,15 +36,15 @@ type ProviderConnector struct {
 	Together [][]string
 	// Listener reads what the provider sends by itself. Nil if it sends nothing.
 	Listener Listener
-	// As returns the same provider as it knows another client of the kind OAuthClient, for
+	// ForClient returns the same provider as it knows another client of the kind OAuthClient, for
 	// teams that have registered one themselves; nil if there is only the deployment's. It
-	// is pure, and all of what it returns is for that client, but Puller and Porter, which
+	// is pure, and all of what it returns is for that client, but Puller and TokenCodec, which
 	// are never called: data is asked for, and tokens are moved, by those of the deployment,
 	// whose client a grant is does not matter for that. Invalid, by the names client_id,
 	// client_secret and details, if the client is not one that the provider knows.
-	As func(OAuthClient) (ProviderConnector, error)
-	// OwnListener says that what As returns has a Listener.
-	OwnListener bool
+	ForClient func(OAuthClient) (ProviderConnector, error)
+	// ClientListener says that what As returns has a Listener.
+	ClientListener bool
 	// Setup lists what the owner of another client has to set up at the provider, besides
 	// the addresses to come back to and of the Listener.
 	Setup []SetupStep
@@ -91,7 +92,7 @@ type PasswordFlow interface {
 	// SignIn signs in. The answer has a Grant, or a Challenge when the provider wants a
 	// code first. [ProviderCredentialError], [ProviderPasswordExpired],
 	// [UnsupportedRegion].
-	SignIn(ctx context.Context, r PasswordRequest) (SignedIn, error)
+	SignIn(ctx context.Context, r PasswordRequest) (PasswordResponse, error)
 	// CompleteMFA answers a challenge. It may be called again after a wrong code.
 	// [IncorrectMFACode]; [ProviderCredentialError] if the provider gave up on it.
 	CompleteMFA(ctx context.Context, r MFARequest) (Grant, error)
@@ -104,8 +105,8 @@ type PasswordRequest struct {
 	Region string
 }
 
-// SignedIn is the answer to a password.
-type SignedIn struct {
+// PasswordResponse is the answer to a password.
+type PasswordResponse struct {
 	Grant Grant
 	// Challenge is set when the provider wants a code first.
 	Challenge *Challenge
@@ -154,7 +155,7 @@ type Revoker interface {
 
 // Refresher renews the secrets of grants.
 type Refresher interface {
-	// Refresh exchanges a secret for a new one. A [Keeper] sees to it that one call for a
+	// Refresh exchanges a secret for a new one. A [CredentialRefresher] sees to it that one call for a
 	// grant is under way at a time, over all processes, and keeps the answer before it is used.
 	// A call whose answer was lost is made again with the same secret; where a provider
 	// that rotates them refuses that, the one before it is tried.
@@ -166,13 +167,13 @@ type Refresher interface {
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
 
-// Porter takes the tokens of OAuth out of a connector's secrets, and puts them in, so that
+// TokenCodec takes the tokens of OAuth out of a connector's secrets, and puts them in, so that
 // connections can move from one service to another. Both are pure.
-type Porter interface {
-	// Pack makes a secret. Invalid if the connector can do nothing with the tokens.
-	Pack(t Tokens) ([]byte, error)
-	// Unpack reads a secret of this connector.
-	Unpack(secret []byte) (Tokens, error)
+type TokenCodec interface {
+	// Encode makes a secret. Invalid if the connector can do nothing with the tokens.
+	Encode(t Tokens) ([]byte, error)
+	// Decode reads a secret of this connector.
+	Decode(secret []byte) (Tokens, error)
 }
 
 // Tokens are those of OAuth 2; of OAuth 1 the token and its secret.
@@ -229,3 +230,43 @@ type Grant struct {
 	// ExpiresAt is when the secret stops working; zero if it does not, or it is not known.
 	ExpiresAt time.Time
 }
+
+// OAuthClient is what a provider knows an application by.
+type OAuthClient struct {
+	// ID is the client id. Secret is empty where the provider gives none.
+	ID, Secret string
+	// Details are what the provider wants besides, by the names that its connector knows.
+	Details map[string]string
+}
+
+// String shows nothing of it.
+func (OAuthClient) String() string { return "OAuth client" }
+
+// GoString is String.
+func (c OAuthClient) GoString() string { return c.String() }
+
+// LogValue is String.
+func (c OAuthClient) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// SetupStep is something that the owner of a client has to set up at the provider.
+type SetupStep struct {
+	// Type is one of the names Setup… (open).
+	Type string
+	// Key names what it is at the provider, and Value is what to enter.
+	Key, Value string
+	// Description tells a person what to do.
+	Description string
+}
+
+// Types of steps.
+const (
+	// SetupRedirect: an address that the provider may send people back to.
+	SetupRedirect = "redirect_uri"
+	// SetupWebhook: an address that the provider sends its messages to.
+	SetupWebhook = "webhook_uri"
+	// SetupPrincipal: an account of ours in a cloud that needs a right there.
+	SetupPrincipal = "iam_principal"
+)
+
+// maxSecret is the longest secret that is kept, in bytes.
+const maxSecret = 64 << 10

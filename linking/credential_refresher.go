@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Keeper keeps the grants of connections alive. Code that fetches data asks it for the
+// CredentialRefresher keeps the grants of connections alive. Code that fetches data asks it for the
 // secret, and it renews the secret when its time is over, once for all callers,
 // in all processes.
 //
@@ -32,20 +32,20 @@ import (
 //   - A late answer does no harm: what an outdated exchange says of failure is not
 //     recorded, and what it brought is kept.
 //
-// Safe for concurrent use; make it with [NewKeeper].
-type Keeper struct {
-	store  Grants
-	users  *healthdata.Service
-	roster roster
-	seal   healthlab.Sealer
-	opts   KeeperOptions
+// Safe for concurrent use; make it with [NewCredentialRefresher].
+type CredentialRefresher struct {
+	store      CredentialStore
+	users      *healthdata.Service
+	connectors clientConnectors
+	seal       healthlab.Sealer
+	opts       CredentialRefresherOptions
 
-	mu      sync.Mutex
-	flights map[account]*flight
+	mu       sync.Mutex
+	renewals map[account]*renewal
 }
 
-// KeeperOptions adjusts a Keeper. The zero value, and nil, mean the defaults.
-type KeeperOptions struct {
+// CredentialRefresherOptions adjusts a CredentialRefresher. The zero value, and nil, mean the defaults.
+type CredentialRefresherOptions struct {
 	// Ahead is how long before its end a secret is renewed. Default 1 minute.
 	Ahead time.Duration
 	// Timeout bounds a call of a connector. Default 30 seconds.
@@ -63,13 +63,13 @@ type KeeperOptions struct {
 	Log *slog.Logger
 }
 
-// NewKeeper returns a Keeper. Invalid if something is missing, or if the lease is too
+// NewCredentialRefresher returns a CredentialRefresher. Invalid if something is missing, or if the lease is too
 // short for its calls. It starts nothing.
-func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *KeeperOptions) (*Keeper, error) {
+func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a keeper of grants needs a store, users and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: a credential refresher needs a store, users and a sealer", healthlab.Invalid)
 	}
-	k := &Keeper{store: store, users: users, seal: seal, flights: map[account]*flight{}}
+	k := &CredentialRefresher{store: store, users: users, seal: seal, renewals: map[account]*renewal{}}
 	if opts != nil {
 		k.opts = *opts
 	}
@@ -92,30 +92,30 @@ func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]Pr
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	k.roster = newRoster(connectors, o.Clients, seal)
+	k.connectors = newClientConnectors(connectors, o.Clients, seal)
 	return k, nil
 }
 
-// Access is a secret in clear, for a connector.
-type Access struct {
+// GrantSecret is a secret in clear, for a connector.
+type GrantSecret struct {
 	Secret []byte
 	// Grant and Version name it.
 	Grant   uuid.UUID
 	Version int64
 }
 
-// LaterError says that a secret could not be renewed now. It unwraps to
+// RetryLaterError says that a secret could not be renewed now. It unwraps to
 // healthlab.Unavailable.
-type LaterError struct{ Wait time.Duration }
+type RetryLaterError struct{ Wait time.Duration }
 
 // Error says so.
-func (*LaterError) Error() string { return "the provider does not renew the grant now" }
+func (*RetryLaterError) Error() string { return "the provider does not renew the grant now" }
 
 // Unwrap returns healthlab.Unavailable.
-func (*LaterError) Unwrap() error { return healthlab.Unavailable }
+func (*RetryLaterError) Unwrap() error { return healthlab.Unavailable }
 
 // RetryAfter is when it makes sense to ask again.
-func (e *LaterError) RetryAfter() time.Duration { return e.Wait }
+func (e *RetryLaterError) RetryAfter() time.Duration { return e.Wait }
 
 // account names a connection.
 type account struct {
@@ -127,31 +127,31 @@ type account struct {
 // Secret returns the secret of a connection, which is renewed first if its time is over.
 //
 // Errors: NotFound (there is none, or the connection does not work), a [*GrantError] if
-// the provider has just ended it, a [*LaterError].
-func (k *Keeper) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Access, error) {
+// the provider has just ended it, a [*RetryLaterError].
+func (k *CredentialRefresher) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (GrantSecret, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, nil)
 	if err != nil {
-		return Access{}, fmt.Errorf("secret: %w", err)
+		return GrantSecret{}, fmt.Errorf("secret: %w", err)
 	}
 	return a, nil
 }
 
-// Renew is [Keeper.Secret] after the provider refused a secret before its time. If
+// Renew is [CredentialRefresher.Secret] after the provider refused a secret before its time. If
 // it was renewed meanwhile, it returns the newer one.
-func (k *Keeper) Renew(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused Access) (Access, error) {
+func (k *CredentialRefresher) Renew(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret) (GrantSecret, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, &refused)
 	if err != nil {
-		return Access{}, fmt.Errorf("renew secret: %w", err)
+		return GrantSecret{}, fmt.Errorf("renew secret: %w", err)
 	}
 	return a, nil
 }
 
-func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Access, error) {
+func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *GrantSecret) (GrantSecret, error) {
 	var waited *Credential // what it was when a renewal began
 	for {
 		c, err := k.store.Credential(ctx, who.team, who.user, who.provider)
 		if err != nil {
-			return Access{}, err
+			return GrantSecret{}, err
 		}
 		stale := refused != nil && refused.Grant == c.ID && refused.Version == c.Version
 		now := k.now()
@@ -164,55 +164,55 @@ func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Acce
 			if !stale && c.ExpiresAt.After(now) {
 				return k.open(ctx, &c) // it works still
 			}
-			return Access{}, &LaterError{c.RetryAt.Sub(now)}
+			return GrantSecret{}, &RetryLaterError{c.RetryAt.Sub(now)}
 		}
 		// A call during a renewal in this process waits for it.
 		waited = &c
-		if err := k.fly(ctx, who, func(ctx context.Context) error { return k.renew(ctx, who, c) }); err != nil {
-			return Access{}, err
+		if err := k.renewOnce(ctx, who, func(ctx context.Context) error { return k.renew(ctx, who, c) }); err != nil {
+			return GrantSecret{}, err
 		}
 	}
 }
 
 // fresh reports whether a secret can be used as it is.
-func (k *Keeper) fresh(c *Credential, stale bool, now time.Time) bool {
-	if k.roster.connectors[c.Provider].Refresher == nil {
+func (k *CredentialRefresher) fresh(c *Credential, stale bool, now time.Time) bool {
+	if k.connectors.byProvider[c.Provider].Refresher == nil {
 		return !stale
 	}
 	return !stale && (c.ExpiresAt.IsZero() || c.ExpiresAt.After(now.Add(k.opts.Ahead)))
 }
 
-func (k *Keeper) now() time.Time { return healthlab.At(k.opts.Now()).Time }
+func (k *CredentialRefresher) now() time.Time { return healthlab.At(k.opts.Now()).Time }
 
-func (k *Keeper) open(ctx context.Context, c *Credential) (Access, error) {
+func (k *CredentialRefresher) open(ctx context.Context, c *Credential) (GrantSecret, error) {
 	secret, err := k.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
-		return Access{}, err
+		return GrantSecret{}, err
 	}
-	return Access{Secret: secret, Grant: c.ID, Version: c.Version}, nil
+	return GrantSecret{Secret: secret, Grant: c.ID, Version: c.Version}, nil
 }
 
-// flight is a renewal under way in this process.
-type flight struct {
+// renewal is a renewal under way in this process.
+type renewal struct {
 	done chan struct{}
 	err  error
 }
 
-// fly runs a renewal, or waits for the one that is under way. The renewal goes on when
+// renewOnce runs a renewal, or waits for the one that is under way. The renewal goes on when
 // its caller leaves: a new secret must not be lost because its caller left.
-func (k *Keeper) fly(ctx context.Context, who account, renew func(context.Context) error) error {
+func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew func(context.Context) error) error {
 	k.mu.Lock()
-	f := k.flights[who]
+	f := k.renewals[who]
 	if f == nil {
-		f = &flight{done: make(chan struct{})}
-		k.flights[who] = f
+		f = &renewal{done: make(chan struct{})}
+		k.renewals[who] = f
 		go func() {
 			defer func() {
 				if r := recover(); r != nil {
 					f.err = errors.New("panic in a connector")
 				}
 				k.mu.Lock()
-				delete(k.flights, who)
+				delete(k.renewals, who)
 				k.mu.Unlock()
 				close(f.done)
 			}()
@@ -242,9 +242,9 @@ const (
 
 // renew gets a new secret for a credential as it was seen, or waits for the renewal that is under way.
 // Without an error, looking again makes sense.
-func (k *Keeper) renew(ctx context.Context, who account, seen Credential) error {
-	if k.roster.connectors[who.provider].Refresher == nil {
-		return k.end(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
+func (k *CredentialRefresher) renew(ctx context.Context, who account, seen Credential) error {
+	if k.connectors.byProvider[who.provider].Refresher == nil {
+		return k.endGrant(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
 	}
 	for wait := firstPause; ; wait = min(2*wait, maxPause) {
 		c, err := k.claim(ctx, who, seen)
@@ -275,7 +275,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // claim takes out the lease.
-func (k *Keeper) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
+func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
 	now := k.now()
 	return k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(c *Credential, u *healthdata.User) ([]healthlab.Event, error) {
 		switch {
@@ -298,33 +298,33 @@ func working(u *healthdata.User, provider string) bool {
 }
 
 // exchange asks the provider, and records what it says, whatever that is.
-func (k *Keeper) exchange(ctx context.Context, who account, c Credential) error {
-	answer, err := k.ask(ctx, &c, c.Secret)
+func (k *CredentialRefresher) exchange(ctx context.Context, who account, c Credential) error {
+	answer, err := k.callRefresher(ctx, &c, c.Secret)
 	var over *GrantError
 	if errors.As(err, &over) && c.Previous.Box != nil {
 		// A provider that was set back, or that answers from a place where the last
 		// rotation is not known yet, takes the one before.
 		var second error
-		if answer, second = k.ask(ctx, &c, c.Previous); !errors.As(second, &over) {
+		if answer, second = k.callRefresher(ctx, &c, c.Previous); !errors.As(second, &over) {
 			err = second
 		}
 	}
 	if errors.As(err, &over) {
-		return k.end(ctx, who, c, over)
+		return k.endGrant(ctx, who, c, over)
 	}
 	if err != nil {
-		return k.later(ctx, who, c, err)
+		return k.recordRetry(ctx, who, c, err)
 	}
-	return k.keep(ctx, who, c, answer)
+	return k.storeRenewal(ctx, who, c, answer)
 }
 
-// ask calls the connector.
-func (k *Keeper) ask(ctx context.Context, c *Credential, box healthlab.Sealed) (Renewal, error) {
+// callConnector calls the connector.
+func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, box healthlab.Sealed) (Renewal, error) {
 	secret, err := k.seal.Open(ctx, box, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
 		return Renewal{}, err
 	}
-	conn, err := k.roster.as(ctx, c.Team, c.Provider, c.Client)
+	conn, err := k.connectors.forClient(ctx, c.Team, c.Provider, c.Client)
 	if errors.Is(err, healthlab.NotFound) { // the team has erased the client
 		return Renewal{}, &GrantError{Type: healthdata.FailureCredential}
 	}
@@ -343,10 +343,10 @@ func (k *Keeper) ask(ctx context.Context, c *Credential, box healthlab.Sealed) (
 	return answer, err
 }
 
-// keep stores a new secret. It is precious: the provider may have forgotten the old one.
+// storeRenewal stores a new secret. It is precious: the provider may have forgotten the old one.
 // So it is stored even if the lease is over, as long as the grant is the same, and
 // storing is tried for as long as a lease lasts.
-func (k *Keeper) keep(ctx context.Context, who account, c Credential, answer Renewal) error {
+func (k *CredentialRefresher) storeRenewal(ctx context.Context, who account, c Credential, answer Renewal) error {
 	box, err := k.seal.Seal(ctx, answer.Secret, grantPlace(who.team, who.user, who.provider))
 	if err != nil {
 		return err
@@ -376,8 +376,8 @@ func (k *Keeper) keep(ctx context.Context, who account, c Credential, answer Ren
 	return err
 }
 
-// later notes that a renewal failed for now.
-func (k *Keeper) later(ctx context.Context, who account, c Credential, cause error) error {
+// recordRetry notes that a renewal failed for now.
+func (k *CredentialRefresher) recordRetry(ctx context.Context, who account, c Credential, cause error) error {
 	now := k.now()
 	wait := backoff(c.Failures)
 	var hint interface{ RetryAfter() time.Duration }
@@ -399,7 +399,7 @@ func (k *Keeper) later(ctx context.Context, who account, c Credential, cause err
 	if err != nil {
 		return err
 	}
-	return &LaterError{wait}
+	return &RetryLaterError{wait}
 }
 
 const (
@@ -410,9 +410,9 @@ const (
 // backoff is how long to wait after a number of failures.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
 
-// end records that the provider refuses the grant for good, unless there is a newer
+// endGrant records that the provider refuses the grant for good, unless there is a newer
 // secret by now.
-func (k *Keeper) end(ctx context.Context, who account, c Credential, over *GrantError) error {
+func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Credential, over *GrantError) error {
 	fails, err := k.users.Failing(who.provider, healthdata.ConnectionFailure{
 		Type: over.failure(), Message: "the provider no longer accepts this connection; the user has to link it again",
 	})
@@ -437,9 +437,9 @@ func (k *Keeper) end(ctx context.Context, who account, c Credential, over *Grant
 
 // Fail records that the provider refused a secret for good while data was fetched with
 // it: the connection fails, once, and waits for the person to link again. It does
-// nothing if the person has linked meanwhile. NotFound as of [Keeper.Secret].
-func (k *Keeper) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused Access, why *GrantError) error {
-	err := k.end(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
+// nothing if the person has linked meanwhile. NotFound as of [CredentialRefresher.Secret].
+func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret, why *GrantError) error {
+	err := k.endGrant(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
 	var over *GrantError
 	if errors.As(err, &over) {
 		return nil
@@ -451,11 +451,11 @@ func (k *Keeper) Fail(ctx context.Context, team healthlab.TeamID, user healthlab
 }
 
 // Unlink records that a person ended the grant at the provider: the connection fails as
-// deregistered. NotFound as of [Keeper.Secret].
-func (k *Keeper) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+// deregistered. NotFound as of [CredentialRefresher.Secret].
+func (k *CredentialRefresher) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	c, err := k.store.Credential(ctx, team, user, provider)
 	if err != nil {
 		return fmt.Errorf("unlink: %w", err)
 	}
-	return k.Fail(ctx, team, user, provider, Access{Grant: c.ID, Version: c.Version}, &GrantError{Type: healthdata.FailureDeregistered})
+	return k.Fail(ctx, team, user, provider, GrantSecret{Grant: c.ID, Version: c.Version}, &GrantError{Type: healthdata.FailureDeregistered})
 }

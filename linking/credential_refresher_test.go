@@ -21,8 +21,8 @@ func (f renews) Refresh(_ context.Context, secret []byte) (linking.Renewal, erro
 	return f(string(secret))
 }
 
-// linked connects the person, who signs in with a name, and returns a keeper.
-func (p *place) linked(r linking.Refresher, opts linking.KeeperOptions) *linking.Keeper {
+// linked connects the person, who signs in with a name, and returns a credential refresher.
+func (p *place) linked(r linking.Refresher, opts linking.CredentialRefresherOptions) *linking.CredentialRefresher {
 	p.t.Helper()
 	seal := sealer(p.t, "a", map[string][]byte{"a": key(1)})
 	s := p.service(seal, linking.Options{}, key(2))
@@ -34,12 +34,12 @@ func (p *place) linked(r linking.Refresher, opts linking.KeeperOptions) *linking
 	require.NoError(p.t, err)
 	require.Equal(p.t, linking.ResultSuccess, got.State)
 	opts.Now = p.clock
-	k, err := linking.NewKeeper(p.store.Grants(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: r}}, seal, &opts)
+	k, err := linking.NewCredentialRefresher(p.store.Credentials(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: r}}, seal, &opts)
 	require.NoError(p.t, err)
 	return k
 }
 
-func (p *place) secret(k *linking.Keeper) (linking.Access, error) {
+func (p *place) secret(k *linking.CredentialRefresher) (linking.GrantSecret, error) {
 	return k.Secret(p.t.Context(), team, p.user, "acme_scale")
 }
 
@@ -60,10 +60,10 @@ func TestNewKeeper(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	for name, err := range map[string]error{
-		"no store":    second(linking.NewKeeper(nil, p.health, nil, seal, nil)),
-		"no users":    second(linking.NewKeeper(p.store.Grants(), nil, nil, seal, nil)),
-		"no sealer":   second(linking.NewKeeper(p.store.Grants(), p.health, nil, nil, nil)),
-		"short lease": second(linking.NewKeeper(p.store.Grants(), p.health, nil, seal, &linking.KeeperOptions{Timeout: time.Minute, Lease: 2 * time.Minute})),
+		"no store":    second(linking.NewCredentialRefresher(nil, p.health, nil, seal, nil)),
+		"no users":    second(linking.NewCredentialRefresher(p.store.Credentials(), nil, nil, seal, nil)),
+		"no sealer":   second(linking.NewCredentialRefresher(p.store.Credentials(), p.health, nil, nil, nil)),
+		"short lease": second(linking.NewCredentialRefresher(p.store.Credentials(), p.health, nil, seal, &linking.CredentialRefresherOptions{Timeout: time.Minute, Lease: 2 * time.Minute})),
 	} {
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
@@ -71,7 +71,7 @@ func TestNewKeeper(t *testing.T) {
 
 func TestSecretThatLasts(t *testing.T) {
 	p := newPlace(t)
-	k := p.linked(nil, linking.KeeperOptions{})
+	k := p.linked(nil, linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
 	require.NoError(t, err)
 	require.NotEmpty(t, a.Secret)
@@ -90,7 +90,7 @@ func TestRenewGivesTheNewerOne(t *testing.T) {
 	k := p.linked(renews(func(s string) (linking.Renewal, error) {
 		calls++
 		return linking.Renewal{Secret: []byte(s + "+"), ExpiresAt: p.now.Add(time.Hour)}, nil
-	}), linking.KeeperOptions{})
+	}), linking.CredentialRefresherOptions{})
 	first, err := p.secret(k)
 	require.NoError(t, err)
 	require.Zero(t, calls)
@@ -118,19 +118,19 @@ func TestOutagesEndNothing(t *testing.T) {
 	k := p.linked(renews(func(s string) (linking.Renewal, error) {
 		calls++
 		return linking.Renewal{Secret: []byte("new"), ExpiresAt: p.now.Add(time.Hour)}, fault
-	}), linking.KeeperOptions{})
+	}), linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
 	require.NoError(t, err)
 	renew := func() error { return second(k.Renew(t.Context(), team, p.user, "acme_scale", a)) }
 	for i, want := range []int{5, 10, 20, 40, 80, 160, 320, 640, 900, 900} {
-		var later *linking.LaterError
+		var later *linking.RetryLaterError
 		require.ErrorAs(t, renew(), &later)
 		require.ErrorIs(t, renew(), healthlab.Unavailable)
 		require.Equal(t, time.Duration(want)*time.Second, later.RetryAfter())
 		require.Equal(t, i+1, calls, "nobody asks before the time")
 		p.now = p.now.Add(later.Wait)
 	}
-	var later *linking.LaterError
+	var later *linking.RetryLaterError
 	fault = hint{7 * time.Minute}
 	require.ErrorAs(t, renew(), &later)
 	require.Equal(t, 7*time.Minute, later.Wait)
@@ -146,13 +146,13 @@ func TestOutagesEndNothing(t *testing.T) {
 
 func TestNonsenseIsAnOutage(t *testing.T) {
 	p := newPlace(t)
-	k := p.linked(renews(func(string) (linking.Renewal, error) { return linking.Renewal{}, nil }), linking.KeeperOptions{})
+	k := p.linked(renews(func(string) (linking.Renewal, error) { return linking.Renewal{}, nil }), linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
 	require.NoError(t, err)
 	require.ErrorIs(t, second(k.Renew(t.Context(), team, p.user, "acme_scale", a)), healthlab.Unavailable)
 	require.Equal(t, healthdata.Connected, p.status())
 
-	k = p.linked(renews(func(string) (linking.Renewal, error) { panic("a bug") }), linking.KeeperOptions{})
+	k = p.linked(renews(func(string) (linking.Renewal, error) { panic("a bug") }), linking.CredentialRefresherOptions{})
 	a, err = p.secret(k)
 	require.NoError(t, err)
 	require.Error(t, second(k.Renew(t.Context(), team, p.user, "acme_scale", a)))
@@ -169,7 +169,7 @@ func TestTheSecretBeforeIsTried(t *testing.T) {
 			return linking.Renewal{}, &linking.GrantError{}
 		}
 		return linking.Renewal{Secret: []byte("v" + fmt.Sprint(len(asked)))}, nil
-	}), linking.KeeperOptions{})
+	}), linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
 	require.NoError(t, err)
 	b, err := k.Renew(t.Context(), team, p.user, "acme_scale", a)
@@ -183,10 +183,10 @@ func TestTheSecretBeforeIsTried(t *testing.T) {
 
 func TestFailAfterALinkIsTooLate(t *testing.T) {
 	p := newPlace(t)
-	k := p.linked(nil, linking.KeeperOptions{})
+	k := p.linked(nil, linking.CredentialRefresherOptions{})
 	old, err := p.secret(k)
 	require.NoError(t, err)
-	k = p.linked(nil, linking.KeeperOptions{}) // once more
+	k = p.linked(nil, linking.CredentialRefresherOptions{}) // once more
 	require.NoError(t, k.Fail(t.Context(), team, p.user, "acme_scale", old, &linking.GrantError{}))
 	require.Equal(t, healthdata.Connected, p.status())
 	now, err := p.secret(k)
@@ -207,7 +207,7 @@ func TestSecretsThatEndAtOnce(t *testing.T) {
 				return linking.Renewal{}, errors.New("enough")
 			}
 			return linking.Renewal{Secret: []byte(s + "+"), ExpiresAt: p.now.Add(life)}, nil
-		}), linking.KeeperOptions{})
+		}), linking.CredentialRefresherOptions{})
 		first, err := p.secret(k)
 		require.NoError(t, err)
 		newer, err := k.Renew(t.Context(), team, p.user, "acme_scale", first)

@@ -24,8 +24,8 @@
 // # Whose browser it is
 //
 // An attacker who begins a sign-in at a provider's own page and makes another person finish it would get
-// that person's data. So the link pages give a browser a secret ([Service.NewBrowser], in a
-// cookie), hand it over when the person leaves ([Departure]) and again when they come back
+// that person's data. So the link pages give a browser a secret ([Service.NewBrowserSecret], in a
+// cookie), hand it over when the person leaves ([OAuthSignIn]) and again when they come back
 // ([Callback]); a callback in another browser ends the try, and connects nothing.
 //
 // A customer's own widget asks for the address of the sign-in page by itself, and no browser
@@ -44,10 +44,10 @@
 // A link token carries 256 random bits; guessing one is hopeless. A link code has 32
 // (its shape is given), so limits do the work, and only wrong tries count:
 //
-//   - One client has [WrongPerClient] = 20 wrong tries an hour. Windows begin with a
+//   - One client has [MaxWrongPerClient] = 20 wrong tries an hour. Windows begin with a
 //     wrong try, so two of them can touch one hour: at most 40 guesses at a code that
 //     lives an hour, 40 / 2^32 = 9.3e-9.
-//   - For a code, [Exposure] = 4,000 wrong tries at its team's codes are looked at, by
+//   - For a code, [MaxWrongPerCode] = 4,000 wrong tries at its team's codes are looked at, by
 //     whomever: 4,000 / 2^32 = 9.3e-7, however long it is to live, however many clients
 //     there are. 2,000 of them are first tries, of clients that have not failed in their
 //     window; after those the code is over, as if it had expired. 2,000 are later ones;

@@ -16,11 +16,11 @@ import (
 // scale is the sign-in of an invented provider. A real one calls the provider.
 type scale struct{}
 
-func (scale) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (scale) SignIn(_ context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	if r.Password != "correct horse" {
-		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
+		return linking.PasswordResponse{}, &linking.Error{Type: linking.ProviderCredentialError}
 	}
-	return linking.SignedIn{Challenge: &linking.Challenge{Method: "sms", Hint: "ends in 42"}}, nil
+	return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "sms", Hint: "ends in 42"}}, nil
 }
 
 func (scale) CompleteMFA(_ context.Context, r linking.MFARequest) (linking.Grant, error) {

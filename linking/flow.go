@@ -6,37 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
-
-// step is one try under way.
-type step struct {
-	at       time.Time
-	session  Session
-	n        int
-	provider *healthdata.Provider
-	settings *TeamSettings
-	conn     ProviderConnector
-	client   string // of the team, empty for the deployment's
-}
-
-func (s *Service) plan(p *step) scopePlan {
-	var want *ScopeRequirement
-	if w, ok := p.settings.Scopes[p.provider.Slug]; ok {
-		want = &w
-	}
-	return planScopes(p.provider, p.conn.Minimum, want)
-}
 
 // oauthNotes is what waits for the callback, sealed.
 type oauthNotes struct {
@@ -50,10 +28,10 @@ type oauthNotes struct {
 	Browser []byte
 }
 
-// Departure is how a person leaves for a provider's own page.
-type Departure struct {
+// OAuthSignIn is how a person leaves for a provider's own page.
+type OAuthSignIn struct {
 	Provider string
-	// Browser is a secret of the browser that leaves, as [Service.NewBrowser] makes one.
+	// Browser is a secret of the browser that leaves, as [Service.NewBrowserSecret] makes one.
 	// The callback works only with the same one. Empty where our pages are not involved:
 	// the package's comment says what that means.
 	Browser string
@@ -68,8 +46,8 @@ type Authorization struct {
 // browserBytes is how many random bytes a browser's secret has.
 const browserBytes = 32
 
-// NewBrowser returns a random secret for a cookie, by which a browser is recognised.
-func (s *Service) NewBrowser() (string, error) {
+// NewBrowserSecret returns a random secret for a cookie, by which a browser is recognised.
+func (s *Service) NewBrowserSecret() (string, error) {
 	var b [browserBytes]byte
 	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
 		return "", fmt.Errorf("draw browser secret: %w", err)
@@ -77,8 +55,8 @@ func (s *Service) NewBrowser() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b[:]), nil
 }
 
-// KnowsBrowser reports whether a text can be a secret of [Service.NewBrowser].
-func KnowsBrowser(secret string) bool {
+// IsBrowserSecret reports whether a text can be a secret of [Service.NewBrowserSecret].
+func IsBrowserSecret(secret string) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(secret)
 	return err == nil && len(b) == browserBytes
 }
@@ -95,7 +73,7 @@ func hashBrowser(secret string) []byte {
 // Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider],
 // also without a browser where the team's people link on our pages alone, or
 // [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
-func (s *Service) Authorize(ctx context.Context, token string, d Departure) (Authorization, error) {
+func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (Authorization, error) {
 	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
@@ -113,19 +91,19 @@ func (s *Service) Authorize(ctx context.Context, token string, d Departure) (Aut
 	}
 	notes.Verifier = base64.RawURLEncoding.EncodeToString(b[:])
 	sum := sha256.Sum256([]byte(notes.Verifier))
-	where, err := ask(ctx, s, func(ctx context.Context) (string, error) {
+	where, err := callConnector(ctx, s, func(ctx context.Context) (string, error) {
 		return t.conn.OAuth.Authorize(ctx, AuthorizeRequest{
 			State: token, RedirectURL: notes.RedirectURL, Scopes: slices.Clone(notes.Scopes),
 			Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
 		})
 	})
 	if u, bad := url.Parse(where); err != nil || bad != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		_, err := s.settle(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+		_, err := s.recordFailure(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
 	}
 	doc, err := json.Marshal(notes)
 	if err == nil {
-		err = s.wait(ctx, t, HandOut, doc, Challenge{})
+		err = s.savePending(ctx, t, HandOut, doc, Challenge{})
 	}
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
@@ -158,7 +136,7 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &step{at: at, session: x}
+	t := &linkAttempt{at: at, session: x}
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
@@ -186,28 +164,28 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("link callback: %w", err)
 	case notes.Browser != nil && !hmac.Equal(notes.Browser, hashBrowser(c.Browser)):
-		return s.settled(ctx, t, fail(TokenNotValidated))
+		return s.failedResult(ctx, t, fail(TokenNotValidated))
 	}
 	t.client = notes.Client
-	if t.conn, err = s.roster.as(ctx, x.Team, c.Provider, t.client); err != nil {
-		return s.settled(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+	if t.conn, err = s.connectors.forClient(ctx, x.Team, c.Provider, t.client); err != nil {
+		return s.failedResult(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
 	}
 	if c.Error != "" || c.Code == "" || len(c.Code) > 4096 {
-		return s.settled(ctx, t, fail(ProviderCredentialError))
+		return s.failedResult(ctx, t, fail(ProviderCredentialError))
 	}
-	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
 		return t.conn.OAuth.Exchange(ctx, ExchangeRequest{
 			Code: c.Code, RedirectURL: notes.RedirectURL, Verifier: notes.Verifier, Scopes: notes.Scopes,
 		})
 	})
 	if err != nil {
-		return s.settled(ctx, t, blame(err, ProviderCredentialError, RequiredScopesNotGranted))
+		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, RequiredScopesNotGranted))
 	}
 	if grant.Scopes == nil {
 		grant.Scopes = notes.Scopes // what was asked for, whatever the team asks for by now
 	}
 	grant.Client = t.client
-	s.proven(ctx, t, notes.RedirectURL)
+	s.markProven(ctx, t, notes.RedirectURL)
 	return s.connect(ctx, t, grant)
 }
 
@@ -231,13 +209,13 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 	}
 	region, err := s.region(t.provider, in.Region)
 	if err != nil {
-		return s.settled(ctx, t, err)
+		return s.failedResult(ctx, t, err)
 	}
-	got, err := ask(ctx, s, func(ctx context.Context) (SignedIn, error) {
+	got, err := callConnector(ctx, s, func(ctx context.Context) (PasswordResponse, error) {
 		return t.conn.Password.SignIn(ctx, PasswordRequest{Username: in.Username, Password: in.Password, Region: region})
 	})
 	if err != nil {
-		return s.settled(ctx, t, blame(err, ProviderCredentialError, ProviderPasswordExpired, UnsupportedRegion))
+		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, ProviderPasswordExpired, UnsupportedRegion))
 	}
 	if got.Challenge == nil {
 		if got.Grant.ExternalUserID == "" {
@@ -247,10 +225,10 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 	}
 	notes, err := json.Marshal(mfaNotes{Username: in.Username, Notes: got.Notes})
 	if err == nil && !plain(got.Challenge.Method, got.Challenge.Hint) {
-		return s.settled(ctx, t, fail(ProviderAPIError))
+		return s.failedResult(ctx, t, fail(ProviderAPIError))
 	}
 	if err == nil {
-		err = s.wait(ctx, t, AskCode, notes, *got.Challenge)
+		err = s.savePending(ctx, t, AskCode, notes, *got.Challenge)
 	}
 	if err != nil {
 		return s.result(ctx, t.session, err)
@@ -275,11 +253,11 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &step{at: at, session: x, n: x.Step}
+	t := &linkAttempt{at: at, session: x, n: x.Step}
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, authPassword); err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
-	t.conn = s.roster.connectors[provider]
+	t.conn = s.connectors.byProvider[provider]
 	if x.State != StateAwaitingMFA || x.Pending.Box == nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
@@ -314,11 +292,11 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
-	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
 		return t.conn.Password.CompleteMFA(ctx, MFARequest{Code: code, Notes: notes.Notes})
 	})
 	if err != nil {
-		return s.settled(ctx, t, blame(err, IncorrectMFACode, ProviderCredentialError, ProviderPasswordExpired))
+		return s.failedResult(ctx, t, asLinkError(err, IncorrectMFACode, ProviderCredentialError, ProviderPasswordExpired))
 	}
 	if grant.ExternalUserID == "" {
 		grant.ExternalUserID = notes.Username
@@ -342,91 +320,22 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 	}
 	region, err := s.region(t.provider, in.Region)
 	if err != nil {
-		return s.settled(ctx, t, err)
+		return s.failedResult(ctx, t, err)
 	}
-	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
 		return t.conn.Email.SignInByEmail(ctx, EmailRequest{Email: in.Email, Region: region, Practice: t.settings.Practice})
 	})
 	if err != nil {
-		return s.settled(ctx, t, blame(err, ProviderCredentialError, UnsupportedRegion))
+		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, UnsupportedRegion))
 	}
 	if only := t.settings.Practice; only != "" && grant.Practice != "" && !strings.EqualFold(only, grant.Practice) {
-		return s.settled(ctx, t, fail(ProviderCredentialError))
+		return s.failedResult(ctx, t, fail(ProviderCredentialError))
 	}
 	if grant.ExternalUserID == "" {
 		grant.ExternalUserID = in.Email
 	}
 	return s.connect(ctx, t, grant)
 }
-
-// begin opens a token and starts a try.
-func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*step, error) {
-	t := &step{at: s.now()}
-	x, err := s.open(ctx, token, t.at)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.permits(provider); err != nil {
-		return nil, err
-	}
-	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
-		return nil, err
-	}
-	if own, ok := t.settings.own[provider]; ok {
-		t.client = own.ClientID
-		t.conn, err = s.roster.by(ctx, &own)
-	} else {
-		t.conn = s.roster.connectors[provider]
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := s.realUser(ctx, &x); err != nil {
-		return nil, err
-	}
-	return t, s.beginTry(ctx, t, x)
-}
-
-// realUser refuses a user whose data is made up, before the person goes anywhere.
-func (s *Service) realUser(ctx context.Context, x *Session) error {
-	u, err := s.users.User(ctx, x.Team, x.User)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
-		return c.Demo && c.Status != healthdata.Deregistered
-	}) {
-		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
-	}
-	return nil
-}
-
-// wait notes, sealed, what the next part of a try needs, unless a newer try has begun.
-func (s *Service) wait(ctx context.Context, t *step, on Trigger, notes []byte, c Challenge) error {
-	place := stepPlace(&t.session, t.n)
-	if on == AskCode {
-		place = mfaPlace(t.session.ID)
-	}
-	box, err := s.seal.Seal(ctx, notes, place)
-	if err != nil {
-		return err
-	}
-	_, err = s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
-		if err := x.usable(t.at); err != nil {
-			return err
-		}
-		if x.Step != t.n {
-			return fail(TokenNotValidated)
-		}
-		x.Pending, x.Challenge = box, c
-		return x.on(on)
-	})
-	return err
-}
-
-// mfaPlace is what the notes of a challenge are bound to: every code that is entered is
-// a step of its own, and the notes outlive it.
-func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
 // region returns the region to ask a provider for. Where it has a list, anything else is
 // [UnsupportedRegion].
@@ -443,80 +352,15 @@ func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 	return asked, nil
 }
 
-// connect makes the connection: it, its event, the credential and the end of the token
-// are one write.
-func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error) {
-	return s.establish(ctx, t, g, false)
-}
-
-func (s *Service) establish(ctx context.Context, t *step, g Grant, demo bool) (Result, error) {
-	consent := healthdata.Consent{Version: t.settings.Consent.Version, Means: healthdata.ConsentByLink}
-	n, err := s.adopt(ctx, t, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
-	if _, ok := typeOf(err); ok {
-		return s.settled(ctx, t, err)
+// markProven notes that a person came back through a team's own client.
+func (s *Service) markProven(ctx context.Context, t *linkAttempt, redirectURL string) {
+	if t.client == "" {
+		return
 	}
-	if err != nil {
-		return Result{}, fmt.Errorf("link: %w", err)
+	if c := t.settings.teamClients[t.provider.Slug]; c.ClientID == t.client && c.ProvenURL == redirectURL {
+		return
 	}
-	c := Completion{
-		Team: t.session.Team, Session: t.session.ID, Credential: n.Credential, Sole: n.Sole,
-		Change: func(x *Session, u *healthdata.User) ([]healthlab.Event, error) {
-			if err := x.connects(t.provider.Slug, t.at); err != nil {
-				return nil, err
-			}
-			return n.Change(u)
-		},
+	if err := s.connectors.clients.ProveClient(ctx, t.session.Team, t.provider.Slug, t.client, redirectURL, t.at); err != nil {
+		s.opts.Log.WarnContext(ctx, "own client not marked as proven", "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
 	}
-	done, err := s.store.Complete(ctx, c)
-	if err == nil {
-		out := Result{
-			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
-			ExternalUserID: n.externalUserID,
-		}
-		out.Location = s.location(t.settings, &done, Outcome{Provider: t.provider.Slug})
-		return out, nil
-	}
-	var taken *AccountTakenError
-	switch {
-	case errors.As(err, &taken):
-		err = fail(DuplicateConnection)
-	case errors.Is(err, healthlab.NotFound):
-		err = fail(InvalidToken)
-	}
-	return s.settled(ctx, t, err)
-}
-
-// maxSecret is the longest secret that is kept, in bytes.
-const maxSecret = 64 << 10
-
-// sound reports whether a grant can be kept. What a provider makes up is not.
-func (g *Grant) sound() bool {
-	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
-}
-
-// plain reports whether texts of a provider can be kept.
-func plain(texts ...string) bool {
-	return !slices.ContainsFunc(texts, func(s string) bool {
-		return len(s) > 512 || !utf8.ValidString(s) || strings.Contains(s, "\x00")
-	})
-}
-
-// ask calls a connector within the time that a person waits.
-func ask[T any](ctx context.Context, s *Service, call func(context.Context) (T, error)) (T, error) {
-	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
-	defer stop()
-	v, err := call(ctx)
-	if err == nil {
-		err = ctx.Err() // an answer that comes too late is none
-	}
-	return v, err
-}
-
-// blame turns a connector's error into a link error: its own, if it is one that the flow
-// may have, else [ProviderAPIError].
-func blame(err error, allowed ...ErrorType) error {
-	if t, ok := typeOf(err); ok && slices.Contains(allowed, t) {
-		return &Error{Type: t}
-	}
-	return &Error{Type: ProviderAPIError, Cause: err}
 }

@@ -17,7 +17,7 @@ import (
 // old to be. Of the kind healthlab.Invalid: it is, and makes no sense. No error holds what
 // was sent.
 type Listener interface {
-	Listen(ctx context.Context, m Message) (Heard, error)
+	Listen(ctx context.Context, m Message) (ListenResult, error)
 }
 
 // Message is a request that came from outside, as it was received.
@@ -32,7 +32,7 @@ type Message struct {
 }
 
 // LogValue shows nothing that was sent.
-func (m Message) LogValue() slog.Value { return shown(m.String()) }
+func (m Message) LogValue() slog.Value { return slog.StringValue(m.String()) }
 
 // String shows nothing that was sent.
 func (Message) String() string { return "message of a provider" }
@@ -40,9 +40,9 @@ func (Message) String() string { return "message of a provider" }
 // GoString is String.
 func (m Message) GoString() string { return m.String() }
 
-// Heard is what a message says.
-type Heard struct {
-	News []Announced
+// ListenResult is what a message says.
+type ListenResult struct {
+	Notifications []Notification
 	// Reply is what the provider wants to read, as when it asks whether we listen at all,
 	// in plain text. Most want nothing.
 	Reply []byte
@@ -52,8 +52,8 @@ type Heard struct {
 	Status int
 }
 
-// Announced is something new of one account.
-type Announced struct {
+// Notification is something new of one account.
+type Notification struct {
 	// ID is the provider's own name for it: what comes twice is acted upon once. Empty
 	// where it has none; then only a message that is the same byte for byte is the same.
 	ID string

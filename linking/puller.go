@@ -18,7 +18,7 @@ import (
 // is free: what comes twice is stored once.
 //
 // Errors. Of the kind healthlab.Unauthenticated: the secret is not accepted, and renewing
-// it may help. A [*GrantError]: the provider refuses us for good. A [*RateError]: too many
+// it may help. A [*GrantError]: the provider refuses us for good. A [*RateLimitError]: too many
 // requests. Of the kind healthlab.Invalid or healthlab.Unimplemented: asking again will
 // not help. Any other: try later; RetryAfter() time.Duration says when. No error holds
 // what a person measured.
@@ -26,9 +26,9 @@ type Puller interface {
 	Pull(ctx context.Context, r PullRequest) (PullPage, error)
 }
 
-// WiderPuller is a Puller that gives more than timeseries and summaries, which is all that
+// ExtendedPuller is a Puller that gives more than timeseries and summaries, which is all that
 // another one is asked for.
-type WiderPuller interface {
+type ExtendedPuller interface {
 	Puller
 	// Pulls reports whether one of these resources can be asked for, too.
 	//
@@ -68,7 +68,7 @@ type PullRequest struct {
 }
 
 // LogValue shows no secret.
-func (r PullRequest) LogValue() slog.Value { return shown(r.String()) }
+func (r PullRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no secret.
 func (r PullRequest) String() string { return "pull request for " + r.Resource }
@@ -78,24 +78,24 @@ func (r PullRequest) GoString() string { return r.String() }
 
 // PullPage is one page.
 type PullPage struct {
-	Items []Pulled
+	Items []PullItem
 	// With holds the items of each resource of the request's With, in any order.
 	With []ResourceData
 	// Next is the cursor of the next page, of all resources together; empty on the last one.
 	Next string
-	// Rates are what the provider said of its limits.
-	Rates []Rate
+	// RateLimits are what the provider said of its limits.
+	RateLimits []RateLimit
 }
 
 // ResourceData is data of one resource.
 type ResourceData struct {
 	// Resource is the slug.
 	Resource string
-	Items    []Pulled
+	Items    []PullItem
 }
 
-// Pulled is what one source recorded: samples or summaries. Of [WiderPuller] there is more.
-type Pulled struct {
+// PullItem is what one source recorded: samples or summaries. Of [ExtendedPuller] there is more.
+type PullItem struct {
 	// Owner is whose it is, in the provider's words, where its answer says so; what is
 	// not the connection's own is not kept.
 	Owner  *string
@@ -112,14 +112,14 @@ type Pulled struct {
 	// Stream is the recording of a workout.
 	Stream *healthdata.WorkoutStream
 	// Deleted are the records that the provider no longer has.
-	Deleted []Deleted
-	// Unread are the items that the puller could make nothing of. They are refused, and the
+	Deleted []DeletedRecord
+	// UnparsedItem are the items that the puller could make nothing of. They are refused, and the
 	// others are stored.
-	Unread []Unread
+	Unparsed []UnparsedItem
 }
 
-// Deleted names a record of a resource that was deleted at the provider.
-type Deleted struct {
+// DeletedRecord names a record of a resource that was deleted at the provider.
+type DeletedRecord struct {
 	// ID is the ExternalID of a summary. It is empty for a sample.
 	ID string
 	// At is the timestamp of a sample, and Type its type where that is part of its identity.
@@ -127,8 +127,8 @@ type Deleted struct {
 	Type string
 }
 
-// Unread is an item of a provider that could not be read.
-type Unread struct {
+// UnparsedItem is an item of a provider that could not be read.
+type UnparsedItem struct {
 	// Item is what came. Only its hash is kept, by which it is known when it comes again.
 	Item []byte
 	// Problems name fields and rules, never values.
@@ -145,16 +145,16 @@ const (
 	RateUser RateScope = "user"
 )
 
-// Rate is what a provider said of a limit.
-type Rate struct {
+// RateLimit is what a provider said of a limit.
+type RateLimit struct {
 	Scope RateScope
 	// Remaining requests may be made until Reset.
 	Remaining int
 	Reset     time.Time
 }
 
-// RateError says that a provider had too many requests.
-type RateError struct {
+// RateLimitError says that a provider had too many requests.
+type RateLimitError struct {
 	// Scope says whose; empty is [RateApp].
 	Scope RateScope
 	// Wait is what the provider asks for; zero if it does not say.
@@ -162,12 +162,12 @@ type RateError struct {
 }
 
 // Error says so.
-func (e *RateError) Error() string {
+func (e *RateLimitError) Error() string {
 	return fmt.Sprintf("%v: the provider had too many requests", healthlab.Exhausted)
 }
 
 // Unwrap returns healthlab.Exhausted.
-func (*RateError) Unwrap() error { return healthlab.Exhausted }
+func (*RateLimitError) Unwrap() error { return healthlab.Exhausted }
 
 // RetryAfter is what the provider asks for.
-func (e *RateError) RetryAfter() time.Duration { return e.Wait }
+func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }

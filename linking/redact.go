@@ -5,10 +5,8 @@ import "log/slog"
 // The values of a sign-in hold secrets and names of people. Code that prints or logs one
 // of these values learns which flow it belongs to, and no more.
 
-func shown(what string) slog.Value { return slog.StringValue(what) }
-
 // LogValue shows no value.
-func (r AuthorizeRequest) LogValue() slog.Value { return shown(r.String()) }
+func (r AuthorizeRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r AuthorizeRequest) String() string { return "authorize request" }
@@ -17,7 +15,7 @@ func (r AuthorizeRequest) String() string { return "authorize request" }
 func (r AuthorizeRequest) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (r ExchangeRequest) LogValue() slog.Value { return shown(r.String()) }
+func (r ExchangeRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r ExchangeRequest) String() string { return "exchange request" }
@@ -26,7 +24,7 @@ func (r ExchangeRequest) String() string { return "exchange request" }
 func (r ExchangeRequest) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (r PasswordRequest) LogValue() slog.Value { return shown(r.String()) }
+func (r PasswordRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r PasswordRequest) String() string { return "password sign-in" }
@@ -35,7 +33,7 @@ func (r PasswordRequest) String() string { return "password sign-in" }
 func (r PasswordRequest) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (r MFARequest) LogValue() slog.Value { return shown(r.String()) }
+func (r MFARequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r MFARequest) String() string { return "sign-in code" }
@@ -44,7 +42,7 @@ func (r MFARequest) String() string { return "sign-in code" }
 func (r MFARequest) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (r EmailRequest) LogValue() slog.Value { return shown(r.String()) }
+func (r EmailRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r EmailRequest) String() string { return "e-mail sign-in" }
@@ -53,16 +51,16 @@ func (r EmailRequest) String() string { return "e-mail sign-in" }
 func (r EmailRequest) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (s SignedIn) LogValue() slog.Value { return shown(s.String()) }
+func (s PasswordResponse) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // String shows no value.
-func (s SignedIn) String() string { return "answer to a password" }
+func (s PasswordResponse) String() string { return "answer to a password" }
 
 // GoString is String.
-func (s SignedIn) GoString() string { return s.String() }
+func (s PasswordResponse) GoString() string { return s.String() }
 
 // LogValue shows no value.
-func (c Challenge) LogValue() slog.Value { return shown(c.String()) }
+func (c Challenge) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // String shows no value.
 func (c Challenge) String() string { return "challenge by " + c.Method }
@@ -71,7 +69,7 @@ func (c Challenge) String() string { return "challenge by " + c.Method }
 func (c Challenge) GoString() string { return c.String() }
 
 // LogValue shows no value.
-func (g Grant) LogValue() slog.Value { return shown(g.String()) }
+func (g Grant) LogValue() slog.Value { return slog.StringValue(g.String()) }
 
 // String shows no value.
 func (g Grant) String() string { return "grant" }
@@ -80,7 +78,7 @@ func (g Grant) String() string { return "grant" }
 func (g Grant) GoString() string { return g.String() }
 
 // LogValue shows no value.
-func (p PasswordSignIn) LogValue() slog.Value { return shown(p.String()) }
+func (p PasswordSignIn) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
 // String shows no value.
 func (p PasswordSignIn) String() string { return "sign-in at " + p.Provider }
@@ -89,7 +87,7 @@ func (p PasswordSignIn) String() string { return "sign-in at " + p.Provider }
 func (p PasswordSignIn) GoString() string { return p.String() }
 
 // LogValue shows no value.
-func (e EmailSignIn) LogValue() slog.Value { return shown(e.String()) }
+func (e EmailSignIn) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
 // String shows no value.
 func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
@@ -98,16 +96,16 @@ func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
 func (e EmailSignIn) GoString() string { return e.String() }
 
 // LogValue shows no value.
-func (d Departure) LogValue() slog.Value { return shown(d.String()) }
+func (d OAuthSignIn) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // String shows no value.
-func (d Departure) String() string { return "departure to " + d.Provider }
+func (d OAuthSignIn) String() string { return "departure to " + d.Provider }
 
 // GoString is String.
-func (d Departure) GoString() string { return d.String() }
+func (d OAuthSignIn) GoString() string { return d.String() }
 
 // LogValue shows no value.
-func (c Callback) LogValue() slog.Value { return shown(c.String()) }
+func (c Callback) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // String shows no value.
 func (c Callback) String() string { return "callback of " + c.Provider }
@@ -116,7 +114,7 @@ func (c Callback) String() string { return "callback of " + c.Provider }
 func (c Callback) GoString() string { return c.String() }
 
 // LogValue shows no value.
-func (a Authorization) LogValue() slog.Value { return shown(a.String()) }
+func (a Authorization) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // String shows no value.
 func (a Authorization) String() string { return "authorization at " + a.Provider.Slug }
@@ -125,7 +123,7 @@ func (a Authorization) String() string { return "authorization at " + a.Provider
 func (a Authorization) GoString() string { return a.String() }
 
 // LogValue shows no value.
-func (r Result) LogValue() slog.Value { return shown(r.String()) }
+func (r Result) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r Result) String() string { return "link result " + r.State + " " + string(r.Error) }
@@ -134,7 +132,7 @@ func (r Result) String() string { return "link result " + r.State + " " + string
 func (r Result) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (r Renewal) LogValue() slog.Value { return shown(r.String()) }
+func (r Renewal) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // String shows no value.
 func (r Renewal) String() string { return "renewed secret" }
@@ -143,10 +141,10 @@ func (r Renewal) String() string { return "renewed secret" }
 func (r Renewal) GoString() string { return r.String() }
 
 // LogValue shows no value.
-func (a Access) LogValue() slog.Value { return shown(a.String()) }
+func (a GrantSecret) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // String shows no value.
-func (a Access) String() string { return "secret of a connection" }
+func (a GrantSecret) String() string { return "secret of a connection" }
 
 // GoString is String.
-func (a Access) GoString() string { return a.String() }
+func (a GrantSecret) GoString() string { return a.String() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -14,7 +13,7 @@ const (
 	ResultSuccess = "success"
 	ResultError   = "error"
 	ResultPending = "pending_provider_mfa"
-	// ResultWaiting: the companion app has not connected yet. Only [Service.Arrived] has it.
+	// ResultWaiting: the companion app has not connected yet. Only [Service.CompleteDeviceCode] has it.
 	ResultWaiting = "waiting"
 )
 
@@ -37,33 +36,6 @@ type Result struct {
 	// ExternalUserID is the provider's own name for the person, after a success; nil
 	// where it has none.
 	ExternalUserID *string
-}
-
-// settle records that a try failed, also when the person has gone, and returns the error.
-func (s *Service) settle(ctx context.Context, t *step, err error) (Session, error) {
-	kind, ok := typeOf(err)
-	if !ok {
-		kind = ProviderAPIError
-	}
-	if kind == TokenConsumed || kind == TokenExpired {
-		return t.session, err
-	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer stop()
-	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.fails(t.n, kind) })
-	if bad != nil {
-		s.opts.Log.WarnContext(ctx, "link try not recorded", "session", t.session.ID, "kind", healthlab.KindOf(bad).Error())
-		return t.session, err
-	}
-	if kind == ProviderAPIError {
-		s.opts.Log.WarnContext(ctx, "provider failed", "session", x.ID, "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
-	}
-	return x, err
-}
-
-func (s *Service) settled(ctx context.Context, t *step, err error) (Result, error) {
-	x, err := s.settle(ctx, t, err)
-	return s.result(ctx, x, err)
 }
 
 // tokenResult is the result of a flow that did not begin. The session is looked up again,
@@ -104,4 +76,14 @@ func (s *Service) location(settings *TeamSettings, x *Session, o Outcome) string
 		return ""
 	}
 	return o.Redirect(target)
+}
+
+// Location is where a browser is sent at the end of a session: its redirect URL with the
+// outcome. Empty if it has none, or if the team's rules no longer allow it.
+func (s *Service) Location(ctx context.Context, x Session, o Outcome) (string, error) {
+	settings, err := s.opts.Settings(ctx, x.Team)
+	if err != nil {
+		return "", fmt.Errorf("link location: settings: %w", err)
+	}
+	return s.location(&settings, &x, o), nil
 }

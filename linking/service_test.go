@@ -190,9 +190,9 @@ func TestCloseDuringASignIn(t *testing.T) {
 // during is a sign-in while which something else happens.
 type during func()
 
-func (d during) SignIn(context.Context, linking.PasswordRequest) (linking.SignedIn, error) {
+func (d during) SignIn(context.Context, linking.PasswordRequest) (linking.PasswordResponse, error) {
 	d()
-	return linking.SignedIn{}, nil
+	return linking.PasswordResponse{}, nil
 }
 
 func (d during) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
@@ -237,13 +237,13 @@ func TestNothingIsTold(t *testing.T) {
 	const mark = "Zq7Marker"
 	ext := mark
 	values := []any{
-		linking.Code{Text: mark}, linking.CodeOffer{Code: mark, ExchangeURL: mark}, linking.TokenOffer{Token: mark, WebURL: mark},
+		linking.Code{Text: mark}, linking.IssuedCode{Code: mark, ExchangeURL: mark}, linking.IssuedToken{Token: mark, WebURL: mark},
 		linking.Session{Pending: healthlab.Sealed{Box: []byte(mark)}, Challenge: linking.Challenge{Hint: mark}, Options: linking.NewToken{RedirectURL: mark}},
 		linking.PasswordSignIn{Username: mark, Password: mark}, linking.EmailSignIn{Email: mark},
 		linking.PasswordRequest{Username: mark, Password: mark}, linking.Grant{ExternalUserID: mark, Secret: []byte(mark)},
 		linking.AuthorizeRequest{State: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
-		linking.EmailRequest{Email: mark}, linking.Challenge{Hint: mark}, linking.Callback{State: mark, Code: mark, Browser: mark}, linking.Departure{Browser: mark}, linking.Authorization{URL: mark},
-		linking.SignedIn{Notes: []byte(mark), Grant: linking.Grant{ExternalUserID: mark}},
+		linking.EmailRequest{Email: mark}, linking.Challenge{Hint: mark}, linking.Callback{State: mark, Code: mark, Browser: mark}, linking.OAuthSignIn{Browser: mark}, linking.Authorization{URL: mark},
+		linking.PasswordResponse{Notes: []byte(mark), Grant: linking.Grant{ExternalUserID: mark}},
 		linking.Result{RedirectURL: mark, Location: mark, ExternalUserID: &ext, Challenge: &linking.Challenge{Hint: mark}},
 		&linking.Error{Type: linking.ProviderAPIError, Cause: errors.New(mark)}, sealer(t, "a", map[string][]byte{"a": []byte(strings.Repeat(mark, 4)[:32])}),
 	}

@@ -183,8 +183,8 @@ func (s *Session) usable(at time.Time) error {
 	return nil
 }
 
-// on moves the session.
-func (s *Session) on(t Trigger) error {
+// fire moves the session.
+func (s *Session) fire(t Trigger) error {
 	to, ok := Next(s.State, t)
 	if !ok {
 		return fail(TokenNotValidated)
@@ -193,8 +193,8 @@ func (s *Session) on(t Trigger) error {
 	return nil
 }
 
-// drop forgets what a step left behind.
-func (s *Session) drop() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
+// clearPending forgets what a step left behind.
+func (s *Session) clearPending() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
 
 // begin starts a try at a provider, and gives up one that is under way.
 func (s *Session) begin(provider string, at time.Time) error {
@@ -204,19 +204,19 @@ func (s *Session) begin(provider string, at time.Time) error {
 	if len(s.Attempts) >= maxAttempts {
 		return &healthlab.RuleError{Kind: healthlab.Exhausted, Type: RuleTooManyTries, Msg: "too many tries with this link token; create a new one"}
 	}
-	if err := s.on(Start); err != nil {
+	if err := s.fire(Start); err != nil {
 		return err
 	}
-	s.drop()
+	s.clearPending()
 	s.Provider, s.LastError = provider, ""
 	s.Step++
 	s.Attempts = append(s.Attempts, Attempt{At: at, Provider: provider})
 	return nil
 }
 
-// fails notes that the try of a step failed. If a newer one has begun, or the person
+// recordFailure notes that the try of a step failed. If a newer one has begun, or the person
 // has gone, only the record is made.
-func (s *Session) fails(step int, t ErrorType) error {
+func (s *Session) recordFailure(step int, t ErrorType) error {
 	if step < 1 || step > len(s.Attempts) {
 		return fail(TokenNotValidated)
 	}
@@ -231,27 +231,27 @@ func (s *Session) fails(step int, t ErrorType) error {
 	if to, ok := Next(s.State, on); ok {
 		s.State, s.LastError = to, t
 		if on == Fail {
-			s.drop()
+			s.clearPending()
 		}
 	}
 	return nil
 }
 
-// connects ends the session with a connection. A try may come to its end after another
+// recordConnection ends the session with a connection. A try may come to its end after another
 // one failed or began; the first success counts. After the pages were closed none does.
-func (s *Session) connects(provider string, at time.Time) error {
+func (s *Session) recordConnection(provider string, at time.Time) error {
 	if err := s.usable(at); err != nil {
 		return err
 	}
 	if s.State == StateFailed {
-		if err := s.on(Start); err != nil {
+		if err := s.fire(Start); err != nil {
 			return err
 		}
 	}
-	if err := s.on(Connect); err != nil {
+	if err := s.fire(Connect); err != nil {
 		return err
 	}
-	s.drop()
+	s.clearPending()
 	s.Provider, s.LastError = provider, ""
 	return nil
 }

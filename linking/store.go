@@ -39,7 +39,7 @@ type Store interface {
 	// team is a client that names none: it finds the code of any team, its tries are
 	// counted for all such clients together, and WrongBefore and FirstBefore are those
 	// counts as they stood when the code was inserted.
-	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*Try)) error
+	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*CodeAttempt)) error
 
 	// InsertSession adds a session with Revision 1. Conflict if its id is taken, Invalid
 	// without id, team or user.
@@ -97,9 +97,9 @@ func (*AccountTakenError) Error() string { return "another user has connected th
 // Unwrap returns healthlab.Conflict.
 func (*AccountTakenError) Unwrap() error { return healthlab.Conflict }
 
-// Grants is the part of a store that a [Keeper] works with. What the comment of [Store]
+// CredentialStore is the part of a store that a [CredentialRefresher] works with. What the comment of [Store]
 // says of all methods holds here, too, and both look at the same credentials.
-type Grants interface {
+type CredentialStore interface {
 	// Credential is that of [Store].
 	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
 

@@ -137,7 +137,7 @@ type Outcome struct {
 	// State is Succeeded, Retrying, Failed or Cancelled.
 	State  State
 	Reason Reason
-	// Delay is when a Retrying delivery is due again, counted from the settling by
+	// Delay is when a Retrying delivery is due again, counted from the recording by
 	// the store's clock.
 	Delay time.Duration
 	// Quiet is how long the lane starts nothing more, whatever it is; it matters

@@ -18,8 +18,8 @@ const (
 	sealWait    = time.Minute     // a delivery rests whose secrets do not open
 	proxyWait   = time.Minute     // or that could not leave our own network
 	suspectWait = time.Second     // or that is to be started alone, while another one is
-	settleExtra = 2 * time.Second // to record what came in at the last moment
-	settleRetry = 10 * time.Millisecond
+	recordExtra = 2 * time.Second // to record what came in at the last moment
+	recordRetry = 10 * time.Millisecond
 )
 
 // Dispatcher delivers: it routes written events into lanes, claims what is due, sends
@@ -34,15 +34,15 @@ type Dispatcher struct {
 	limits     limits
 	targets    *targets
 
-	proxyTold atomic.Int64 // when, in Unix seconds
-	suspect   atomic.Int64 // the delivery that may kill this process; 0 if none runs
-	jobs      chan job
-	outcomes  chan *settling
-	unsettled chan struct{} // one for each outcome that is not in the store yet
-	wakeRoute chan struct{}
-	wakeClaim chan struct{}
-	news      chan struct{} // for other processes
-	swept     time.Time     // by Step
+	proxyTold  atomic.Int64 // when, in Unix seconds
+	suspect    atomic.Int64 // the delivery that may kill this process; 0 if none runs
+	jobs       chan job
+	outcomes   chan *pendingOutcome
+	unrecorded chan struct{} // one for each outcome that is not in the store yet
+	wakeRoute  chan struct{}
+	wakeClaim  chan struct{}
+	news       chan struct{} // for other processes
+	swept      time.Time     // by Step
 }
 
 // punctual is a Notifier that needs no deadline, which takes some time to make for each
@@ -58,8 +58,8 @@ type job struct {
 	turn     <-chan bool // what it waits for; nil to start at once
 }
 
-// settling is an outcome on its way into the store.
-type settling struct {
+// pendingOutcome is an outcome on its way into the store.
+type pendingOutcome struct {
 	outcome Outcome
 	fact    fact
 	leased  time.Time // until when the lease holds, by this process's clock
@@ -86,8 +86,8 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
 		targets:    newTargets(e, seal, o),
 		jobs:       make(chan job),
-		outcomes:   make(chan *settling, o.SettleBatch),
-		unsettled:  make(chan struct{}, o.SettleBatch),
+		outcomes:   make(chan *pendingOutcome, o.OutcomeBatch),
+		unrecorded: make(chan struct{}, o.OutcomeBatch),
 		wakeRoute:  make(chan struct{}, 1),
 		wakeClaim:  make(chan struct{}, 1),
 		news:       make(chan struct{}, 1),
@@ -125,7 +125,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		helpers.Go(func() { d.tell(routing) })
 		helpers.Go(func() { d.hear(routing) })
 	}
-	recorders.Go(func() { d.settle(recording) })
+	recorders.Go(func() { d.recordOutcomes(recording) })
 
 	d.claim(ctx, sending, &senders)
 	d.targets.dropAll()
@@ -133,7 +133,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	drain := time.AfterFunc(d.opts.Drain, stopSending)
 	defer drain.Stop()
-	giveUp := time.AfterFunc(d.opts.Drain+settleExtra, stopRecording)
+	giveUp := time.AfterFunc(d.opts.Drain+recordExtra, stopRecording)
 	defer giveUp.Stop()
 	senders.Wait()
 	close(d.outcomes)
@@ -168,10 +168,10 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	for _, j := range jobs {
 		d.do(ctx, j)
 		if len(d.outcomes) == cap(d.outcomes) {
-			err = errors.Join(err, d.settleNow(ctx))
+			err = errors.Join(err, d.recordWaiting(ctx))
 		}
 	}
-	return routed + claimed, errors.Join(err, d.settleNow(ctx))
+	return routed + claimed, errors.Join(err, d.recordWaiting(ctx))
 }
 
 // route moves written events into lanes.

@@ -29,11 +29,11 @@ func (m *mortal) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, e
 	return m.Deliveries.Claim(ctx, c)
 }
 
-func (m *mortal) Settle(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
+func (m *mortal) RecordOutcomes(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	if m.dead.Load() {
-		return webhook.Settled{}, healthlab.Unavailable
+		return webhook.RecordedOutcomes{}, healthlab.Unavailable
 	}
-	return m.Deliveries.Settle(ctx, o)
+	return m.Deliveries.RecordOutcomes(ctx, o)
 }
 
 func (m *mortal) Release(ctx context.Context, back []webhook.Released) error {

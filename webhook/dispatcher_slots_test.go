@@ -16,7 +16,7 @@ import (
 // slowStore takes its time to claim and to record.
 type slowStore struct {
 	webhook.Deliveries
-	claim, settle time.Duration
+	claim, record time.Duration
 	released      atomic.Int64
 }
 
@@ -25,9 +25,9 @@ func (s *slowStore) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 	return s.Deliveries.Claim(ctx, c)
 }
 
-func (s *slowStore) Settle(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
-	time.Sleep(s.settle)
-	return s.Deliveries.Settle(ctx, o)
+func (s *slowStore) RecordOutcomes(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
+	time.Sleep(s.record)
+	return s.Deliveries.RecordOutcomes(ctx, o)
 }
 
 func (s *slowStore) Release(ctx context.Context, back []webhook.Released) error {
@@ -73,7 +73,7 @@ func TestSlotsDoNotWaitForTheStore(t *testing.T) {
 			time.Sleep(trip)
 			return webhook.Result{Class: webhook.ClassOK, Status: 200, Duration: trip}
 		}
-		store := &slowStore{Deliveries: h.store.Deliveries(), claim: 5 * time.Millisecond, settle: 30 * time.Millisecond}
+		store := &slowStore{Deliveries: h.store.Deliveries(), claim: 5 * time.Millisecond, record: 30 * time.Millisecond}
 		stop := h.runOn(t, store)
 		time.Sleep(time.Minute)
 		stop()
@@ -95,8 +95,8 @@ func TestSendersStopBehindASlowStore(t *testing.T) {
 		for i := range 500 {
 			h.write(t, "labtest.order.updated", fmt.Sprint(i))
 		}
-		h.opts.SettleBatch, h.opts.EndpointSlots = 20, 8
-		stop := h.runOn(t, &slowStore{Deliveries: h.store.Deliveries(), settle: 10 * time.Second})
+		h.opts.OutcomeBatch, h.opts.EndpointSlots = 20, 8
+		stop := h.runOn(t, &slowStore{Deliveries: h.store.Deliveries(), record: 10 * time.Second})
 		time.Sleep(9 * time.Second)
 		require.Len(t, h.to.all(), 20+8, "a batch that is not recorded, and one request for each slot")
 		time.Sleep(time.Hour)

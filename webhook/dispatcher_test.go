@@ -38,7 +38,7 @@ type fixture struct {
 	to      *receiver
 	opts    webhook.Options
 	written func()
-	audited []webhook.Access
+	audited []webhook.AuditedAccess
 	logs    bytes.Buffer
 }
 
@@ -55,7 +55,7 @@ func newFixture(t testing.TB) *fixture {
 	h.service, err = webhook.NewService(h.types, h.store.Deliveries(), h.store.Endpoints(), h.store.WebhookLog(), h.to, h.sealer,
 		&webhook.ServiceOptions{
 			PerMinute: 1000,
-			Audit:     func(_ context.Context, a webhook.Access) { h.audited = append(h.audited, a) },
+			Audit:     func(_ context.Context, a webhook.AuditedAccess) { h.audited = append(h.audited, a) },
 		})
 	require.NoError(t, err)
 	h.opts.Log = slog.New(slog.NewTextHandler(&h.logs, nil))

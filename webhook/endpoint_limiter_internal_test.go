@@ -80,7 +80,7 @@ func TestClaimsWaitForCompany(t *testing.T) {
 	require.Equal(t, claimPoll, rest(100, 0))
 	require.Equal(t, time.Millisecond, rest(100, 19*time.Millisecond), "20 ms while all slots are taken")
 	require.Equal(t, time.Millisecond, rest(50, 9*time.Millisecond), "half of that while half of them are")
-	require.Equal(t, 5*time.Millisecond, ts.underLoad(settleApart), "and so for outcomes")
+	require.Equal(t, 5*time.Millisecond, ts.underLoad(recordApart), "and so for outcomes")
 	id := EndpointID{}
 	ts.due[id] = struct{}{}
 	ts.of(id).gate.slots = 49

@@ -62,11 +62,11 @@ func (h Health) Fail(at time.Time) (Health, bool) {
 	if at.After(h.LastFailedAt) {
 		h.LastFailedAt = at
 	}
-	return h, h.Spent(at)
+	return h, h.ShouldDisable(at)
 }
 
-// Spent reports whether the endpoint has failed for so long that it is disabled.
-func (h Health) Spent(at time.Time) bool {
+// ShouldDisable reports whether the endpoint has failed for so long that it is disabled.
+func (h Health) ShouldDisable(at time.Time) bool {
 	return !h.ArmedAt.IsZero() && at.Sub(h.ArmedAt) >= disableAfter
 }
 
@@ -77,9 +77,9 @@ func (h Health) Pause(at time.Time) Health {
 	return h
 }
 
-// HoldOff returns the health with a pause that the receiver asked for, of at most
+// PauseFor returns the health with a pause that the receiver asked for, of at most
 // 15 minutes.
-func (h Health) HoldOff(at time.Time, d time.Duration) Health {
+func (h Health) PauseFor(at time.Time, d time.Duration) Health {
 	if until := at.Add(min(d, maxPause)); until.After(h.PausedUntil) {
 		h.PausedUntil = until
 	}

@@ -92,9 +92,9 @@ func TestPause(t *testing.T) {
 	require.True(t, h.Paused(noon))
 	require.False(t, h.Paused(noon.Add(5*time.Minute)))
 
-	asked := webhook.Health{}.HoldOff(noon, time.Minute)
+	asked := webhook.Health{}.PauseFor(noon, time.Minute)
 	require.Equal(t, noon.Add(time.Minute), asked.PausedUntil)
-	require.Equal(t, asked, asked.HoldOff(noon, time.Second), "a shorter one changes nothing")
-	require.Equal(t, noon.Add(15*time.Minute), asked.HoldOff(noon, time.Hour).PausedUntil)
+	require.Equal(t, asked, asked.PauseFor(noon, time.Second), "a shorter one changes nothing")
+	require.Equal(t, noon.Add(15*time.Minute), asked.PauseFor(noon, time.Hour).PausedUntil)
 	require.Equal(t, asked, asked.Succeed(), "what the receiver asked for stands")
 }

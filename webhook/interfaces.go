@@ -48,7 +48,7 @@ type Deliveries interface {
 	// is never used twice.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
-	// Settle records outcomes. An outcome whose lease holds (the token is the
+	// RecordOutcomes records outcomes. An outcome whose lease holds (the token is the
 	// delivery's; the time of the lease may have passed) is applied:
 	//
 	//   - a final state ends the delivery, and the next of the lane becomes its
@@ -62,7 +62,7 @@ type Deliveries interface {
 	// of the log with state Retrying and reason lease_lost, and changes nothing; the
 	// same outcome a second time is not even that. Outcomes of one call do not
 	// depend on each other.
-	Settle(ctx context.Context, outcomes []Outcome) (Settled, error)
+	RecordOutcomes(ctx context.Context, outcomes []Outcome) (RecordedOutcomes, error)
 
 	// Release gives leases back: the deliveries were not started, no attempt and no
 	// start is counted, and they are due again after the delay given. Leases that
@@ -122,11 +122,11 @@ type Claimed struct {
 	Deliveries []Delivery
 }
 
-// Settled says what came of outcomes.
-type Settled struct {
-	// Later were not recorded, because another transaction holds their rows: settle them again
+// RecordedOutcomes says what came of outcomes.
+type RecordedOutcomes struct {
+	// Locked were not recorded, because another transaction holds their rows: record them again
 	// in a moment.
-	Later []Lease
+	Locked []Lease
 	// Lost had lost their lease.
 	Lost []Lease
 }

@@ -51,8 +51,8 @@ func ModeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	return healthlab.Ordered
 }
 
-// Waiting is what [Place] needs to know of one unfinished delivery.
-type Waiting struct {
+// LaneEntry is what [Place] needs to know of one unfinished delivery.
+type LaneEntry struct {
 	Event   uuid.UUID
 	Key     string // the key within which it is superseded; empty if never
 	Seq     int64
@@ -62,12 +62,12 @@ type Waiting struct {
 // LaneView is a lane as one arriving event sees it.
 type LaneView struct {
 	// Head is the lane's head; nil if the lane is empty.
-	Head *Waiting
+	Head *LaneEntry
 	// Behind reports whether anything waits behind the head.
 	Behind bool
 	// Same is the delivery of the arriving event's key that waits behind the head;
 	// nil if none does.
-	Same *Waiting
+	Same *LaneEntry
 }
 
 // Placement is where an arriving event goes.

@@ -11,8 +11,8 @@ import (
 )
 
 func TestPlace(t *testing.T) {
-	row := func(key string, seq int64, sending bool) *webhook.Waiting {
-		return &webhook.Waiting{Key: key, Seq: seq, Sending: sending}
+	row := func(key string, seq int64, sending bool) *webhook.LaneEntry {
+		return &webhook.LaneEntry{Key: key, Seq: seq, Sending: sending}
 	}
 	for _, c := range []struct {
 		name string

@@ -62,11 +62,11 @@ type Options struct {
 	CrashLimit int
 	// RouteBatch is how many events are routed at a time. Default 500.
 	RouteBatch int
-	// SettleBatch is how many outcomes are recorded at a time, and SettleWait how
+	// OutcomeBatch is how many outcomes are recorded at a time, and OutcomeWait how
 	// long the first of them waits for company. Default 500 and 1 ms; it waits longer,
 	// up to 10 ms, the more slots are taken.
-	SettleBatch int
-	SettleWait  time.Duration
+	OutcomeBatch int
+	OutcomeWait  time.Duration
 	// Busy is how often to look for work while there is some, Idle while there is
 	// none. Default 100 ms and 1 s.
 	Busy, Idle time.Duration
@@ -90,8 +90,8 @@ func (o *Options) orDefaults() Options {
 	set(&v.Expiry, 72*time.Hour)
 	set(&v.CrashLimit, 5)
 	set(&v.RouteBatch, 500)
-	set(&v.SettleBatch, 500)
-	set(&v.SettleWait, time.Millisecond)
+	set(&v.OutcomeBatch, 500)
+	set(&v.OutcomeWait, time.Millisecond)
 	set(&v.Busy, 100*time.Millisecond)
 	set(&v.Idle, time.Second)
 	set(&v.CacheFor, 5*time.Second)
@@ -130,8 +130,8 @@ type Hooks struct {
 	// it was (from 1), how long it took, how long after the event it ended, and
 	// whether the connection was an old one.
 	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
-	// Routed, Claimed and Settled are called with the number at a time and the duration.
-	Routed, Claimed, Settled func(n int, took time.Duration)
+	// Routed, Claimed and OutcomesRecorded are called with the number at a time and the duration.
+	Routed, Claimed, OutcomesRecorded func(n int, took time.Duration)
 	// Ended is called for every delivery that ended without an attempt.
 	Ended func(Reason)
 	// DuplicateStart: a delivery was started before, with unknown outcome.
@@ -154,7 +154,7 @@ func (h Hooks) orNothing() Hooks {
 	if h.Ended == nil {
 		h.Ended = func(Reason) {}
 	}
-	for _, f := range []*func(int, time.Duration){&h.Routed, &h.Claimed, &h.Settled} {
+	for _, f := range []*func(int, time.Duration){&h.Routed, &h.Claimed, &h.OutcomesRecorded} {
 		if *f == nil {
 			*f = func(int, time.Duration) {}
 		}

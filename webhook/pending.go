@@ -10,7 +10,7 @@ import (
 const (
 	claimPoll   = 2 * time.Millisecond
 	claimApart  = 20 * time.Millisecond // two claims, while all slots are taken
-	settleApart = 10 * time.Millisecond // how long an outcome waits for company, likewise
+	recordApart = 10 * time.Millisecond // how long an outcome waits for company, likewise
 	holdAtMost  = time.Second           // what is held for longer is given back
 )
 
@@ -185,7 +185,7 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 }
 
 // recorded notes that outcomes are in the store: their lanes may have new heads.
-func (ts *targets) recorded(done []*settling) {
+func (ts *targets) recorded(done []*pendingOutcome) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, s := range done {

@@ -9,32 +9,32 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// settle records outcomes, as many at a time as have gathered, until there are no
+// recordOutcomes records outcomes, as many at a time as have gathered, until there are no
 // more senders.
-func (d *Dispatcher) settle(ctx context.Context) {
-	var batch []*settling // what was held comes first
+func (d *Dispatcher) recordOutcomes(ctx context.Context) {
+	var batch []*pendingOutcome // what was held comes first
 	for open := true; open || len(batch) > 0; {
 		if batch, open = d.gather(batch); len(batch) > 0 {
-			batch = d.settleBatch(ctx, batch)
+			batch = d.recordBatch(ctx, batch)
 		}
 		if !open && len(batch) > 0 {
-			wait(ctx, settleRetry, nil)
+			wait(ctx, recordRetry, nil)
 		}
 	}
 }
 
-// settleNow records the outcomes that wait, also if ctx has ended. It tries for settleExtra;
+// recordWaiting records the outcomes that wait, also if ctx has ended. It tries for recordExtra;
 // deliveries whose outcomes are not recorded by then come back when their leases end.
-func (d *Dispatcher) settleNow(ctx context.Context) error {
-	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), settleExtra)
+func (d *Dispatcher) recordWaiting(ctx context.Context) error {
+	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordExtra)
 	defer stop()
-	batch := make([]*settling, 0, len(d.outcomes))
+	batch := make([]*pendingOutcome, 0, len(d.outcomes))
 	for len(d.outcomes) > 0 {
 		batch = append(batch, <-d.outcomes)
 	}
 	for len(batch) > 0 {
-		if batch = d.settleBatch(recording, batch); len(batch) > 0 {
-			wait(recording, settleRetry, nil)
+		if batch = d.recordBatch(recording, batch); len(batch) > 0 {
+			wait(recording, recordRetry, nil)
 		}
 	}
 	if recording.Err() != nil {
@@ -44,10 +44,10 @@ func (d *Dispatcher) settleNow(ctx context.Context) error {
 }
 
 // gather adds outcomes to a batch for a moment, and reports whether more will come.
-func (d *Dispatcher) gather(batch []*settling) (all []*settling, open bool) {
+func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {
-		again := time.NewTimer(settleRetry)
+		again := time.NewTimer(recordRetry)
 		defer again.Stop()
 		first = again.C
 	}
@@ -60,16 +60,16 @@ func (d *Dispatcher) gather(batch []*settling) (all []*settling, open bool) {
 	case <-first:
 		return batch, true
 	}
-	if batch, open = d.more(batch, d.opts.SettleBatch, d.opts.SettleWait); open {
+	if batch, open = d.more(batch, d.opts.OutcomeBatch, d.opts.OutcomeWait); open {
 		// Half a batch goes without more company: while it is recorded, others find room.
-		batch, open = d.more(batch, d.opts.SettleBatch/2, d.targets.underLoad(settleApart)-d.opts.SettleWait)
+		batch, open = d.more(batch, d.opts.OutcomeBatch/2, d.targets.underLoad(recordApart)-d.opts.OutcomeWait)
 	}
 	return batch, open
 }
 
 // more adds outcomes to a batch, up to so many and for so long, and reports whether more
 // will come.
-func (d *Dispatcher) more(batch []*settling, most int, wait time.Duration) (all []*settling, open bool) {
+func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration) (all []*pendingOutcome, open bool) {
 	if wait <= 0 {
 		return batch, true
 	}
@@ -89,24 +89,24 @@ func (d *Dispatcher) more(batch []*settling, most int, wait time.Duration) (all 
 	return batch, true
 }
 
-// settleBatch records a batch, and returns what is to be tried again because another
+// recordBatch records a batch, and returns what is to be tried again because another
 // transaction holds it. While the store is out of reach it tries again, until the leases have ended
 // and another process has the deliveries.
-func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settling) (later []*settling) {
+func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (later []*pendingOutcome) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {
 		began := d.opts.Now()
-		settled, err := d.deliveries.Settle(ctx, outcomesOf(batch))
+		recorded, err := d.deliveries.RecordOutcomes(ctx, outcomesOf(batch))
 		if err != nil {
-			failed = d.trouble(ctx, "settle", err, failed)
+			failed = d.trouble(ctx, "record", err, failed)
 			batch = d.stillLeased(batch)
 			continue
 		}
-		for range settled.Lost {
+		for range recorded.Lost {
 			d.opts.Hooks.LeaseLost()
 		}
-		done, later := split(batch, settled.Later)
-		d.opts.Hooks.Settled(len(done), d.opts.Now().Sub(began))
+		done, later := split(batch, recorded.Locked)
+		d.opts.Hooks.OutcomesRecorded(len(done), d.opts.Now().Sub(began))
 		d.finish(ctx, done)
 		return d.stillLeased(later)
 	}
@@ -116,24 +116,24 @@ func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settling) (later 
 
 // abandon gives up outcomes that could not be recorded: the end of their leases brings
 // the deliveries back.
-func (d *Dispatcher) abandon(batch []*settling) {
+func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	for _, s := range batch {
 		d.targets.shut(s.outcome.Delivery.Endpoint, false)
 	}
-	d.settled(batch)
+	d.freeSlots(batch)
 }
 
-// settled makes room for other outcomes.
-func (d *Dispatcher) settled(done []*settling) {
+// freeSlots makes room for other outcomes.
+func (d *Dispatcher) freeSlots(done []*pendingOutcome) {
 	d.targets.recorded(done)
 	for _, s := range done {
-		<-d.unsettled
+		<-d.unrecorded
 		d.cleared(s.outcome.Delivery)
 	}
 	poke(d.wakeClaim)
 }
 
-func outcomesOf(batch []*settling) []Outcome {
+func outcomesOf(batch []*pendingOutcome) []Outcome {
 	out := make([]Outcome, len(batch))
 	for i, s := range batch {
 		out[i] = s.outcome
@@ -142,7 +142,7 @@ func outcomesOf(batch []*settling) []Outcome {
 }
 
 // split parts a batch into what was recorded and what is to be tried later.
-func split(batch []*settling, later []Lease) (done, rest []*settling) {
+func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome) {
 	if len(later) == 0 {
 		return batch, nil
 	}
@@ -157,9 +157,9 @@ func split(batch []*settling, later []Lease) (done, rest []*settling) {
 }
 
 // stillLeased drops the outcomes whose lease has ended.
-func (d *Dispatcher) stillLeased(batch []*settling) []*settling {
+func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	now := d.opts.Now()
-	var held, ended []*settling
+	var held, ended []*pendingOutcome
 	for _, s := range batch {
 		if now.Before(s.leased) {
 			held = append(held, s)
@@ -172,7 +172,7 @@ func (d *Dispatcher) stillLeased(batch []*settling) []*settling {
 }
 
 // finish draws the conclusions about the endpoints from what was recorded.
-func (d *Dispatcher) finish(ctx context.Context, done []*settling) {
+func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
 	facts := map[EndpointID][]fact{}
 	events := false
 	for _, s := range done {
@@ -190,7 +190,7 @@ func (d *Dispatcher) finish(ctx context.Context, done []*settling) {
 			events = true
 		}
 	}
-	d.settled(done)
+	d.freeSlots(done)
 	if events {
 		d.Wake()
 	}

@@ -24,7 +24,7 @@ func (d *Dispatcher) do(ctx context.Context, j job) {
 	}
 }
 
-// deliver takes one claimed delivery to its outcome, and hands that to the settler.
+// deliver takes one claimed delivery to its outcome, and hands that to the recorder.
 func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
@@ -110,7 +110,7 @@ func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (
 	return d.notifier.Notify(ctx, n)
 }
 
-// record hands an outcome to the settler, and frees the slot. Where the settler is a
+// record hands an outcome to the recorder, and frees the slot. Where the recorder is a
 // batch behind it waits first: that is what keeps a slow store from being flooded.
 func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	if !o.Sent {
@@ -120,9 +120,9 @@ func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 		o.Events = append(o.Events, d.exhausted(o, clock.time()))
 	}
 	o.Delivery.Body = nil
-	d.unsettled <- struct{}{}
+	d.unrecorded <- struct{}{}
 	f.pause = d.targets.ended(o, f)
-	d.outcomes <- &settling{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
+	d.outcomes <- &pendingOutcome{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
 	poke(d.wakeClaim)
 }
 

@@ -42,13 +42,13 @@ type ServiceOptions struct {
 	// Envelope makes the bodies of test sends. Use the store's.
 	Envelope Envelope
 	// Audit is called whenever a secret or a stored message is read. Default: none.
-	Audit func(ctx context.Context, a Access)
+	Audit func(ctx context.Context, a AuditedAccess)
 	// Log receives what went wrong, without any payload. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// Access is one look at something that is kept closed.
-type Access struct {
+// AuditedAccess is one look at something that is kept closed.
+type AuditedAccess struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID // zero for a message
 	Event    uuid.UUID  // zero for a secret
@@ -96,7 +96,7 @@ func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, 
 		o.Guard = &Guard{}
 	}
 	if o.Audit == nil {
-		o.Audit = func(context.Context, Access) {}
+		o.Audit = func(context.Context, AuditedAccess) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -113,23 +113,23 @@ func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Mi
 // endpoints as it may.
 const RuleEndpointLimit = "WEBHOOK_LIMIT_REACHED"
 
-// TooOften says that a team has used up its allowance of a minute. It unwraps to
+// RateLimitError says that a team has used up its allowance of a minute. It unwraps to
 // healthlab.Exhausted.
-type TooOften struct{ Wait time.Duration }
+type RateLimitError struct{ Wait time.Duration }
 
 // Error says the rule.
-func (e *TooOften) Error() string { return "too many requests about webhooks in a minute" }
+func (e *RateLimitError) Error() string { return "too many requests about webhooks in a minute" }
 
 // Unwrap returns healthlab.Exhausted.
-func (e *TooOften) Unwrap() error { return healthlab.Exhausted }
+func (e *RateLimitError) Unwrap() error { return healthlab.Exhausted }
 
 // RetryAfter says how long to wait.
-func (e *TooOften) RetryAfter() time.Duration { return e.Wait }
+func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }
 
-// allow takes one from the team's allowance. It fails with [*TooOften].
+// allow takes one from the team's allowance. It fails with [*RateLimitError].
 func (s *Service) allow(team healthlab.TeamID) error {
 	if now := s.opts.Now(); !s.allowance.take(team, now) {
-		return &TooOften{Wait: now.Truncate(allowanceOf).Add(allowanceOf).Sub(now)}
+		return &RateLimitError{Wait: now.Truncate(allowanceOf).Add(allowanceOf).Sub(now)}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type NewEndpoint struct {
 }
 
 // Create registers an endpoint. Invalid with every problem; a [*healthlab.RuleError] of
-// type [RuleEndpointLimit] if the team has as many as it may; [*TooOften].
+// type [RuleEndpointLimit] if the team has as many as it may; [*RateLimitError].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoint) (Endpoint, error) {
 	if err := s.allow(team); err != nil {
 		return Endpoint{}, err
@@ -104,7 +104,7 @@ type Patch struct {
 
 // Patch changes an endpoint. Switching it on again forgets its failures, and does not
 // bring back what was cancelled; see [Service.Recover]. Invalid with every problem;
-// NotFound if the team has no such endpoint; [*TooOften] if it changes URLs.
+// NotFound if the team has no such endpoint; [*RateLimitError] if it changes URLs.
 func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointID, c Patch) (Endpoint, error) {
 	var p healthlab.Problems
 	var u *url.URL

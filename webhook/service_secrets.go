@@ -43,7 +43,7 @@ func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id Endpoint
 	if len(e.Secrets) == 0 {
 		return Secret{}, fmt.Errorf("read secret: %w", healthlab.NotFound)
 	}
-	s.opts.Audit(ctx, Access{Team: team, Endpoint: id, What: "secret", At: s.clock()})
+	s.opts.Audit(ctx, AuditedAccess{Team: team, Endpoint: id, What: "secret", At: s.clock()})
 	newest := e.Secrets[0]
 	b, err := s.seal.Open(ctx, newest.Sealed, secretPlace(&e, newest.ID))
 	if err != nil {
@@ -176,6 +176,6 @@ func (s *Service) Message(ctx context.Context, team healthlab.TeamID, event uuid
 	if err != nil {
 		return Message{}, fmt.Errorf("read message: %w", err)
 	}
-	s.opts.Audit(ctx, Access{Team: team, Event: event, What: "message", At: s.clock()})
+	s.opts.Audit(ctx, AuditedAccess{Team: team, Event: event, What: "message", At: s.clock()})
 	return m, nil
 }

@@ -17,7 +17,7 @@ import (
 // its log or its health.
 //
 // Invalid if the catalogue does not have the type; NotFound if the team has no such
-// endpoint; [*TooOften].
+// endpoint; [*RateLimitError].
 func (s *Service) SendTest(ctx context.Context, team healthlab.TeamID, id EndpointID, eventType string) (Result, error) {
 	if err := s.allow(team); err != nil {
 		return Result{}, err
@@ -66,7 +66,7 @@ func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, er
 // are sent again too, in order. It returns how many messages that made.
 //
 // Precondition as Deliveries.Replay says; NotFound if the team has no such endpoint
-// or message; [*TooOften].
+// or message; [*RateLimitError].
 func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointID, event uuid.UUID) (int, error) {
 	if event == uuid.Nil {
 		return 0, fmt.Errorf("retry message: %w", healthlab.NotFound)
@@ -87,7 +87,7 @@ func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointI
 // ctx, call it again: what is queued already is not queued twice.
 //
 // Precondition if the endpoint is disabled; NotFound if the team has none of this id;
-// [*TooOften].
+// [*RateLimitError].
 func (s *Service) Recover(ctx context.Context, team healthlab.TeamID, id EndpointID, since, until time.Time) (int, error) {
 	if err := s.allow(team); err != nil {
 		return 0, err

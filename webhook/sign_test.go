@@ -90,7 +90,7 @@ func TestVerify(t *testing.T) {
 		name  string
 		h     http.Header
 		at    time.Time
-		fault webhook.Fault
+		fault webhook.VerifyReason
 	}{
 		{"valid", headers(), now, ""},
 		{"names in another case", http.Header{
@@ -128,7 +128,7 @@ func TestVerify(t *testing.T) {
 			}
 			var fault *webhook.VerifyError
 			require.ErrorAs(t, err, &fault)
-			require.Equal(t, c.fault, fault.Fault)
+			require.Equal(t, c.fault, fault.Reason)
 			require.ErrorIs(t, err, healthlab.Unauthenticated)
 		})
 	}

@@ -372,7 +372,7 @@ func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
 	for _, e := range spent {
 		event, disabled := ts.opts.NewID(), false
 		_, err := ts.endpoints.Update(ctx, e.Team, e.ID, func(e *Endpoint) ([]healthlab.Event, error) {
-			if disabled = !e.Disabled && e.Health.Spent(now); !disabled {
+			if disabled = !e.Disabled && e.Health.ShouldDisable(now); !disabled {
 				return nil, nil
 			}
 			return []healthlab.Event{e.disable(DisabledFailing, now, event)}, nil

@@ -92,7 +92,7 @@ func (h Health) observe(f fact) (Health, DisabledReason) {
 		h = h.Pause(f.ended)
 	}
 	if f.retryAfter > 0 {
-		h = h.HoldOff(f.ended, f.retryAfter)
+		h = h.PauseFor(f.ended, f.retryAfter)
 	}
 	return h, ""
 }

@@ -15,24 +15,24 @@ import (
 // clock, either way, inclusive.
 const DefaultTolerance = 300 * time.Second
 
-// Fault is the stable name of what is wrong with a signed message.
-type Fault string
+// VerifyReason is the stable name of what is wrong with a signed message.
+type VerifyReason string
 
 // The values of Fault, in the order in which [Verifier] checks them.
 const (
-	MissingHeader       Fault = "missing_header"
-	BadTimestamp        Fault = "bad_timestamp"
-	TimestampTooOld     Fault = "timestamp_too_old"
-	TimestampTooNew     Fault = "timestamp_too_new"
-	NoMatchingSignature Fault = "no_matching_signature"
+	MissingHeader       VerifyReason = "missing_header"
+	BadTimestamp        VerifyReason = "bad_timestamp"
+	TimestampTooOld     VerifyReason = "timestamp_too_old"
+	TimestampTooNew     VerifyReason = "timestamp_too_new"
+	NoMatchingSignature VerifyReason = "no_matching_signature"
 )
 
 // VerifyError says why a message was refused. It unwraps to
 // [healthlab.Unauthenticated].
-type VerifyError struct{ Fault Fault }
+type VerifyError struct{ Reason VerifyReason }
 
 // Error returns a text with the Fault and nothing of the message.
-func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Fault) }
+func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Reason) }
 
 // Unwrap returns [healthlab.Unauthenticated].
 func (e *VerifyError) Unwrap() error { return healthlab.Unauthenticated }
@@ -64,7 +64,7 @@ func VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
 //
 // The error is a [*VerifyError], or Invalid if a secret is empty.
 func (v Verifier) Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
-	return v.verify(body, h, secrets, func(ts int64) Fault {
+	return v.verify(body, h, secrets, func(ts int64) VerifyReason {
 		tolerance := v.Tolerance
 		if tolerance == 0 {
 			tolerance = DefaultTolerance
@@ -84,10 +84,10 @@ func (v Verifier) Verify(body []byte, h http.Header, at time.Time, secrets ...Se
 // VerifyArchived is Verify without the look at the clock, for messages that were
 // kept and are read again.
 func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
-	return v.verify(body, h, secrets, func(int64) Fault { return "" })
+	return v.verify(body, h, secrets, func(int64) VerifyReason { return "" })
 }
 
-func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) Fault) error {
+func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) VerifyReason) error {
 	for _, s := range secrets {
 		if s.IsZero() {
 			return fmt.Errorf("%w: a secret is empty", healthlab.Invalid)

@@ -159,7 +159,7 @@ func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 		by, err := a.Authenticate(r)
 		return by, r, err
 	}
-	team, user, err := a.Apps.Who(r.Context(), token)
+	team, user, err := a.Apps.Authenticate(r.Context(), token)
 	if err != nil {
 		return Caller{}, r, err
 	}

@@ -20,7 +20,7 @@ import (
 
 func appPairs() []contract.Pair {
 	return append(httpapi.AppBodies(),
-		contract.Pair{Schema: "SignInToken", Value: linking.SignInOffer{}},
+		contract.Pair{Schema: "SignInToken", Value: linking.IssuedSignInToken{}},
 		contract.Pair{Schema: "UserTokens", Value: linking.UserTokens{}},
 	)
 }
@@ -42,7 +42,7 @@ func (c *fixture) app() *contract.Client {
 // signedIn are the tokens of an app of the fixture's user.
 func (c *fixture) signedIn() linking.UserTokens {
 	c.t.Helper()
-	var offer linking.SignInOffer
+	var offer linking.IssuedSignInToken
 	reply := c.post("/v2/user/"+c.user.String()+"/sign_in_token", nil, 200)
 	reply.JSON(c.t, &offer)
 	require.Equal(c.t, "no-store", reply.Header.Get("Cache-Control"))
@@ -57,7 +57,7 @@ func (c *fixture) signedIn() linking.UserTokens {
 func TestExchangeLinkCode(t *testing.T) {
 	c := newFixture(t, nil)
 	create := func(query string) string {
-		var code linking.CodeOffer
+		var code linking.IssuedCode
 		c.post("/v2/link/code/create?user_id="+c.user.String()+query, nil, 200).JSON(t, &code)
 		return code.Code
 	}
@@ -65,7 +65,7 @@ func TestExchangeLinkCode(t *testing.T) {
 		return c.app().Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+code+`"}`).Want(t, status)
 	}
 	code := create("&expires_at=null")
-	var offer linking.SignInOffer
+	var offer linking.IssuedSignInToken
 	reply := exchange(code, 200)
 	reply.JSON(t, &offer)
 	require.Equal(t, "no-store", reply.Header.Get("Cache-Control"))
@@ -77,7 +77,7 @@ func TestExchangeLinkCode(t *testing.T) {
 	c.app().Send(t, "POST", "/v2/link/code/exchange", `{}`).Want(t, 422)
 
 	open := create("")
-	for range linking.WrongPerClient - 1 {
+	for range linking.MaxWrongPerClient - 1 {
 		require.Contains(t, string(exchange("skus00000000", 400).Body), "CODE_INVALID")
 	}
 	require.NotEmpty(t, exchange(open, 429).Header.Get("Retry-After"), "no code is looked at for a client that guesses")

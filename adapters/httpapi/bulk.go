@@ -131,10 +131,10 @@ func (a api) bulkImport(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if foreign != nil {
 		return foreign
 	}
-	recipes := make([]bulk.Recipe, len(body.Connections))
+	recipes := make([]bulk.ConnectionTokens, len(body.Connections))
 	for i := range body.Connections {
 		c := &body.Connections[i]
-		recipes[i] = bulk.Recipe{
+		recipes[i] = bulk.ConnectionTokens{
 			UserID: c.User, AccessToken: c.AccessToken, RefreshToken: c.RefreshToken, ProviderID: c.ProviderID, ExpiresAt: c.ExpiresAt, Scopes: c.Scopes.Ptr(),
 		}
 	}

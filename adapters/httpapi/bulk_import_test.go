@@ -53,7 +53,7 @@ func (m *removal) exported(provider string) (out bulk.Export) {
 // last is the operation that began last.
 func (m *removal) last() bulk.Op {
 	m.t.Helper()
-	list, err := m.store.Bulk().Ops(m.t.Context(), team, bulk.Place{}, 1)
+	list, err := m.store.Bulk().Ops(m.t.Context(), team, bulk.ListPosition{}, 1)
 	require.NoError(m.t, err)
 	require.Len(m.t, list, 1)
 	return list[0]
@@ -115,19 +115,19 @@ func TestBulkImport(t *testing.T) {
 	require.Equal(t, bulk.Failure, op.Status)
 	require.Equal(t, []int{0, 5}, []int{op.Pending, op.Processed})
 	kept := m.last()
-	got, err := m.bulk.Imported(t.Context(), team, kept.ID)
+	got, err := m.bulk.ImportResult(t.Context(), team, kept.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthlab.UserID{ann, bob, cyd}, got.Users)
 	require.Equal(t, []bulk.FailedImport{{User: nobody, Outcome: bulk.NoUser}, {User: foreign, Outcome: bulk.NoUser}}, got.Failed)
-	_, err = m.bulk.Imported(t.Context(), otherTeam, kept.ID)
+	_, err = m.bulk.ImportResult(t.Context(), otherTeam, kept.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
 
-	want := []bulk.Recipe{
+	want := []bulk.ConnectionTokens{
 		{UserID: ann, AccessToken: "access-a", RefreshToken: "refresh-a", ProviderID: "account a", ExpiresAt: tokenEnd.Unix(), Scopes: &[]string{"sleep"}},
 		{UserID: bob, AccessToken: "access-b", RefreshToken: "refresh-b", ProviderID: "account b", ExpiresAt: tokenEnd.Unix(), Scopes: &[]string{"sleep"}},
 		{UserID: cyd, AccessToken: "access-c", RefreshToken: "refresh-c", ExpiresAt: bulk.NeverExpires},
 	}
-	slices.SortFunc(want, func(a, b bulk.Recipe) int { return slices.Compare(a.UserID.UUID[:], b.UserID.UUID[:]) })
+	slices.SortFunc(want, func(a, b bulk.ConnectionTokens) int { return slices.Compare(a.UserID.UUID[:], b.UserID.UUID[:]) })
 	require.Equal(t, bulk.Export{Data: want}, m.exported("acme_band"))
 	require.Equal(t, []int{1, 2, 1}, []int{m.announced(ann), m.announced(bob), m.announced(cyd)})
 	m.pull()
@@ -229,7 +229,7 @@ func TestBulkImportOutcomes(t *testing.T) {
 	require.NoError(t, m.health.DeleteUser(t.Context(), team, gone))
 	m.step()
 	op := m.last()
-	got, err := m.bulk.Imported(t.Context(), team, op.ID)
+	got, err := m.bulk.ImportResult(t.Context(), team, op.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthlab.UserID{first}, got.Users)
 	require.Equal(t, []bulk.FailedImport{
@@ -252,7 +252,7 @@ func TestBulkImportAborted(t *testing.T) {
 	m.step()
 	op := m.last()
 	require.Equal(t, bulk.Aborted, op.Status)
-	got, err := m.bulk.Imported(t.Context(), team, op.ID)
+	got, err := m.bulk.ImportResult(t.Context(), team, op.ID)
 	require.NoError(t, err)
 	require.Empty(t, got.Users)
 	require.Equal(t, []bulk.FailedImport{{User: ann}}, got.Failed)
@@ -276,7 +276,7 @@ func TestBulkImportSeals(t *testing.T) {
 	moved.StartedAt = op.StartedAt.Add(-time.Second)
 	require.NoError(t, m.store.Bulk().Submit(t.Context(), moved, []bulk.Item{{User: bob, Grant: items[0].Grant}}))
 	m.step()
-	got, err := m.bulk.Imported(t.Context(), team, moved.ID)
+	got, err := m.bulk.ImportResult(t.Context(), team, moved.ID)
 	require.NoError(t, err)
 	require.Equal(t, []bulk.FailedImport{{User: bob, Outcome: bulk.Refused}}, got.Failed)
 }
@@ -384,7 +384,7 @@ func (m *removal) requireImported(users []healthlab.UserID) {
 	op := m.last()
 	require.Equal(m.t, bulk.Failure, op.Status)
 	require.Equal(m.t, 1, op.Failed)
-	got, err := m.bulk.Imported(m.t.Context(), team, op.ID)
+	got, err := m.bulk.ImportResult(m.t.Context(), team, op.ID)
 	require.NoError(m.t, err)
 	require.Equal(m.t, users, got.Users)
 	for _, u := range users {

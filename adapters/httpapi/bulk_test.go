@@ -24,9 +24,9 @@ import (
 
 func bulkPairs() []contract.Pair {
 	return append(httpapi.BulkBodies(),
-		contract.Pair{Schema: "BulkPaused", Value: bulk.Paused{}},
+		contract.Pair{Schema: "BulkPaused", Value: bulk.PauseResult{}},
 		contract.Pair{Schema: "BulkExport", Value: bulk.Export{}},
-		contract.Pair{Schema: "ConnectionRecipe", Value: bulk.Recipe{}},
+		contract.Pair{Schema: "ConnectionRecipe", Value: bulk.ConnectionTokens{}},
 	)
 }
 
@@ -56,14 +56,14 @@ func (twoTokens) Pull(context.Context, linking.PullRequest) (linking.PullPage, e
 	return linking.PullPage{}, nil
 }
 
-func (twoTokens) Pack(t linking.Tokens) ([]byte, error) {
+func (twoTokens) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, healthlab.Invalid
 	}
 	return []byte(t.Access + " " + t.Refresh), nil
 }
 
-func (twoTokens) Unpack(secret []byte) (linking.Tokens, error) {
+func (twoTokens) Decode(secret []byte) (linking.Tokens, error) {
 	access, refresh, ok := strings.Cut(string(secret), " ")
 	if !ok {
 		return linking.Tokens{}, healthlab.Invalid
@@ -126,7 +126,7 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	}}
 	connectors := map[string]linking.ProviderConnector{}
 	for _, p := range list {
-		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, Porter: port, Puller: port}
+		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, TokenCodec: port, Puller: port}
 	}
 	connectors["acme_own"] = linking.ProviderConnector{OAuth: port} // it cannot move
 	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
@@ -153,7 +153,7 @@ func (m *removal) person(of healthlab.TeamID, provider, code string) healthlab.U
 	require.NoError(m.t, err)
 	token, err := m.links.CreateToken(m.t.Context(), of, linking.NewToken{User: u.ID})
 	require.NoError(m.t, err)
-	away, err := m.links.Authorize(m.t.Context(), token.Token, linking.Departure{Provider: provider})
+	away, err := m.links.Authorize(m.t.Context(), token.Token, linking.OAuthSignIn{Provider: provider})
 	require.NoError(m.t, err)
 	_, state, _ := strings.Cut(away.URL, "state=")
 	_, err = m.links.Callback(m.t.Context(), linking.Callback{Provider: provider, State: state, Code: code})
@@ -183,17 +183,17 @@ func TestBulkPauseAndExport(t *testing.T) {
 	foreign := m.person(otherTeam, "acme_band", "f")
 	nobody := healthlab.UserID{UUID: uuid.New()}
 
-	var paused bulk.Paused
+	var paused bulk.PauseResult
 	for range 2 { // again is the same
 		m.Send(t, "POST", "/v2/link/bulk_pause", bulkUsers("acme_band", ann, nobody, ann, foreign, ring)).Want(t, 200).JSON(t, &paused)
-		require.Equal(t, bulk.Paused{Users: []healthlab.UserID{ann}, Missing: []healthlab.UserID{nobody, foreign, ring}}, paused)
+		require.Equal(t, bulk.PauseResult{Users: []healthlab.UserID{ann}, Missing: []healthlab.UserID{nobody, foreign, ring}}, paused)
 	}
 	require.Equal(t, healthdata.Paused, m.status(team, ann, "acme_band"))
 	require.Equal(t, healthdata.Connected, m.status(team, bob, "acme_band"))
 	require.Equal(t, healthdata.Connected, m.status(otherTeam, foreign, "acme_band"))
 
-	recipe := func(u healthlab.UserID, code string) bulk.Recipe {
-		return bulk.Recipe{
+	recipe := func(u healthlab.UserID, code string) bulk.ConnectionTokens {
+		return bulk.ConnectionTokens{
 			UserID: u, AccessToken: "access-" + code, RefreshToken: "refresh-" + code, ProviderID: "account " + code,
 			ExpiresAt: tokenEnd.Unix(), Scopes: &[]string{"sleep"},
 		}
@@ -205,18 +205,18 @@ func TestBulkPauseAndExport(t *testing.T) {
 		reply.JSON(t, &out)
 		return out
 	}
-	want := []bulk.Recipe{recipe(ann, "a"), recipe(bob, "b")}
-	slices.SortFunc(want, func(a, b bulk.Recipe) int { return slices.Compare(a.UserID.UUID[:], b.UserID.UUID[:]) })
+	want := []bulk.ConnectionTokens{recipe(ann, "a"), recipe(bob, "b")}
+	slices.SortFunc(want, func(a, b bulk.ConnectionTokens) int { return slices.Compare(a.UserID.UUID[:], b.UserID.UUID[:]) })
 	require.Equal(t, bulk.Export{Data: want}, export(map[string]any{"provider": "acme_band"}))
 	require.Equal(t, bulk.Export{Data: want}, export(map[string]any{"provider": "acme_band", "user_ids": nil, "next_token": nil}))
-	require.Equal(t, bulk.Export{Data: []bulk.Recipe{recipe(ann, "a")}}, export(bulkUsers("acme_band", foreign, ann, nobody)))
-	require.Equal(t, bulk.Export{Data: []bulk.Recipe{}}, export(bulkUsers("acme_band")))
+	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{recipe(ann, "a")}}, export(bulkUsers("acme_band", foreign, ann, nobody)))
+	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{}}, export(bulkUsers("acme_band")))
 	old := recipe(ring, "r")
 	old.ExpiresAt, old.Scopes = bulk.NeverExpires, nil
-	require.Equal(t, bulk.Export{Data: []bulk.Recipe{old}}, export(map[string]any{"provider": "acme_ring"}))
+	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{old}}, export(map[string]any{"provider": "acme_ring"}))
 
 	require.NoError(t, m.links.Disconnect(t.Context(), team, ann, "acme_band"))
-	require.Equal(t, bulk.Export{Data: []bulk.Recipe{recipe(bob, "b")}}, export(map[string]any{"provider": "acme_band"}))
+	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{recipe(bob, "b")}}, export(map[string]any{"provider": "acme_band"}))
 }
 
 func TestBulkExportPages(t *testing.T) {

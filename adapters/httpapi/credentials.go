@@ -14,7 +14,7 @@ import (
 // credentialOperations are the OAuth clients that teams have registered at providers
 // themselves.
 func (a api) credentialOperations() []server.Operation {
-	if a.Linking == nil || !a.Linking.TakesTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
+	if a.Linking == nil || !a.Linking.SupportsTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
 		return nil
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"

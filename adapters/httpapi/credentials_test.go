@@ -70,26 +70,26 @@ func (r registered) Revoke(_ context.Context, secret []byte) error {
 	return r.trusted()
 }
 
-func (r registered) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+func (r registered) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	if string(m.Body) != "by "+r.key {
-		return linking.Heard{}, healthlab.Unauthenticated
+		return linking.ListenResult{}, healthlab.Unauthenticated
 	}
-	return linking.Heard{News: []linking.Announced{{ID: "1", ExternalUserID: "account"}}}, nil
+	return linking.ListenResult{Notifications: []linking.Notification{{ID: "1", ExternalUserID: "account"}}}, nil
 }
 
 func (r registered) Pull(context.Context, linking.PullRequest) (linking.PullPage, error) {
 	return linking.PullPage{}, nil
 }
 
-func (registered) Pack(t linking.Tokens) ([]byte, error) { return []byte(t.Access), nil }
+func (registered) Encode(t linking.Tokens) ([]byte, error) { return []byte(t.Access), nil }
 
-func (registered) Unpack(secret []byte) (linking.Tokens, error) {
+func (registered) Decode(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: string(secret)}, nil
 }
 
 func (r *registry) flows(client linking.OAuthClient) linking.ProviderConnector {
 	one := registered{r, client.ID, client.Secret, client.Details["push_key"]}
-	out := linking.ProviderConnector{OAuth: one, Refresher: one, Revoker: one, Puller: one, Porter: one, As: r.as, OwnListener: true}
+	out := linking.ProviderConnector{OAuth: one, Refresher: one, Revoker: one, Puller: one, TokenCodec: one, ForClient: r.as, ClientListener: true}
 	if one.key != "" {
 		out.Listener = one
 	}
@@ -112,16 +112,16 @@ func (r *registry) as(c linking.OAuthClient) (linking.ProviderConnector, error) 
 // credOffice manages the credentials of two teams, and their people link.
 type credOffice struct {
 	*contract.Client
-	t        *testing.T
-	provider *registry
-	store    *memory.Store
-	health   *healthdata.Service
-	links    *linking.Service
-	keeper   *linking.Keeper
-	pulls    *pull.Service
-	bulk     *bulk.Service
-	now      time.Time
-	handler  http.Handler
+	t         *testing.T
+	provider  *registry
+	store     *memory.Store
+	health    *healthdata.Service
+	links     *linking.Service
+	refresher *linking.CredentialRefresher
+	pulls     *pull.Service
+	bulk      *bulk.Service
+	now       time.Time
+	handler   http.Handler
 }
 
 const (
@@ -152,7 +152,7 @@ func newCredOffice(t *testing.T) *credOffice {
 	require.NoError(t, err)
 	flows := o.provider.flows(linking.OAuthClient{ID: ourID, Secret: ourSecret})
 	fixed := flows
-	fixed.As = nil
+	fixed.ForClient = nil
 	connectors := map[string]linking.ProviderConnector{"acme_band": flows, "acme_own": flows, "acme_fixed": fixed}
 	clients := o.store.TeamClients()
 	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
@@ -163,9 +163,9 @@ func newCredOffice(t *testing.T) *credOffice {
 		},
 	})
 	require.NoError(t, err)
-	o.keeper, err = linking.NewKeeper(o.store.Grants(), o.health, connectors, seal, &linking.KeeperOptions{Now: clock, Clients: clients})
+	o.refresher, err = linking.NewCredentialRefresher(o.store.Credentials(), o.health, connectors, seal, &linking.CredentialRefresherOptions{Now: clock, Clients: clients})
 	require.NoError(t, err)
-	o.pulls, err = pull.New(o.store.Pulls(), o.health, o.keeper, connectors, &pull.Options{Now: clock})
+	o.pulls, err = pull.New(o.store.Pulls(), o.health, o.refresher, connectors, &pull.Options{Now: clock})
 	require.NoError(t, err)
 	o.bulk, err = bulk.New(o.store.Bulk(), o.health, o.links, o.pulls, connectors, seal, &bulk.Options{Now: clock})
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func (o *credOffice) leave(of healthlab.TeamID, name string) (healthlab.UserID, 
 	require.NoError(o.t, err)
 	token, err := o.links.CreateToken(o.t.Context(), of, linking.NewToken{User: u.ID})
 	require.NoError(o.t, err)
-	away, err := o.links.Authorize(o.t.Context(), token.Token, linking.Departure{Provider: "acme_band"})
+	away, err := o.links.Authorize(o.t.Context(), token.Token, linking.OAuthSignIn{Provider: "acme_band"})
 	require.NoError(o.t, err)
 	page, err := url.Parse(away.URL)
 	require.NoError(o.t, err)
@@ -267,9 +267,9 @@ func TestOwnCredentialsAct(t *testing.T) {
 		[]any{list.List[0].ClientID, list.List[0].Status, list.List[0].Connections, list.List[1].ClientID, list.List[1].Status, list.List[1].Connections})
 
 	renew := func(of healthlab.TeamID, u healthlab.UserID) error {
-		a, err := o.keeper.Secret(t.Context(), of, u, "acme_band")
+		a, err := o.refresher.Secret(t.Context(), of, u, "acme_band")
 		if err == nil {
-			_, err = o.keeper.Renew(t.Context(), of, u, "acme_band", a)
+			_, err = o.refresher.Renew(t.Context(), of, u, "acme_band", a)
 		}
 		return err
 	}
@@ -323,7 +323,7 @@ func TestOwnCredentialsMove(t *testing.T) {
 	bob, _ := o.link(team, "bob")
 	u, err := o.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "eve"})
 	require.NoError(t, err)
-	c.Send(t, "POST", "/v2/link/bulk_import", map[string]any{"provider": "acme_band", "connections": []bulk.Recipe{
+	c.Send(t, "POST", "/v2/link/bulk_import", map[string]any{"provider": "acme_band", "connections": []bulk.ConnectionTokens{
 		{UserID: u.ID, AccessToken: "one", ProviderID: "account of eve", ExpiresAt: tokenEnd.Unix()},
 	}}).Want(t, 202)
 	o.give(team, "two", secretTwo, "") // before it is done: the tokens are the first client's
@@ -339,7 +339,7 @@ func TestOwnCredentialsMove(t *testing.T) {
 	}
 	require.ElementsMatch(t, []healthlab.UserID{bob, u.ID}, whose, "but not what is bound to the deployment's")
 	o.now = tokenEnd.Add(time.Second)
-	_, err = o.keeper.Secret(t.Context(), team, u.ID, "acme_band")
+	_, err = o.refresher.Secret(t.Context(), team, u.ID, "acme_band")
 	require.NoError(t, err, "renewed by the first client")
 }
 

@@ -33,7 +33,7 @@ func (a api) linkOAuth(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	to, err := a.Linking.Authorize(r.Context(), token, linking.Departure{Provider: slug})
+	to, err := a.Linking.Authorize(r.Context(), token, linking.OAuthSignIn{Provider: slug})
 	if err != nil {
 		return err
 	}

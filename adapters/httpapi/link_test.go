@@ -22,8 +22,8 @@ import (
 
 func linkPairs() []contract.Pair {
 	return append(httpapi.LinkBodies(),
-		contract.Pair{Schema: "LinkCode", Value: linking.CodeOffer{}},
-		contract.Pair{Schema: "LinkToken", Value: linking.TokenOffer{}},
+		contract.Pair{Schema: "LinkCode", Value: linking.IssuedCode{}},
+		contract.Pair{Schema: "LinkToken", Value: linking.IssuedToken{}},
 		contract.Pair{Schema: "UserProvider", Value: healthdata.ConnectionView{}},
 		contract.Pair{Schema: "ConnectionErrorDetails", Value: healthdata.ConnectionErrorDetails{}},
 		contract.Pair{Schema: "LinkBrand", Value: linking.Brand{}},
@@ -41,12 +41,12 @@ func (signIn) Exchange(_ context.Context, r linking.ExchangeRequest) (linking.Gr
 	return who(r.Code)
 }
 
-func (signIn) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (signIn) SignIn(_ context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	if r.Password == "mfa" {
-		return linking.SignedIn{Challenge: &linking.Challenge{Method: "sms", Hint: "ends in 42"}}, nil
+		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "sms", Hint: "ends in 42"}}, nil
 	}
 	g, err := who(r.Password)
-	return linking.SignedIn{Grant: g}, err
+	return linking.PasswordResponse{Grant: g}, err
 }
 
 func (signIn) CompleteMFA(_ context.Context, r linking.MFARequest) (linking.Grant, error) {

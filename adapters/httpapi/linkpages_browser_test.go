@@ -638,7 +638,7 @@ func walkEmbedded(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{"https://app.example"} }, nil)
 	host = w.customer.URL
 	tab := b.Open(t, browse.Person{})
-	frame := func(offer linking.TokenOffer) {
+	frame := func(offer linking.IssuedToken) {
 		tab.Go(host + "/")
 		browse.Eval[int](tab, `window.said = []; addEventListener('message', e => said.push([e.origin, e.data.event, e.data.provider, e.data.error_type]));
 			document.body.innerHTML = '<iframe width=380 height=700 src="`+offer.WebURL+`"></iframe>'; 1`)

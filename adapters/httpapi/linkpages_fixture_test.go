@@ -170,7 +170,7 @@ func (w *linkFixture) person() healthlab.UserID {
 }
 
 // invite makes a link token for a new person, and returns where they open the pages.
-func (w *linkFixture) invite(n linking.NewToken) linking.TokenOffer {
+func (w *linkFixture) invite(n linking.NewToken) linking.IssuedToken {
 	w.t.Helper()
 	if n.User.IsZero() {
 		n.User = w.person()
@@ -181,7 +181,7 @@ func (w *linkFixture) invite(n linking.NewToken) linking.TokenOffer {
 }
 
 // connected returns the connected sources of the user of a token.
-func (w *linkFixture) connected(o linking.TokenOffer) []string {
+func (w *linkFixture) connected(o linking.IssuedToken) []string {
 	w.t.Helper()
 	x, _ := w.links.Open(w.t.Context(), o.Token)
 	require.False(w.t, x.User.IsZero())
@@ -243,12 +243,12 @@ func (s townSignIn) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	return townGrant(ctx, r.Code)
 }
 
-func (s townSignIn) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (s townSignIn) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	if kind, ok := strings.CutPrefix(r.Username, "mfa"); ok {
-		return linking.SignedIn{Challenge: &linking.Challenge{Method: strings.TrimPrefix(kind, "-"), Hint: "a number that ends in 42"}}, nil
+		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: strings.TrimPrefix(kind, "-"), Hint: "a number that ends in 42"}}, nil
 	}
 	g, err := townGrant(ctx, r.Username)
-	return linking.SignedIn{Grant: g}, err
+	return linking.PasswordResponse{Grant: g}, err
 }
 
 func (s townSignIn) CompleteMFA(ctx context.Context, r linking.MFARequest) (linking.Grant, error) {

@@ -63,7 +63,7 @@ func (v *visitor) do(method, path string, form url.Values) seenPage {
 
 func (v *visitor) get(path string) seenPage { v.t.Helper(); return v.do("GET", path, nil) }
 
-func tokenQuery(o linking.TokenOffer) string { return "?token=" + url.QueryEscape(o.Token) }
+func tokenQuery(o linking.IssuedToken) string { return "?token=" + url.QueryEscape(o.Token) }
 
 // Every page has the security headers.
 func TestLinkPageHeaders(t *testing.T) {
@@ -127,7 +127,7 @@ func TestLinkPageCookie(t *testing.T) {
 	c := given[0]
 	require.Equal(t, []any{"__Host-link", "/", "", 3600, true, true, http.SameSiteLaxMode},
 		[]any{c.Name, c.Path, c.Domain, c.MaxAge, c.HttpOnly, c.Secure, c.SameSite})
-	require.True(t, linking.KnowsBrowser(c.Value))
+	require.True(t, linking.IsBrowserSecret(c.Value))
 
 	leave := func(cookie string) seenPage {
 		v.header.Set("Cookie", cookie)
@@ -178,7 +178,7 @@ func TestCallbacksOfACustomWidget(t *testing.T) {
 func TestLinkPageRedirects(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
-	form := func(o linking.TokenOffer) url.Values {
+	form := func(o linking.IssuedToken) url.Values {
 		return url.Values{"token": {o.Token}, "username": {"right"}, "password": {"secret"}}
 	}
 	p := v.do("POST", "/link/source/cedar_sleep", form(w.invite(linking.NewToken{RedirectURL: "myapp://back#x"})))

@@ -26,7 +26,7 @@ func (a api) pullOperations() []server.Operation {
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: a.finishHistory},
 	}
-	if a.Linking != nil && a.Linking.TakesTeamClients() {
+	if a.Linking != nil && a.Linking.SupportsTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"
 		ops = append(ops,
 			server.Operation{ID: "push_to_team_client", Pattern: "POST" + path, Handle: a.listenFor, IgnoreUnknown: true},
@@ -49,7 +49,7 @@ type nothingToRefresh struct {
 func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := healthlab.UserID{UUID: in.PathUUID("user_id")}
-	wait := in.Float("timeout", 10, pull.MinRefresh.Seconds(), pull.MaxRefresh.Seconds())
+	wait := in.Float("timeout", 10, pull.MinRefreshWait.Seconds(), pull.MaxRefreshWait.Seconds())
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ type lookedAt[T any] struct {
 }
 
 // lookQuery reads which people to look at.
-func lookQuery(in *wire.In, team healthlab.TeamID) pull.LookQuery {
-	q := pull.LookQuery{Team: team, Provider: orEmpty(in.OptText("provider", 64)), Limit: in.Int("user_limit", 50, 1, pull.MaxLook)}
+func lookQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
+	q := pull.StatusQuery{Team: team, Provider: orEmpty(in.OptText("provider", 64)), Limit: in.Int("user_limit", 50, 1, pull.MaxStatusUsers)}
 	if id := in.OptUUID("user_id"); id != nil {
 		q.User.UUID = *id
 	}
@@ -85,7 +85,7 @@ func lookQuery(in *wire.In, team healthlab.TeamID) pull.LookQuery {
 	return q
 }
 
-func look[T any](w http.ResponseWriter, r *http.Request, team healthlab.TeamID, at func(context.Context, pull.LookQuery) ([]T, string, error)) error {
+func look[T any](w http.ResponseWriter, r *http.Request, team healthlab.TeamID, at func(context.Context, pull.StatusQuery) ([]T, string, error)) error {
 	in := wire.From(r)
 	q := lookQuery(in, team)
 	if err := in.Err(); err != nil {
@@ -128,17 +128,17 @@ func (a api) listenFor(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	of, err := a.Linking.ListenersOf(r.Context(), team, provider)
+	of, err := a.Linking.TeamListeners(r.Context(), team, provider)
 	if err != nil {
 		return err
 	}
-	heard, err := a.Pulls.ListenFor(r.Context(), team, provider, of, linking.Message{
+	heard, err := a.Pulls.ListenForTeam(r.Context(), team, provider, of, linking.Message{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
 	return heardReply(w, heard, err)
 }
 
-func heardReply(w http.ResponseWriter, heard linking.Heard, err error) error {
+func heardReply(w http.ResponseWriter, heard linking.ListenResult, err error) error {
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (a api) finishHistory(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := a.Pulls.Finish(r.Context(), team, user, pull.Finished{
+	if err := a.Pulls.FinishHistory(r.Context(), team, user, pull.FinishedHistory{
 		Provider: body.Provider, Resource: body.Resource, From: body.StartDate.Time, To: body.EndDate.Time,
 	}); err != nil {
 		return err

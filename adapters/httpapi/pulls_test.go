@@ -31,7 +31,7 @@ func pullPairs() []contract.Pair {
 		contract.Pair{Schema: "UserResources", Value: pull.UserResources{}},
 		contract.Pair{Schema: "PullStatistics", Value: pull.Statistics{}},
 		contract.Pair{Schema: "PullAttempt", Value: pull.Attempt{}},
-		contract.Pair{Schema: "RefusedItem", Value: pull.Refused{}},
+		contract.Pair{Schema: "RefusedItem", Value: pull.RefusedItem{}},
 		contract.Pair{Schema: "RefusedReason", Value: pull.Reason{}},
 		contract.Pair{Schema: "UserHistories", Value: pull.UserHistories{}},
 		contract.Pair{Schema: "ProviderHistories", Value: pull.ProviderHistories{}},
@@ -45,9 +45,9 @@ func newPulls(t *testing.T, store *memory.Store, health *healthdata.Service, con
 	t.Helper()
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	keeper, err := linking.NewKeeper(store.Grants(), health, connectors, seal, &linking.KeeperOptions{Now: opts.Now})
+	refresher, err := linking.NewCredentialRefresher(store.Credentials(), health, connectors, seal, &linking.CredentialRefresherOptions{Now: opts.Now})
 	require.NoError(t, err)
-	s, err := pull.New(store.Pulls(), health, keeper, connectors, opts)
+	s, err := pull.New(store.Pulls(), health, refresher, connectors, opts)
 	require.NoError(t, err)
 	return s
 }
@@ -60,7 +60,7 @@ func (d *depot) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	if answer != nil {
 		return linking.PullPage{}, answer(ctx)
 	}
-	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: d.device, Samples: d.items[r.Resource]}}}, nil
+	return linking.PullPage{Items: []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: d.device, Samples: d.items[r.Resource]}}}, nil
 }
 
 // answer sets what a resource answers; nil for its items.
@@ -193,20 +193,20 @@ func TestRefreshIsRefused(t *testing.T) {
 // hears is a provider whose messages are signed with a word.
 type hears struct{}
 
-func (hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+func (hears) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	switch {
 	case m.Method == "GET" && len(m.Query["hub.challenge"]) == 1:
-		return linking.Heard{Reply: []byte(m.Query["hub.challenge"][0])}, nil
+		return linking.ListenResult{Reply: []byte(m.Query["hub.challenge"][0])}, nil
 	case m.Method == "GET":
-		return linking.Heard{Reply: []byte(`{"challenge":"x1"}`), ReplyType: "application/json"}, nil
+		return linking.ListenResult{Reply: []byte(`{"challenge":"x1"}`), ReplyType: "application/json"}, nil
 	case m.Method == "HEAD":
-		return linking.Heard{Status: 200}, nil
+		return linking.ListenResult{Status: 200}, nil
 	case len(m.Header["Acme-Signature"]) != 1 || m.Header["Acme-Signature"][0] != "genuine":
-		return linking.Heard{}, healthlab.Unauthenticated
+		return linking.ListenResult{}, healthlab.Unauthenticated
 	case len(m.Body) == 0:
-		return linking.Heard{}, healthlab.Invalid
+		return linking.ListenResult{}, healthlab.Invalid
 	}
-	return linking.Heard{News: []linking.Announced{{ID: string(m.Body), ExternalUserID: "ann at acme"}}}, nil
+	return linking.ListenResult{Notifications: []linking.Notification{{ID: string(m.Body), ExternalUserID: "ann at acme"}}}, nil
 }
 
 func TestPushFromProvider(t *testing.T) {

@@ -139,7 +139,7 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 	}
 	// The access log has a line for each person of the export before the first byte is sent.
 	persons := map[healthlab.UserID]bool{}
-	err = a.Reports.Examples(ctx, team, func(e labreport.Example) error {
+	err = a.Reports.Examples(ctx, team, func(e labreport.TrainingExample) error {
 		persons[e.UserID] = true
 		return nil
 	})
@@ -150,7 +150,7 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 		concerns(ctx, user)
 	}
 	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error {
-		return a.Reports.Examples(ctx, team, func(e labreport.Example) error {
+		return a.Reports.Examples(ctx, team, func(e labreport.TrainingExample) error {
 			if !persons[e.UserID] {
 				return nil // reviewed while this runs: in the next export
 			}

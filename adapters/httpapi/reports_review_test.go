@@ -104,7 +104,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	require.Equal(t, "application/x-ndjson", r.Header.Get("Content-Type"))
 	lines := strings.Split(strings.TrimSuffix(string(r.Body), "\n"), "\n")
 	require.Len(t, lines, 4)
-	var example labreport.Example
+	var example labreport.TrainingExample
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &example))
 	require.Equal(t, "112", *example.Read)
 	require.Equal(t, "88", *example.Correction.Value)

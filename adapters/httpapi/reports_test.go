@@ -40,7 +40,7 @@ func reportPairs() []contract.Pair {
 	}
 	return append(httpapi.ReportReviewBodies(), contract.Pair{Schema: "LabReportJob", Value: labreport.PublishedJob{}, Enums: enums},
 		contract.Pair{Schema: "LabReportReview", Value: labreport.JobReview{}, Enums: reviewEnums(enums)},
-		contract.Pair{Schema: "LabReportExample", Value: labreport.Example{}, Enums: exampleEnums(enums)})
+		contract.Pair{Schema: "LabReportExample", Value: labreport.TrainingExample{}, Enums: exampleEnums(enums)})
 }
 
 // reviewEnums are the enumerations of a job with its draft, by those of a published job.

@@ -327,7 +327,7 @@ func (o *backOffice) happen(eventType, key string) string {
 	return webhook.MessageID(e.ID)
 }
 
-// deliver routes, and settles everything that is due as o.reply says.
+// deliver routes, and records an outcome for everything that is due as o.reply says.
 func (o *backOffice) deliver() {
 	o.t.Helper()
 	d := o.store.Deliveries()
@@ -349,7 +349,7 @@ func (o *backOffice) deliver() {
 			}
 			outcomes = append(outcomes, out)
 		}
-		_, err = d.Settle(o.t.Context(), outcomes)
+		_, err = d.RecordOutcomes(o.t.Context(), outcomes)
 		require.NoError(o.t, err)
 	}
 }

@@ -23,7 +23,7 @@ type bulkStore struct {
 	userStore userStore
 }
 
-func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
+func (v bulkStore) Connections(ctx context.Context, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		return nil, err
 	}
 	defer v.mu.Unlock()
-	var out []bulk.Held
+	var out []bulk.Connection
 	for key, c := range v.linking.credentials {
 		row := v.users.find(key.team, key.user)
 		if key.team != q.Team || key.provider != q.Provider || row == nil || !row.user.Live() || !isConnected(&row.user, q.Provider) ||
@@ -41,9 +41,9 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		u := row.user.Clone() // nothing that is encrypted is read
 		to := u.Connection(q.Provider)
 		c.Client = to.Client
-		out = append(out, bulk.Held{Credential: normalCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
+		out = append(out, bulk.Connection{Credential: normalCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
 	}
-	slices.SortFunc(out, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	slices.SortFunc(out, func(a, b bulk.Connection) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	return out[:min(max(q.N, 0), len(out))], nil
 }
 
@@ -242,7 +242,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		return "", err
 	}
 	v.linking.put(c.Credential, key)
-	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Made
+	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Connected
 	return it.Outcome, nil
 }
 
@@ -278,7 +278,7 @@ func cloneSealed(s healthlab.Sealed) healthlab.Sealed {
 	return s
 }
 
-func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
+func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.ListPosition, n int) ([]bulk.Op, error) {
 	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}

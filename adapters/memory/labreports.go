@@ -170,15 +170,15 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 		return nil, err
 	}
 	defer v.mu.Unlock()
-	order := func(a, b labreport.Place) int { // newest first
+	order := func(a, b labreport.ListPosition) int { // newest first
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), bytes.Compare(b.ID.UUID[:], a.ID.UUID[:]))
 	}
-	var list []labreport.Place
+	var list []labreport.ListPosition
 	for id, k := range v.reports.jobs {
-		at := labreport.Place{CreatedAt: k.made, ID: id}
+		at := labreport.ListPosition{CreatedAt: k.made, ID: id}
 		if k.team == q.Team && !k.user.IsZero() && !v.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) &&
 			(len(q.Status) == 0 || slices.Contains(q.Status, k.status)) && (k.corrected || !q.Corrected) &&
-			(q.After == (labreport.Place{}) || order(at, q.After) > 0) {
+			(q.After == (labreport.ListPosition{}) || order(at, q.After) > 0) {
 			list = append(list, at)
 		}
 	}

@@ -97,7 +97,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	return nil
 }
 
-func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	t.sweep(v.clock())
 	who := codeClient{team, client}
 	w := t.windows[who]
-	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
+	try := linking.CodeAttempt{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
 	kept := t.codes[text]
 	mine := kept != nil && (kept.Team == team || team.IsZero())
 	if mine {

@@ -10,14 +10,14 @@ import (
 func newLinking(testing.TB) linkingtest.StoreHarness {
 	store, setClock := clockedStore()
 	return linkingtest.StoreHarness{
-		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+		Linking: store.Linking(), Credentials: store.Credentials(), Second: store.Credentials(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 		SetClock: setClock,
 	}
 }
 
 func TestLinking(t *testing.T) { linkingtest.RunStore(t, newLinking) }
 
-func TestGrants(t *testing.T) { linkingtest.RunGrants(t, newLinking) }
+func TestCredentialStore(t *testing.T) { linkingtest.RunCredentialStore(t, newLinking) }
 
 func TestApps(t *testing.T) {
 	store := newStore()
@@ -27,14 +27,14 @@ func TestApps(t *testing.T) {
 func TestTeamClients(t *testing.T) {
 	store := newStore()
 	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingtest.StoreHarness{
-		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+		Linking: store.Linking(), Credentials: store.Credentials(), Second: store.Credentials(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})
 }
 
 func TestBulk(t *testing.T) {
 	store, setClock := clockedStore()
 	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingtest.StoreHarness{
-		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+		Linking: store.Linking(), Credentials: store.Credentials(), Second: store.Credentials(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}, SetClock: setClock})
 }
 

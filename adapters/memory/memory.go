@@ -133,8 +133,8 @@ func (s *Store) Blobs() labreport.BlobStore { return blobStore{s.database, s.rep
 // [Store.Users].
 func (s *Store) Linking() linking.Store { return s.linkStore() }
 
-// Grants returns the same credentials as a [linking.Grants].
-func (s *Store) Grants() linking.Grants { return s.linkStore() }
+// Credentials returns the same credentials as a [linking.CredentialStore].
+func (s *Store) Credentials() linking.CredentialStore { return s.linkStore() }
 
 // Apps returns the apps that are signed in as a [linking.AppSessions].
 func (s *Store) Apps() linking.AppSessions { return s.linkStore() }

@@ -45,7 +45,7 @@ func TestRetention(t *testing.T) {
 	first, second := write(), write()
 	require.Equal(t, 2, route())
 	d := claim()[0]
-	_, err := s.Deliveries().Settle(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Succeeded, Sent: true}})
+	_, err := s.Deliveries().RecordOutcomes(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Succeeded, Sent: true}})
 	require.NoError(t, err)
 	waits := write() // and no router for a month
 
@@ -64,7 +64,7 @@ func TestRetention(t *testing.T) {
 		require.Len(t, got, 1)
 		require.Equal(t, want, got[0].Event, "the unfinished old one is gone")
 		require.Equal(t, int64(i+3), got[0].Seq, "the count goes on")
-		_, err := s.Deliveries().Settle(t.Context(), []webhook.Outcome{{Delivery: got[0], State: webhook.Succeeded, Sent: true}})
+		_, err := s.Deliveries().RecordOutcomes(t.Context(), []webhook.Outcome{{Delivery: got[0], State: webhook.Succeeded, Sent: true}})
 		require.NoError(t, err)
 	}
 	page, err := s.WebhookLog().Attempts(t.Context(), webhook.AttemptQuery{Team: team})

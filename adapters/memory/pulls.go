@@ -23,7 +23,7 @@ type pullTable struct {
 	due   work.Due[pull.Key] // when each task may be claimed
 
 	budgets map[pull.BudgetKey]pull.Budget
-	refused map[refusedKey]pull.Refused
+	refused map[refusedKey]pull.RefusedItem
 	notices map[noticeKey]time.Time // when they came
 }
 
@@ -40,7 +40,7 @@ type refusedKey struct {
 
 func newPullTable() *pullTable {
 	return &pullTable{
-		tasks: map[healthdata.UserRef]map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
+		tasks: map[healthdata.UserRef]map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.RefusedItem{},
 		notices: map[noticeKey]time.Time{},
 	}
 }
@@ -130,7 +130,7 @@ func (v pullStore) tasksOf(team healthlab.TeamID, user healthlab.UserID, fits fu
 	return out
 }
 
-func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)) error {
 	if err := v.lock(ctx); err != nil {
 		return err
 	}
@@ -275,18 +275,18 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 	return len(next), nil
 }
 
-func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+func (v pullStore) UserStatuses(ctx context.Context, q pull.UserStatusQuery) ([]pull.UserStatus, error) {
 	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.mu.Unlock()
-	var out []pull.Person
+	var out []pull.UserStatus
 	for _, row := range v.users.byID {
 		u := &row.user
 		if u.Team != q.Team || !u.Live() || !q.User.IsZero() && u.ID != q.User || slices.Compare(u.ID.UUID[:], q.After.UUID[:]) <= 0 {
 			continue
 		}
-		p := pull.Person{User: u.ID}
+		p := pull.UserStatus{User: u.ID}
 		for _, c := range u.Connections {
 			if c.Status != healthdata.Deregistered && (q.Provider == "" || c.Provider == q.Provider) {
 				p.Providers = append(p.Providers, c.Provider)
@@ -297,13 +297,13 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b pull.Person) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	slices.SortFunc(out, func(a, b pull.UserStatus) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	out = out[:min(max(q.N, 0), len(out))]
 	for i := range out {
 		p := &out[i]
 		p.Tasks = v.tasksOf(q.Team, p.User, func(k pull.Key) bool { return slices.Contains(p.Providers, k.Provider) })
-		p.Refused = v.refusedOf(q.Team, p.User, func(r pull.Refused) bool { return slices.Contains(p.Providers, r.Provider) })
-		p.Refused = p.Refused[:min(pull.RefusedOfPerson, len(p.Refused))]
+		p.Refused = v.refusedOf(q.Team, p.User, func(r pull.RefusedItem) bool { return slices.Contains(p.Providers, r.Provider) })
+		p.Refused = p.Refused[:min(pull.MaxRefusedPerStatus, len(p.Refused))]
 	}
 	return out, nil
 }
@@ -335,7 +335,7 @@ func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, cha
 	return nil
 }
 
-func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.RefusedItem) error {
 	if err := v.lock(ctx); err != nil {
 		return err
 	}
@@ -358,14 +358,14 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		r.Provider, r.At, r.Reasons = ref.Provider, healthlab.At(r.At.Time), slices.Clone(r.Reasons)
 		v.pulls.refused[k] = r
 	}
-	all := v.refusedOf(ref.Team, ref.User, func(pull.Refused) bool { return true })
-	for _, r := range all[min(pull.RefusedOfUser, len(all)):] {
+	all := v.refusedOf(ref.Team, ref.User, func(pull.RefusedItem) bool { return true })
+	for _, r := range all[min(pull.MaxRefusedPerUser, len(all)):] {
 		delete(v.pulls.refused, refusedKey{ref.Team, ref.User, r.ID})
 	}
 	return nil
 }
 
-func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
+func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.RefusedItem, error) {
 	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -373,25 +373,25 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 	if !v.users.isLive(team, user) {
 		return nil, nil
 	}
-	out := v.refusedOf(team, user, func(pull.Refused) bool { return true })
+	out := v.refusedOf(team, user, func(pull.RefusedItem) bool { return true })
 	return out[:min(max(n, 0), len(out))], nil
 }
 
 // refusedOf returns the refusals of a user that fit, in their order.
-func (v pullStore) refusedOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Refused) bool) (out []pull.Refused) {
+func (v pullStore) refusedOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.RefusedItem) bool) (out []pull.RefusedItem) {
 	for k, r := range v.pulls.refused {
 		if k.team == team && k.user == user && fits(r) {
 			r.Reasons = slices.Clone(r.Reasons)
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b pull.Refused) int {
+	slices.SortFunc(out, func(a, b pull.RefusedItem) int {
 		return cmp.Or(b.At.Compare(a.At.Time), slices.Compare(a.ID[:], b.ID[:]))
 	})
 	return out
 }
 
-func checkRefused(r *pull.Refused) error {
+func checkRefused(r *pull.RefusedItem) error {
 	text := []string{r.Provider, r.Resource}
 	for _, why := range r.Reasons {
 		text = append(text, why.Field, why.Code, why.Message)

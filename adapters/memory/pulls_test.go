@@ -8,7 +8,7 @@ import (
 
 func newPulls(testing.TB) pulltest.StoreHarness {
 	s, setClock := clockedStore()
-	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants(), SetClock: setClock}
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Credentials: s.Credentials(), SetClock: setClock}
 }
 
 func TestPulls(t *testing.T) { pulltest.RunStore(t, newPulls) }

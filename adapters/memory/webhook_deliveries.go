@@ -129,14 +129,14 @@ func (r *row) delivery(body []byte) webhook.Delivery {
 	}
 }
 
-func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {
+func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	if err := d.lock(ctx); err != nil {
-		return webhook.Settled{}, err
+		return webhook.RecordedOutcomes{}, err
 	}
 	defer d.mu.Unlock()
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
-			return webhook.Settled{}, fmt.Errorf("settle: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w: an outcome is final or to be retried", healthlab.Invalid)
 		}
 	}
 	var events []healthlab.Event
@@ -146,16 +146,16 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		}
 	}
 	if err := d.emit(ctx, events); err != nil {
-		return webhook.Settled{}, fmt.Errorf("settle: %w", err)
+		return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w", err)
 	}
 	now := d.clock()
-	var settled webhook.Settled
+	var recorded webhook.RecordedOutcomes
 	for _, o := range outcomes {
 		if !d.queue.applyOutcome(o, now) {
-			settled.Lost = append(settled.Lost, o.Delivery.Lease)
+			recorded.Lost = append(recorded.Lost, o.Delivery.Lease)
 		}
 	}
-	return settled, nil
+	return recorded, nil
 }
 
 // leasedRow returns the row whose lease this is, or nil if another process has it.

@@ -50,8 +50,8 @@ func (r *row) ready() time.Time {
 
 func (r *row) leased(now time.Time) bool { return r.token != 0 && r.leaseUntil.After(now) }
 
-func (r *row) view(now time.Time) *webhook.Waiting {
-	return &webhook.Waiting{Event: r.event.ID, Key: r.key, Seq: r.event.Seq, Sending: r.leased(now)}
+func (r *row) view(now time.Time) *webhook.LaneEntry {
+	return &webhook.LaneEntry{Event: r.event.ID, Key: r.key, Seq: r.event.Seq, Sending: r.leased(now)}
 }
 
 // laneOf returns the lane of this name, made if it is new.

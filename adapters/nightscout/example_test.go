@@ -54,8 +54,8 @@ func Example() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
-	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, &linking.KeeperOptions{Now: clock})
-	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, &pull.Options{Now: clock})
+	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, &linking.CredentialRefresherOptions{Now: clock})
+	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, &pull.Options{Now: clock})
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	offer, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})

@@ -128,7 +128,7 @@ type mapper struct {
 	resource string
 	site     *site
 	oldest   int64 // where the site finds it, in Unix milliseconds
-	unread   []linking.Unread
+	unread   []linking.UnparsedItem
 	docs     []document
 	known    map[string]int // where a document stands, by its name
 }
@@ -151,7 +151,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 		p.Add("instant", "the site's document has no instant that can be read", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
 	if len(p) > 0 {
-		m.unread = append(m.unread, linking.Unread{Item: raw, Problems: p})
+		m.unread = append(m.unread, linking.UnparsedItem{Item: raw, Problems: p})
 		return
 	}
 	if d.IsValid != nil && !*d.IsValid {
@@ -220,7 +220,7 @@ type reading struct {
 }
 
 // pulled are the samples of the page, by what recorded them.
-func (m *mapper) pulled() []linking.Pulled {
+func (m *mapper) pulled() []linking.PullItem {
 	var order []place
 	made := map[place]*reading{}
 	for i := range m.docs {
@@ -245,19 +245,19 @@ func (m *mapper) pulled() []linking.Pulled {
 		with   instrument
 	}
 	var groups []group
-	var out []linking.Pulled
+	var out []linking.PullItem
 	for _, at := range order {
 		g := group{at.source, made[at].with}
 		i := slices.Index(groups, g)
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, g)
-			out = append(out, linking.Pulled{Source: healthdata.Source{Type: g.source}, Device: g.with.info(), TimeZone: m.site.Zone})
+			out = append(out, linking.PullItem{Source: healthdata.Source{Type: g.source}, Device: g.with.info(), TimeZone: m.site.Zone})
 		}
 		out[i].Samples = append(out[i].Samples, made[at].Sample)
 	}
 	if len(m.unread) > 0 {
-		out = append(out, linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: m.unread})
+		out = append(out, linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unparsed: m.unread})
 	}
 	return out
 }
@@ -333,7 +333,7 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	if ok && s.Unit == "" {
 		var p healthlab.Problems
 		p.Add("unit", "neither the site's document nor its settings name the unit", "units")
-		m.unread = append(m.unread, linking.Unread{Item: d.raw, Problems: p})
+		m.unread = append(m.unread, linking.UnparsedItem{Item: d.raw, Problems: p})
 		ok = false
 	}
 	return s, healthdata.SourceFingerprick, ok

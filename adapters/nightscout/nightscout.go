@@ -79,7 +79,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return linking.ProviderConnector{Password: c, Puller: c}
 }
 
-// site is what a grant's secret holds, as JSON. Its keeper seals it.
+// site is what a grant's secret holds, as JSON. Package linking seals it.
 type site struct {
 	// Base is the address, without a slash at its end.
 	Base string `json:"base"`
@@ -125,15 +125,15 @@ func (c *Connector) address(typed string) (string, error) {
 
 // SignIn asks the site whether it takes the token or the secret, and whether that may read.
 // See [linking.PasswordFlow].
-func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	base, err := c.address(r.Username)
 	if err != nil {
-		return linking.SignedIn{}, err
+		return linking.PasswordResponse{}, err
 	}
 	s := site{Base: base, Proof: strings.TrimSpace(r.Password)}
 	switch {
 	case s.Proof == "":
-		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
+		return linking.PasswordResponse{}, &linking.Error{Type: linking.ProviderCredentialError}
 	case hashForm.MatchString(s.Proof):
 		s.Hashed = true
 	case !tokenForm.MatchString(s.Proof):
@@ -141,16 +141,16 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 		s.Proof, s.Hashed = hex.EncodeToString(sum[:]), true
 	}
 	if err := c.verify(ctx, &s); err != nil {
-		return linking.SignedIn{}, err
+		return linking.PasswordResponse{}, err
 	}
 	if err := c.settings(ctx, &s); err != nil {
-		return linking.SignedIn{}, err
+		return linking.PasswordResponse{}, err
 	}
 	doc, err := json.Marshal(s)
 	if err != nil {
-		return linking.SignedIn{}, err
+		return linking.PasswordResponse{}, err
 	}
-	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: base, Secret: doc}}, nil
+	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: base, Secret: doc}}, nil
 }
 
 // CompleteMFA is never called: a site asks for no code.
@@ -300,7 +300,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 		// The page of a host whose site sleeps or was switched off is none of Nightscout's.
 		return nil, fmt.Errorf("%w: the site does not accept the token", healthlab.Unauthenticated)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return nil, &linking.RateError{Scope: linking.RateUser, Wait: wait} // every site is one person's
+		return nil, &linking.RateLimitError{Scope: linking.RateUser, Wait: wait} // every site is one person's
 	}
 	return nil, &statusError{resp.StatusCode, wait}
 }

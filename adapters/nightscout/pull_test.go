@@ -63,7 +63,7 @@ func TestGlucose(t *testing.T) {
 	got, requests := s.all(c, s.signedIn(c), "glucose", 1)
 	require.Equal(t, 2, requests)
 	east, west := 3600, -210*60
-	require.Equal(t, []linking.Pulled{
+	require.Equal(t, []linking.PullItem{
 		{Source: healthdata.Source{Type: healthdata.SourceAutomatic}, Device: &healthdata.DeviceInfo{Model: ptr("sensor")}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T10:00:00Z"), TimezoneOffset: &east, Unit: "mg/dL", Value: healthdata.Number(104)},
 		}},
@@ -73,13 +73,13 @@ func TestGlucose(t *testing.T) {
 		{Source: healthdata.Source{Type: healthdata.SourceFingerprick}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T09:45:00Z"), TimezoneOffset: &west, Unit: "mg/dL", Value: healthdata.Number(112)},
 		}},
-		{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: got[3].Unread},
+		{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unparsed: got[3].Unparsed},
 		{Source: healthdata.Source{Type: healthdata.SourceFingerprick}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T09:31:00Z"), Unit: "mg/dL", Value: healthdata.Number(110)},
 			{Timestamp: at("2026-03-04T09:30:00Z"), Unit: "mmol/L", Value: healthdata.Number(6.1)},
 		}},
 	}, got)
-	require.Len(t, got[3].Unread, 1, "a value that is no number is told")
+	require.Len(t, got[3].Unparsed, 1, "a value that is no number is told")
 
 	// The same numbers on a site that shows mg/dL.
 	s.units = "mg/dl"
@@ -105,7 +105,7 @@ func TestGlucoseWithoutUnit(t *testing.T) {
 			for _, x := range p.Samples {
 				kept = append(kept, x.Timestamp.Format("15:04 ")+x.Unit)
 			}
-			for _, u := range p.Unread {
+			for _, u := range p.Unparsed {
 				var d struct {
 					ID string `json:"_id"`
 				}
@@ -378,7 +378,7 @@ func FuzzDocuments(f *testing.F) {
 					require.Positive(t, x.Value.Number)
 					require.False(t, math.IsInf(x.Value.Number, 0))
 				}
-				for _, u := range p.Unread {
+				for _, u := range p.Unparsed {
 					require.NotEmpty(t, u.Problems)
 				}
 			}

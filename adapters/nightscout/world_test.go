@@ -154,7 +154,7 @@ func read(t testing.TB, docs string) (out []document) {
 }
 
 // all follows the pages of a resource to their end.
-func (s *server) all(c *nightscout.Connector, secret []byte, resource string, days int) (items []linking.Pulled, requests int) {
+func (s *server) all(c *nightscout.Connector, secret []byte, resource string, days int) (items []linking.PullItem, requests int) {
 	s.t.Helper()
 	r := linking.PullRequest{Secret: secret, Resource: resource, From: noon.AddDate(0, 0, -days), To: noon, Zone: time.UTC}
 	for range 100 {

@@ -30,7 +30,7 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	case a.Status == http.StatusUnauthorized:
 		return false, fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
 	case a.Status == http.StatusTooManyRequests:
-		return false, &linking.RateError{Scope: linking.RateScope(orText(c.config.API.RateScope, rateApp)), Wait: wait}
+		return false, &linking.RateLimitError{Scope: linking.RateScope(orText(c.config.API.RateScope, rateApp)), Wait: wait}
 	case slices.Contains(c.config.API.NothingStatus, a.Status):
 		return true, nil
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
@@ -60,8 +60,8 @@ func says(a *rest.Answer, place, want string) bool {
 }
 
 // rates are what an answer's headers tell of limits.
-func (c *Connector) rates(a *rest.Answer) []linking.Rate {
-	var out []linking.Rate
+func (c *Connector) rates(a *rest.Answer) []linking.RateLimit {
+	var out []linking.RateLimit
 	for _, r := range c.config.API.Rates {
 		left, err := strconv.Atoi(a.Header.Get(r.Remaining))
 		reset, bad := strconv.ParseFloat(a.Header.Get(r.Reset), 64)
@@ -72,7 +72,7 @@ func (c *Connector) rates(a *rest.Answer) []linking.Rate {
 		if r.ResetUnix {
 			at = time.Unix(int64(reset), 0)
 		}
-		out = append(out, linking.Rate{Scope: linking.RateScope(orText(r.Scope, rateApp)), Remaining: left, Reset: at.UTC()})
+		out = append(out, linking.RateLimit{Scope: linking.RateScope(orText(r.Scope, rateApp)), Remaining: left, Reset: at.UTC()})
 	}
 	return out
 }

@@ -86,9 +86,9 @@ func (c *Config) takes(client Client) bool {
 	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
 }
 
-// As is the provider as another client knows it. A client has no details, and a secret
+// ForClient is the provider as another client knows it. A client has no details, and a secret
 // unless client_auth is none. Errors as of linking.ProviderConnector.
-func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	own, as := *c, Client{ID: client.ID, Secret: client.Secret}
 	own.Flow = c.flow(as)
@@ -140,7 +140,7 @@ func problemsOf(err error) healthlab.Problems {
 
 // Flows returns all that the connector can do, for linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
-	out := linking.ProviderConnector{OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	out := linking.ProviderConnector{OAuth: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
 	for _, s := range c.config.OAuth.Setup {
 		out.Setup = append(out.Setup, linking.SetupStep(s))
 	}

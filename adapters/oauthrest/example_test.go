@@ -54,13 +54,13 @@ func Example() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
-	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, &linking.KeeperOptions{Now: clock})
-	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, &pull.Options{Now: clock})
+	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, &linking.CredentialRefresherOptions{Now: clock})
+	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, &pull.Options{Now: clock})
 
 	// Ann leaves for the provider, says yes, and comes back with a code.
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	offer, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID, Provider: "fjord_ring"})
-	away, _ := links.Authorize(ctx, offer.Token, linking.Departure{Provider: "fjord_ring"})
+	away, _ := links.Authorize(ctx, offer.Token, linking.OAuthSignIn{Provider: "fjord_ring"})
 	fmt.Println(strings.HasPrefix(away.URL, maker.URL+"/oauth/authorize?"))
 	back, _ := links.Callback(ctx, linking.Callback{Provider: "fjord_ring", State: offer.Token, Code: "from the provider"})
 	fmt.Println(back.State, *back.ExternalUserID)

@@ -44,7 +44,7 @@ func FuzzAnswer(f *testing.F) {
 						require.LessOrEqual(t, time.Duration(*s.TimezoneOffset).Abs(), time.Duration(18*3600))
 					}
 				}
-				for _, u := range item.Unread {
+				for _, u := range item.Unparsed {
 					require.NotEmpty(t, u.Problems)
 				}
 			}

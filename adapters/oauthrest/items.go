@@ -61,17 +61,17 @@ func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
 // gathering puts items into groups, in the order of the answer.
 type gathering struct {
 	groups []group
-	pulled []linking.Pulled
+	pulled []linking.PullItem
 	// last is the timestamp of the sample that was added last.
 	last healthlab.Time
 }
 
-func (g *gathering) into(of group) *linking.Pulled {
+func (g *gathering) into(of group) *linking.PullItem {
 	i := slices.Index(g.groups, of)
 	if i < 0 {
 		i = len(g.groups)
 		g.groups = append(g.groups, of)
-		p := linking.Pulled{Source: healthdata.Source{Type: of.source}, Device: of.device.info()}
+		p := linking.PullItem{Source: healthdata.Source{Type: of.source}, Device: of.device.info()}
 		if of.owned {
 			p.Owner = &of.owner
 		}
@@ -188,7 +188,7 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 	case len(r.p) > 0:
 		p := g.into(of)
 		doc, _ := json.Marshal(r.it.value())
-		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
+		p.Unparsed = append(p.Unparsed, linking.UnparsedItem{Item: doc, Problems: r.p})
 	case m.entry.Resource == deviceSlug:
 		if p := g.into(of); p.Device != nil {
 			p.Device.Raw, _ = json.Marshal(r.it.value())

@@ -44,7 +44,7 @@ func TestPullDevices(t *testing.T) {
 	}
 	devices := func(resource string) (out []seen) {
 		for _, p := range all(t, c, ask(resource)) {
-			require.Empty(t, p.Unread)
+			require.Empty(t, p.Unparsed)
 			out = append(out, seen{p.Device, len(p.Samples) + len(p.Summaries)})
 		}
 		return out
@@ -67,7 +67,7 @@ func TestPullListOfDevices(t *testing.T) {
 	require.False(t, c.Pulls("workout_stream"))
 	got := all(t, c, ask("device"))
 	require.Len(t, got, 3)
-	require.Equal(t, linking.Pulled{
+	require.Equal(t, linking.PullItem{
 		Source: healthdata.Source{Type: healthdata.SourceRing},
 		Device: &healthdata.DeviceInfo{ID: ptr("R-7"), Manufacturer: ptr("Fjord"), Model: ptr("Ring 2"), Version: ptr("2.5"), Raw: got[0].Device.Raw},
 	}, got[0])
@@ -75,7 +75,7 @@ func TestPullListOfDevices(t *testing.T) {
 	require.Equal(t, healthdata.SourceUnknown, got[1].Source.Type)
 	require.Equal(t, &healthdata.DeviceInfo{Manufacturer: ptr("Fjord"), Model: ptr("Lamp"), Raw: got[1].Device.Raw}, got[1].Device)
 	require.Nil(t, got[2].Device)
-	require.Equal(t, []any{"device"}, got[2].Unread[0].Problems[0].Path)
+	require.Equal(t, []any{"device"}, got[2].Unparsed[0].Problems[0].Path)
 
 	without := strings.Replace(f.document(), `"resource": "device"`, `"resource": "hrv"`, 2)
 	_, err := oauthrest.ReadConfig(strings.NewReader(without))
@@ -195,7 +195,7 @@ func TestPullCombinesADiary(t *testing.T) {
 			page, err := c.Pull(t.Context(), req)
 			require.NoError(t, err)
 			for _, p := range page.Items {
-				require.Empty(t, p.Unread)
+				require.Empty(t, p.Unparsed)
 				for _, s := range p.Samples {
 					at := s.Timestamp.UTC()
 					if was, again := got[at]; again { // both parts of a range have the hour between them

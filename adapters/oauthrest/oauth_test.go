@@ -309,7 +309,7 @@ func TestAnotherClient(t *testing.T) {
 	for _, auth := range []string{"basic", "body"} {
 		f := newFjord(t)
 		ours := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = auth })
-		theirs, err := ours.As(linking.OAuthClient{ID: "their id", Secret: "their secret"})
+		theirs, err := ours.ForClient(linking.OAuthClient{ID: "their id", Secret: "their secret"})
 		require.NoError(t, err)
 		f.id, f.secret = "their id", "their secret"
 		page, err := theirs.OAuth.Authorize(t.Context(), linking.AuthorizeRequest{State: "s", RedirectURL: redirect, Challenge: challenge()})
@@ -332,11 +332,11 @@ func TestAnotherClient(t *testing.T) {
 	f := newFjord(t)
 	open := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = "none" })
 	for want, refused := range map[string]func() error{
-		"client_id missing":     func() error { _, err := f.connector(nil).As(linking.OAuthClient{Secret: "MARK"}); return err },
-		"client_secret missing": func() error { _, err := f.connector(nil).As(linking.OAuthClient{ID: "MARK"}); return err },
-		"client_secret secret":  func() error { _, err := open.As(linking.OAuthClient{ID: "MARK", Secret: "MARK"}); return err },
+		"client_id missing":     func() error { _, err := f.connector(nil).ForClient(linking.OAuthClient{Secret: "MARK"}); return err },
+		"client_secret missing": func() error { _, err := f.connector(nil).ForClient(linking.OAuthClient{ID: "MARK"}); return err },
+		"client_secret secret":  func() error { _, err := open.ForClient(linking.OAuthClient{ID: "MARK", Secret: "MARK"}); return err },
 		"details.color unknown": func() error {
-			_, err := open.As(linking.OAuthClient{ID: "MARK", Details: map[string]string{"color": "MARK"}})
+			_, err := open.ForClient(linking.OAuthClient{ID: "MARK", Details: map[string]string{"color": "MARK"}})
 			return err
 		},
 	} {
@@ -344,7 +344,7 @@ func TestAnotherClient(t *testing.T) {
 		require.Equal(t, want, places(t, err))
 		require.NotContains(t, err.Error(), "MARK")
 	}
-	_, err := open.As(linking.OAuthClient{ID: "their id"})
+	_, err := open.ForClient(linking.OAuthClient{ID: "their id"})
 	require.NoError(t, err)
 	step := oauthrest.Setup{Type: linking.SetupPrincipal, Key: "reader", Value: "service@cloud.example", Description: "Let this account read the archive."}
 	told := f.connector(func(c *oauthrest.Config) { c.OAuth.Setup = []oauthrest.Setup{step} }).Flows().Setup
@@ -354,16 +354,16 @@ func TestAnotherClient(t *testing.T) {
 func TestTokensMove(t *testing.T) {
 	var c oauthrest.Connector
 	for _, want := range []linking.Tokens{{Access: "access-1", Refresh: "refresh-1"}, {Access: "token"}} {
-		secret, err := c.Pack(want)
+		secret, err := c.Encode(want)
 		require.NoError(t, err)
-		got, err := c.Unpack(secret)
+		got, err := c.Decode(secret)
 		require.NoError(t, err)
 		require.True(t, got == want)
 	}
-	_, err := c.Pack(linking.Tokens{Refresh: "MARK"})
+	_, err := c.Encode(linking.Tokens{Refresh: "MARK"})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.NotContains(t, err.Error(), "MARK")
-	_, err = c.Unpack([]byte(`{"token":"MARK"}`))
+	_, err = c.Decode([]byte(`{"token":"MARK"}`))
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.NotContains(t, err.Error(), "MARK")
 }

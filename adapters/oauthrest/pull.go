@@ -90,7 +90,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	case at.Entry >= len(entries):
 		return page, nil // there were more of them
 	}
-	s, err := c.Unpack(r.Secret)
+	s, err := c.Decode(r.Secret)
 	if err != nil {
 		return page, err
 	}
@@ -112,7 +112,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	if err != nil {
 		return page, err
 	}
-	page.Rates = c.rates(a)
+	page.RateLimits = c.rates(a)
 	var doc any
 	var got gathering
 	got.seed(at.Held)

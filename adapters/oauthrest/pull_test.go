@@ -33,7 +33,7 @@ func ask(resource string) linking.PullRequest {
 }
 
 // all follows the pages to their end.
-func all(t *testing.T, c *oauthrest.Connector, r linking.PullRequest) (items []linking.Pulled) {
+func all(t *testing.T, c *oauthrest.Connector, r linking.PullRequest) (items []linking.PullItem) {
 	t.Helper()
 	for range 100 {
 		page, err := c.Pull(t.Context(), r)
@@ -74,7 +74,7 @@ func TestPullSamplesByCursor(t *testing.T) {
 	c := f.connector(nil)
 	page, err := c.Pull(t.Context(), ask("heartrate"))
 	require.NoError(t, err)
-	require.Equal(t, []linking.Rate{{Scope: linking.RateApp, Remaining: 41, Reset: noon.Add(90 * time.Second)}}, page.Rates)
+	require.Equal(t, []linking.RateLimit{{Scope: linking.RateApp, Remaining: 41, Reset: noon.Add(90 * time.Second)}}, page.RateLimits)
 
 	got := all(t, c, ask("heartrate"))
 	require.Len(t, got, 3)
@@ -85,13 +85,13 @@ func TestPullSamplesByCursor(t *testing.T) {
 		{Timestamp: at("2026-03-04T07:00:00Z"), TimezoneOffset: &hour, Unit: "bpm", Value: healthdata.Number(61)},
 		{Timestamp: at("2026-03-04T11:45:00Z"), TimezoneOffset: &west, Unit: "bpm", Value: healthdata.Number(64)},
 	}, got[0].Samples)
-	require.Equal(t, "timestamp", got[0].Unread[0].Problems[0].Path[0], "a time that nobody can read")
+	require.Equal(t, "timestamp", got[0].Unparsed[0].Problems[0].Path[0], "a time that nobody can read")
 	require.Equal(t, healthdata.SourceChestStrap, got[1].Source.Type)
 	require.Equal(t, []healthdata.Sample{{Timestamp: at("2026-03-04T07:05:00.25Z"), Unit: "bpm", Value: healthdata.Number(62.5)}}, got[1].Samples)
 	require.Equal(t, "eve", *got[2].Owner, "whoever asked decides whether to keep it")
 	require.Equal(t, healthdata.SourceUnknown, got[2].Source.Type)
 	require.Len(t, got[2].Samples, 1)
-	require.Equal(t, []any{"value"}, got[2].Unread[0].Problems[0].Path)
+	require.Equal(t, []any{"value"}, got[2].Unparsed[0].Problems[0].Path)
 }
 
 func at(s string) healthlab.Time {
@@ -128,7 +128,7 @@ func TestPullParallelListsInParts(t *testing.T) {
 		{Timestamp: at("2026-03-04T05:00:00Z"), TimezoneOffset: &vienna, Unit: "fraction", Value: healthdata.Number(0.97)},
 		{Timestamp: at("2026-03-04T05:02:00Z"), TimezoneOffset: &india, Unit: "fraction", Value: healthdata.Number(0.96)},
 	}, got[0].Samples)
-	require.Len(t, got[0].Unread, 1)
+	require.Len(t, got[0].Unparsed, 1)
 }
 
 // Links lead on, local clocks are read in the user's zone, units are the item's own.
@@ -146,7 +146,7 @@ func TestPullByLink(t *testing.T) {
 	got := all(t, f.connector(nil), ask("weight"))
 	hour := 3600
 	require.Equal(t, []healthdata.Sample{{Timestamp: at("2026-03-03T06:00:00Z"), TimezoneOffset: &hour, Unit: "lb", Value: healthdata.Number(180)}}, got[0].Samples)
-	require.Equal(t, "not_mapped", got[0].Unread[0].Problems[0].Code)
+	require.Equal(t, "not_mapped", got[0].Unparsed[0].Problems[0].Code)
 	require.Equal(t, at("2026-03-02T06:00:30Z"), got[1].Samples[0].Timestamp)
 }
 
@@ -345,7 +345,7 @@ func TestPullByNextURL(t *testing.T) {
 	require.Equal(t, int64(90*60), s.Deep)
 	require.Nil(t, s.Score)
 	codes := []string{}
-	for _, p := range got[0].Unread[0].Problems {
+	for _, p := range got[0].Unparsed[0].Problems {
 		codes = append(codes, fmt.Sprint(p.Path, p.Code))
 	}
 	require.Equal(t, []string{"[bedtime_stop]instant", "[timezone_offset]offset", "[external_id]missing"}, codes)

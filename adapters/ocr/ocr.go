@@ -28,11 +28,11 @@ type Options struct {
 	// Command is the program. Default "tesseract", found in the path.
 	Command string
 	// Judge says how well a page was read, more is better, so that the best of
-	// several ways to read it is kept; [labreport.Reader.Judge]. Default: one way
+	// several ways to read it is kept; [labreport.Reader.Readability]. Default: one way
 	// only.
 	Judge func(labreport.Page) float64
 	// Doubtful returns the places of numbers whose decimal point may be lost:
-	// [labreport.Reader.Doubtful]. They are read again at a higher resolution. Default:
+	// [labreport.Reader.DoubtfulNumbers]. They are read again at a higher resolution. Default:
 	// nothing is read again.
 	Doubtful func(labreport.Page) []labreport.Box
 	// Language says which language a page is in, by what a first reading made of it:

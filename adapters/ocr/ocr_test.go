@@ -32,7 +32,7 @@ import (
 
 func engine(t testing.TB) *ocr.Engine {
 	t.Helper()
-	e, err := ocr.New(&ocr.Options{Judge: labreport.NewReader(nil).Judge})
+	e, err := ocr.New(&ocr.Options{Judge: labreport.NewReader(nil).Readability})
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}

@@ -135,18 +135,18 @@ func (t *Telemetry) Hooks() webhook.Hooks {
 		return func() { c.Add(context.Background(), 1, of) }
 	}
 	return webhook.Hooks{
-		Attempt:        t.attempt,
-		Routed:         step("routed"),
-		Claimed:        step("claimed"),
-		Settled:        step("settled"),
-		Ended:          func(r webhook.Reason) { once(t.ended, "reason", string(r))() },
-		DuplicateStart: once(t.faults, "fault", "duplicate_start"),
-		Released:       once(t.faults, "fault", "released"),
-		LeaseLost:      once(t.faults, "fault", "lease_lost"),
-		SealError:      once(t.faults, "fault", "seal"),
-		Paused:         once(t.endpoints, "change", "paused"),
-		Resumed:        once(t.endpoints, "change", "resumed"),
-		Disabled:       once(t.endpoints, "change", "disabled"),
+		Attempt:          t.attempt,
+		Routed:           step("routed"),
+		Claimed:          step("claimed"),
+		OutcomesRecorded: step("settled"),
+		Ended:            func(r webhook.Reason) { once(t.ended, "reason", string(r))() },
+		DuplicateStart:   once(t.faults, "fault", "duplicate_start"),
+		Released:         once(t.faults, "fault", "released"),
+		LeaseLost:        once(t.faults, "fault", "lease_lost"),
+		SealError:        once(t.faults, "fault", "seal"),
+		Paused:           once(t.endpoints, "change", "paused"),
+		Resumed:          once(t.endpoints, "change", "resumed"),
+		Disabled:         once(t.endpoints, "change", "disabled"),
 	}
 }
 

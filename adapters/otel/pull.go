@@ -28,7 +28,7 @@ type tracedPuller struct {
 
 // Pulls is that of the puller behind it.
 func (p tracedPuller) Pulls(resource string) bool {
-	wider, ok := p.next.(linking.WiderPuller)
+	wider, ok := p.next.(linking.ExtendedPuller)
 	return ok && wider.Pulls(resource)
 }
 

@@ -27,7 +27,7 @@ func (p *provider) Pull(context.Context, linking.PullRequest) (linking.PullPage,
 	if p.asked++; p.asked > 1 {
 		return linking.PullPage{}, fmt.Errorf("%w: planted", healthlab.Unavailable)
 	}
-	return linking.PullPage{Items: []linking.Pulled{{Samples: make([]healthdata.Sample, 3)}}, Next: "planted"}, nil
+	return linking.PullPage{Items: []linking.PullItem{{Samples: make([]healthdata.Sample, 3)}}, Next: "planted"}, nil
 }
 
 func (*provider) Pulls(resource string) bool { return resource == "device" }
@@ -65,11 +65,11 @@ func TestPullerTraces(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(got), "planted")
 
 	// What a puller gives beyond the usual is asked for behind a span, too.
-	wider, ok := p.(linking.WiderPuller)
+	wider, ok := p.(linking.ExtendedPuller)
 	require.True(t, ok)
 	require.True(t, wider.Pulls("device"))
 	require.False(t, wider.Pulls("workout_stream"))
-	require.False(t, o.Puller("acme_band", failing{}).(linking.WiderPuller).Pulls("device"))
+	require.False(t, o.Puller("acme_band", failing{}).(linking.ExtendedPuller).Pulls("device"))
 
 	// A tracer provider that does nothing changes nothing.
 	o, err = otel.New(metric.NewMeterProvider(), noop.NewTracerProvider())

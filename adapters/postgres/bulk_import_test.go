@@ -26,9 +26,9 @@ import (
 // pair is a porter whose secrets are two words.
 type pair struct{}
 
-func (pair) Pack(t linking.Tokens) ([]byte, error) { return []byte(t.Access + " " + t.Refresh), nil }
+func (pair) Encode(t linking.Tokens) ([]byte, error) { return []byte(t.Access + " " + t.Refresh), nil }
 
-func (pair) Unpack(secret []byte) (linking.Tokens, error) {
+func (pair) Decode(secret []byte) (linking.Tokens, error) {
 	access, refresh, _ := strings.Cut(string(secret), " ")
 	return linking.Tokens{Access: access, Refresh: refresh}, nil
 }
@@ -45,7 +45,7 @@ func importer(t *testing.T, pool *pgxpool.Pool, now func() time.Time) (*healthda
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	connectors := map[string]linking.ProviderConnector{linkedProvider: {Porter: pair{}}}
+	connectors := map[string]linking.ProviderConnector{linkedProvider: {TokenCodec: pair{}}}
 	links, err := linking.New(s.Linking(), health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
 		Environment: healthlab.Sandbox,
 		Now:         now, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
@@ -53,9 +53,9 @@ func importer(t *testing.T, pool *pgxpool.Pool, now func() time.Time) (*healthda
 		},
 	})
 	require.NoError(t, err)
-	keeper, err := linking.NewKeeper(s.Grants(), health, connectors, seal, nil)
+	refresher, err := linking.NewCredentialRefresher(s.Credentials(), health, connectors, seal, nil)
 	require.NoError(t, err)
-	pulls, err := pull.New(s.Pulls(), health, keeper, connectors, &pull.Options{Now: now})
+	pulls, err := pull.New(s.Pulls(), health, refresher, connectors, &pull.Options{Now: now})
 	require.NoError(t, err)
 	out, err := bulk.New(s.Bulk(), health, links, pulls, connectors, seal, &bulk.Options{Now: now})
 	require.NoError(t, err)
@@ -77,12 +77,12 @@ func TestImportByManyProcesses(t *testing.T) {
 	now := func() time.Time { return noon.Time }
 	health, first := importer(t, look, now)
 	team := healthlab.TeamID{UUID: uuid.New()}
-	var recipes []bulk.Recipe
+	var recipes []bulk.ConnectionTokens
 	n := prove.Count(100, 2000)
 	for i := range n {
 		u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: fmt.Sprint("u", i)})
 		require.NoError(t, err)
-		recipes = append(recipes, bulk.Recipe{
+		recipes = append(recipes, bulk.ConnectionTokens{
 			UserID: u.ID, AccessToken: fmt.Sprint("a", i), RefreshToken: "r", ProviderID: fmt.Sprint("account ", i/2*2), ExpiresAt: bulk.NeverExpires,
 		})
 	}
@@ -96,7 +96,7 @@ func TestImportByManyProcesses(t *testing.T) {
 		all.Go(func() {
 			for range 100 * n {
 				_, _ = process.Step(t.Context()) // an error is a crash
-				got, err := first.Imported(t.Context(), team, done.Op.ID)
+				got, err := first.ImportResult(t.Context(), team, done.Op.ID)
 				if err == nil && got.Op.Status != bulk.InProgress {
 					return
 				}
@@ -110,7 +110,7 @@ func TestImportByManyProcesses(t *testing.T) {
 		})
 	}
 	all.Wait()
-	done, err = first.Imported(t.Context(), team, done.Op.ID)
+	done, err = first.ImportResult(t.Context(), team, done.Op.ID)
 	require.NoError(t, err)
 	require.Equal(t, bulk.Failure, done.Op.Status)
 	require.Len(t, done.Users, n/2, "of two who bring the same account one comes later")

@@ -20,14 +20,14 @@ import (
 )
 
 func linkingOf(s *postgres.Store) linkingtest.StoreHarness {
-	return linkingtest.StoreHarness{Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
+	return linkingtest.StoreHarness{Linking: s.Linking(), Credentials: s.Credentials(), Second: s.Credentials(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
 }
 
 func newLinking(t testing.TB) linkingtest.StoreHarness {
 	address := pgtest.URL(t)
 	pool := pgtest.Connect(t, address)
 	h := linkingOf(postgres.New(pool, nil))
-	h.Second, h.SetClock = postgres.New(pgtest.Connect(t, address), nil).Grants(), setClock(t, pool)
+	h.Second, h.SetClock = postgres.New(pgtest.Connect(t, address), nil).Credentials(), setClock(t, pool)
 	return h
 }
 
@@ -36,9 +36,9 @@ func TestLinking(t *testing.T) {
 	linkingtest.RunStore(t, newLinking)
 }
 
-func TestGrants(t *testing.T) {
+func TestCredentialStore(t *testing.T) {
 	t.Parallel()
-	linkingtest.RunGrants(t, newLinking)
+	linkingtest.RunCredentialStore(t, newLinking)
 }
 
 func TestApps(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLinkingWithRowSecurity(t *testing.T) {
 		return h
 	}
 	linkingtest.RunStore(t, restricted)
-	linkingtest.RunGrants(t, restricted)
+	linkingtest.RunCredentialStore(t, restricted)
 	store, setClock := restrictedClock(t)
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 	runClients(t, store)
@@ -148,7 +148,7 @@ func everyLinkWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	_, err := s.Linking().UpdateSession(t.Context(), u.Team, x.ID, func(*linking.Session) error { return nil })
 	require.NoError(t, err)
 	for _, text := range []string{"nobody's", u.ID.String()} {
-		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, text, func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
+		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, text, func(x *linking.CodeAttempt) { _, _ = x.Redeem(time.Now()) }))
 	}
 	c, err := s.Linking().Disconnect(t.Context(), u.Team, u.ID, linkedProvider, func(u *healthdata.User) ([]healthlab.Event, error) {
 		u.Connections = nil
@@ -165,12 +165,12 @@ func TestGuessesAreCountedTogether(t *testing.T) {
 	one, two := postgres.New(pool, nil), postgres.New(pool, nil)
 	u := newPerson(t, one)
 	try := func(s *postgres.Store, client byte, text string) (verdict error) {
-		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{client}, text, func(x *linking.Try) {
+		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{client}, text, func(x *linking.CodeAttempt) {
 			_, verdict = x.Redeem(time.Now())
 		}))
 		return verdict
 	}
-	for i := range linking.WrongPerClient {
+	for i := range linking.MaxWrongPerClient {
 		s := one
 		if i%2 == 1 {
 			s = two
@@ -200,7 +200,7 @@ func TestLinkTablesStaySmall(t *testing.T) {
 		x := linkSession(u)
 		x.ExpiresAt = old
 		require.NoError(t, s.Linking().InsertSession(t.Context(), x))
-		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{byte(i)}, "wrong", func(x *linking.Try) { x.Since, x.Wrong = old, 1 }))
+		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{byte(i)}, "wrong", func(x *linking.CodeAttempt) { x.Since, x.Wrong = old, 1 }))
 	}
 	for _, table := range []string{"link_code", "link_session", "link_guesser"} {
 		require.LessOrEqual(t, rows(t, pool, table), 1, table)

@@ -233,7 +233,7 @@ func noPull(err error) error {
 	return err
 }
 
-func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)) error {
 	if err := healthlab.CheckText(ref.Provider); err != nil {
 		return err
 	}
@@ -397,7 +397,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 	return len(tasks), nil
 }
 
-func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+func (v pullStore) UserStatuses(ctx context.Context, q pull.UserStatusQuery) ([]pull.UserStatus, error) {
 	if q.N <= 0 {
 		return nil, ctx.Err()
 	}
@@ -408,7 +408,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 	if !q.User.IsZero() {
 		only = &q.User.UUID
 	}
-	var out []pull.Person
+	var out []pull.UserStatus
 	var ids []uuid.UUID
 	if err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectPeople, q.Team.UUID, q.After.UUID, only, q.Provider, q.N).Query(func(rows pgx.Rows) (err error) {
@@ -419,8 +419,8 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 		return nil, err
 	}
 	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
-		out = make([]pull.Person, len(ids))
-		at := map[uuid.UUID]*pull.Person{}
+		out = make([]pull.UserStatus, len(ids))
+		at := map[uuid.UUID]*pull.UserStatus{}
 		for i, id := range ids {
 			out[i].User.UUID = id
 			at[id] = &out[i]
@@ -446,7 +446,7 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 			}
 			return nil
 		})
-		b.Queue(selectTheirRefused, q.Team.UUID, ids, q.Provider, pull.RefusedOfPerson).Query(func(rows pgx.Rows) error {
+		b.Queue(selectTheirRefused, q.Team.UUID, ids, q.Provider, pull.MaxRefusedPerStatus).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var id uuid.UUID
 				r, err := scanRefused(rows, &id)
@@ -462,12 +462,12 @@ func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Perso
 		return nil, err
 	}
 	// Who went away between the two reads has nothing.
-	return slices.DeleteFunc(out, func(p pull.Person) bool { return len(p.Providers) == 0 }), nil
+	return slices.DeleteFunc(out, func(p pull.UserStatus) bool { return len(p.Providers) == 0 }), nil
 }
 
 // scanRefused reads a row of a refusal, after what comes first in it.
-func scanRefused(row pgx.Row, first ...any) (pull.Refused, error) {
-	var r pull.Refused
+func scanRefused(row pgx.Row, first ...any) (pull.RefusedItem, error) {
+	var r pull.RefusedItem
 	var at time.Time
 	var reasons []byte
 	if err := row.Scan(append(first, &r.ID, &r.Provider, &r.Resource, &at, &r.Count, &reasons)...); err != nil {
@@ -552,7 +552,7 @@ func keepBudget(b pull.Budget) pull.Budget {
 	return b
 }
 
-func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.RefusedItem) error {
 	rows := make([][]any, 0, len(refused))
 	for _, r := range refused {
 		reasons, err := json.Marshal(r.Reasons)
@@ -581,17 +581,17 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		for _, row := range rows {
 			b.Queue(putRefused, row...)
 		}
-		b.Queue(dropRefused, ref.User.UUID, pull.RefusedOfUser)
+		b.Queue(dropRefused, ref.User.UUID, pull.MaxRefusedPerUser)
 		return u.Commit(ctx, b)
 	})
 	return userstore.NoUser(err)
 }
 
-func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
+func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.RefusedItem, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
 	}
-	var out []pull.Refused
+	var out []pull.RefusedItem
 	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		out = nil
 		b.Queue(selectRefused, team.UUID, user.UUID, n).Query(func(rows pgx.Rows) error {

@@ -16,7 +16,7 @@ import (
 )
 
 func pullsOf(s *postgres.Store, setClock func(time.Time)) pulltest.StoreHarness {
-	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants(), SetClock: setClock}
+	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Credentials: s.Credentials(), SetClock: setClock}
 }
 
 func newPulls(t testing.TB) pulltest.StoreHarness {
@@ -78,10 +78,10 @@ func TestClaimWhileAUserChanges(t *testing.T) {
 func fetch(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	ref := pull.Ref{Team: u.Team, User: u.ID, Provider: linkedProvider}
-	require.NoError(t, s.Pulls().Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
-		return pull.Planned{Tasks: []pull.Task{{Key: pull.Key{Ref: ref, Resource: "sleep", Kind: pull.History}}}}, nil
+	require.NoError(t, s.Pulls().Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {
+		return pull.ConnectionPlan{Tasks: []pull.Task{{Key: pull.Key{Ref: ref, Resource: "sleep", Kind: pull.History}}}}, nil
 	}))
 	key := pull.BudgetKey{Team: u.Team, User: u.ID, Provider: linkedProvider, Name: "user"}
 	require.NoError(t, s.Pulls().UpdateBudgets(t.Context(), []pull.BudgetKey{key}, func([]pull.Budget) error { return nil }))
-	require.NoError(t, s.Pulls().Quarantine(t.Context(), ref, []pull.Refused{{ID: uuid.New(), Resource: "sleep", At: healthlab.At(noon.Time)}}))
+	require.NoError(t, s.Pulls().Quarantine(t.Context(), ref, []pull.RefusedItem{{ID: uuid.New(), Resource: "sleep", At: healthlab.At(noon.Time)}}))
 }

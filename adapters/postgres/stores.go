@@ -75,8 +75,8 @@ func (s *Store) Users() healthdata.Users { return s.users.Users() }
 // [Store.Users].
 func (s *Store) Linking() linking.Store { return s.links }
 
-// Grants returns the credentials of connections as a [linking.Grants].
-func (s *Store) Grants() linking.Grants { return s.links }
+// Credentials returns the credentials of connections as a [linking.CredentialStore].
+func (s *Store) Credentials() linking.CredentialStore { return s.links }
 
 // TeamClients returns the clients of teams as a [linking.TeamClients].
 func (s *Store) TeamClients() linking.TeamClients { return s.links }

@@ -29,7 +29,7 @@ import (
 const (
 	deliverEvents    = 10_000
 	deliverEndpoints = 25
-	deliverSlots     = 256 // about half of them are settled, and claimed again, at a time
+	deliverSlots     = 256 // about half of them are recorded, and claimed again, at a time
 )
 
 // deliverData is 1.5 kB, as a summary is.
@@ -56,7 +56,7 @@ func counter(want int64, done func()) (server *httptest.Server, end func()) {
 }
 
 // BenchmarkDeliver measures how fast what was written is routed, claimed, signed, sent
-// and settled, and beside it how fast the same bodies are signed and posted without any
+// and recorded, and beside it how fast the same bodies are signed and posted without any
 // of that: the reference. Each alone is for profiles; what compares them is turns, in
 // which what the machine does meanwhile is the same for all. There of-post is how many
 // messages a second are delivered for each that is posted, and of-alone how many beside

@@ -102,15 +102,15 @@ func dispatcherChild(address string) {
 	d, err := webhook.NewDispatcher(faultTypes(), queue, s.Endpoints(),
 		webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), Timeout: faultTimeout}), faultSealer(),
 		&webhook.Options{
-			Now:         func() time.Time { return time.Now().Add(time.Duration(wrong + jump.Load())) },
-			Schedule:    webhook.Delays(slices.Repeat([]time.Duration{50 * time.Millisecond}, 1000)...),
-			Lease:       faultLease,
-			Timeout:     faultTimeout,
-			StartMargin: faultMargin,
-			CrashLimit:  1000,
-			SettleBatch: faultBatch,
-			Busy:        10 * time.Millisecond,
-			Idle:        50 * time.Millisecond,
+			Now:          func() time.Time { return time.Now().Add(time.Duration(wrong + jump.Load())) },
+			Schedule:     webhook.Delays(slices.Repeat([]time.Duration{50 * time.Millisecond}, 1000)...),
+			Lease:        faultLease,
+			Timeout:      faultTimeout,
+			StartMargin:  faultMargin,
+			CrashLimit:   1000,
+			OutcomeBatch: faultBatch,
+			Busy:         10 * time.Millisecond,
+			Idle:         50 * time.Millisecond,
 		})
 	if err != nil {
 		panic(err)

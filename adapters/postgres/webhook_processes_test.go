@@ -114,7 +114,7 @@ func (q *heldQueue) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 	return got, err
 }
 
-// Release says that what was claimed went back, and Settle that it was sent.
+// Release says that what was claimed went back, and RecordOutcomes that it was sent.
 func (q *heldQueue) Release(ctx context.Context, back []webhook.Released) error {
 	err := q.Deliveries.Release(ctx, back)
 	for range back {
@@ -123,10 +123,10 @@ func (q *heldQueue) Release(ctx context.Context, back []webhook.Released) error 
 	return err
 }
 
-func (q *heldQueue) Settle(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
-	settled, err := q.Deliveries.Settle(ctx, o)
+func (q *heldQueue) RecordOutcomes(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
+	recorded, err := q.Deliveries.RecordOutcomes(ctx, o)
 	fmt.Println("sent", len(o))
-	return settled, err
+	return recorded, err
 }
 
 // sender is a process that delivers.

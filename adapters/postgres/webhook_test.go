@@ -98,7 +98,7 @@ func deliverTo(t testing.TB, s *postgres.Store, u healthdata.User) webhook.Endpo
 	_, err := s.Deliveries().Route(t.Context(), nil, 1000)
 	require.NoError(t, err)
 	for _, d := range claim(t, s, to) {
-		_, err = s.Deliveries().Settle(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Retrying, Sent: true, Response: []byte("no")}})
+		_, err = s.Deliveries().RecordOutcomes(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Retrying, Sent: true, Response: []byte("no")}})
 		require.NoError(t, err)
 	}
 	return to
@@ -132,13 +132,13 @@ func route(t testing.TB, s *postgres.Store) int {
 	return routed.Events
 }
 
-func succeed(t testing.TB, s *postgres.Store, d webhook.Delivery) webhook.Settled {
+func succeed(t testing.TB, s *postgres.Store, d webhook.Delivery) webhook.RecordedOutcomes {
 	t.Helper()
-	settled, err := s.Deliveries().Settle(t.Context(), []webhook.Outcome{{
+	recorded, err := s.Deliveries().RecordOutcomes(t.Context(), []webhook.Outcome{{
 		Delivery: d, State: webhook.Succeeded, Sent: true, Status: 200, Class: webhook.ClassOK,
 	}})
 	require.NoError(t, err)
-	return settled
+	return recorded
 }
 
 // eventsOf returns the events of deliveries.
@@ -171,11 +171,11 @@ func TestHeldLane(t *testing.T) {
 	appendEvents(t, s, behind, second, after)
 	require.Equal(t, 2, route(t, s), "one event waits for the host")
 	for _, d := range claimed {
-		settled := succeed(t, s, d)
+		recorded := succeed(t, s, d)
 		if d.Event == held.ID {
-			require.Equal(t, []webhook.Lease{d.Lease}, settled.Later)
+			require.Equal(t, []webhook.Lease{d.Lease}, recorded.Locked)
 		} else {
-			require.Empty(t, settled.Later)
+			require.Empty(t, recorded.Locked)
 		}
 	}
 	require.ElementsMatch(t, []uuid.UUID{second.ID, after.ID}, eventsOf(claim(t, s, to)))

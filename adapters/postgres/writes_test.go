@@ -262,7 +262,7 @@ func appOf(u healthdata.User) linking.AppSession {
 // try redeems a code.
 func try(u healthdata.User, text string) write {
 	return func(ctx context.Context, s *postgres.Store) error {
-		return s.Linking().TryCode(ctx, u.Team, [32]byte{1}, text, func(x *linking.Try) { _, _ = x.Redeem(time.Now()) })
+		return s.Linking().TryCode(ctx, u.Team, [32]byte{1}, text, func(x *linking.CodeAttempt) { _, _ = x.Redeem(time.Now()) })
 	}
 }
 
@@ -359,10 +359,10 @@ var linkWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Grants.UpdateCredential": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"Credentials.UpdateCredential": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		link(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Grants().UpdateCredential(ctx, u.Team, u.ID, linkedProvider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
+			_, err := s.Credentials().UpdateCredential(ctx, u.Team, u.ID, linkedProvider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 				c.Secret.Box = []byte("next box")
 				u.Connections[0].Status = healthdata.ConnectionError
 				return emit(*u), nil
@@ -485,8 +485,8 @@ func newsOf(u healthdata.User) pull.Key {
 // plan gives a connection one task.
 func plan(u healthdata.User) write {
 	return func(ctx context.Context, s *postgres.Store) error {
-		return s.Pulls().Plan(ctx, refOf(u), func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
-			return pull.Planned{Tasks: []pull.Task{{Key: newsOf(u), Due: noon.Time}}, Events: emit(u), Due: noon.Time}, nil
+		return s.Pulls().Plan(ctx, refOf(u), func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {
+			return pull.ConnectionPlan{Tasks: []pull.Task{{Key: newsOf(u), Due: noon.Time}}, Events: emit(u), Due: noon.Time}, nil
 		})
 	}
 }
@@ -547,7 +547,7 @@ var pullWrites = map[string]prepare{
 	"Pulls.Quarantine": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		link(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Pulls().Quarantine(ctx, refOf(u), []pull.Refused{{ID: u.ID.UUID, Resource: "sleep", At: healthlab.At(noon.Time)}})
+			return s.Pulls().Quarantine(ctx, refOf(u), []pull.RefusedItem{{ID: u.ID.UUID, Resource: "sleep", At: healthlab.At(noon.Time)}})
 		}
 	},
 }
@@ -636,12 +636,12 @@ var webhookWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Deliveries.Settle": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"Deliveries.RecordOutcomes": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		d := sending(t, s, u)
 		appendEvents(t, s, event(u, "k"))
 		route(t, s)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Deliveries().Settle(ctx, []webhook.Outcome{{Delivery: d, State: webhook.Succeeded, Sent: true, Status: 200, Class: webhook.ClassOK}})
+			_, err := s.Deliveries().RecordOutcomes(ctx, []webhook.Outcome{{Delivery: d, State: webhook.Succeeded, Sent: true, Status: 200, Class: webhook.ClassOK}})
 			return err
 		}
 	},

@@ -21,7 +21,7 @@ func TestClients(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }, PushKey: []byte("ours")})
 	as := func(id, secret string, details map[string]string) linking.ProviderConnector {
-		own, err := c.As(linking.OAuthClient{ID: id, Secret: secret, Details: details})
+		own, err := c.ForClient(linking.OAuthClient{ID: id, Secret: secret, Details: details})
 		require.NoError(t, err)
 		return own
 	}
@@ -82,11 +82,11 @@ func TestClients(t *testing.T) {
 	_, err = one.Refresher.Refresh(t.Context(), g.Secret)
 	require.ErrorAs(t, err, &over, "the person takes it back from every client")
 
-	require.True(t, ours.OwnListener)
+	require.True(t, ours.ClientListener)
 	require.Nil(t, one.Listener)
 	require.NotNil(t, as("one", "secret 1", map[string]string{sandbox.DetailPushKey: "theirs"}).Listener)
 	for _, bad := range []linking.OAuthClient{{Secret: "x"}, {ID: "x"}, {ID: "x", Secret: "x", Details: map[string]string{"color": "red"}}} {
-		_, err := c.As(bad)
+		_, err := c.ForClient(bad)
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
 }

@@ -159,10 +159,10 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 // it. Without it, the provider sends it nothing.
 const DetailPushKey = "push_key"
 
-// As is the provider as another client knows it. Any id is known, and any secret is right
+// ForClient is the provider as another client knows it. Any id is known, and any secret is right
 // but one with [FateRefused] behind a plus sign. A code or a grant is good for the client
 // alone that it was given to.
-func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	own, err := c.as(client)
 	if err != nil {
 		return linking.ProviderConnector{}, err
@@ -232,9 +232,9 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 
 // Flows returns all that the connector can do.
 func (c *Connector) Flows() linking.ProviderConnector {
-	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Porter: c, Puller: c, As: c.As}
+	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient}
 	if len(c.pushKey) > 0 {
-		all.Listener, all.OwnListener = c, true
+		all.Listener, all.ClientListener = c, true
 	}
 	return all
 }
@@ -378,17 +378,17 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 }
 
 // SignIn takes any password for a name, and lets the name's fate happen.
-func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	g, fate, err := meet(ctx, r.Username)
 	switch {
 	case err != nil || g.ExternalUserID != "":
-		return linking.SignedIn{Grant: g}, err
+		return linking.PasswordResponse{Grant: g}, err
 	case fate == FateMFA:
-		return linking.SignedIn{Challenge: &linking.Challenge{Method: "sms", Hint: "a number that ends in 42"}, Notes: []byte(r.Username)}, nil
+		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "sms", Hint: "a number that ends in 42"}, Notes: []byte(r.Username)}, nil
 	case fate == FateMFAEmail:
-		return linking.SignedIn{Challenge: &linking.Challenge{Method: "email", Hint: "a…@example.com"}, Notes: []byte(r.Username)}, nil
+		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "email", Hint: "a…@example.com"}, Notes: []byte(r.Username)}, nil
 	}
-	return linking.SignedIn{Grant: c.grant(r.Username, 0)}, nil
+	return linking.PasswordResponse{Grant: c.grant(r.Username, 0)}, nil
 }
 
 // CompleteMFA takes [GoodCode].

@@ -91,7 +91,7 @@ func (d *fixture) token(user healthlab.UserID) string {
 // page is where a person is sent to sign in.
 func (d *fixture) page(token, provider string) string {
 	d.t.Helper()
-	a, err := d.Authorize(d.t.Context(), token, linking.Departure{Provider: provider})
+	a, err := d.Authorize(d.t.Context(), token, linking.OAuthSignIn{Provider: provider})
 	require.NoError(d.t, err)
 	return a.URL
 }
@@ -219,7 +219,7 @@ func TestAllScopesRequired(t *testing.T) {
 func TestTeamOAuth(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
-	_, err := d.Authorize(t.Context(), token, linking.Departure{Provider: "acme_own"})
+	_, err := d.Authorize(t.Context(), token, linking.OAuthSignIn{Provider: "acme_own"})
 	var rule *healthlab.RuleError
 	require.ErrorAs(t, err, &rule)
 	require.Equal(t, linking.RuleInvalidProvider, rule.Type)
@@ -438,14 +438,14 @@ func TestTokensMove(t *testing.T) {
 	c := sandbox.NewConnector("acme_band", nil)
 	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "right"})
 	require.NoError(t, err)
-	tokens, err := c.Unpack(in.Grant.Secret)
+	tokens, err := c.Decode(in.Grant.Secret)
 	require.NoError(t, err)
-	again, err := c.Pack(tokens)
+	again, err := c.Encode(tokens)
 	require.NoError(t, err)
 	require.Equal(t, in.Grant.Secret, again)
-	_, err = c.Pack(linking.Tokens{Refresh: "MARK"})
+	_, err = c.Encode(linking.Tokens{Refresh: "MARK"})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = c.Unpack([]byte("MARK"))
+	_, err = c.Decode([]byte("MARK"))
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.NotContains(t, err.Error(), "MARK")
 }

@@ -23,7 +23,7 @@ func TestControl(t *testing.T) {
 	key := []byte("0123456789abcdef")
 	band := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{PushKey: key})
 	quiet := sandbox.NewConnector("acme_ring", nil)
-	var heard []linking.Announced
+	var heard []linking.Notification
 	inlet := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/link/push/acme_band" {
 			w.WriteHeader(http.StatusNotFound)
@@ -35,7 +35,7 @@ func TestControl(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		heard = append(heard, got.News...)
+		heard = append(heard, got.Notifications...)
 		w.WriteHeader(http.StatusNoContent)
 	})
 	linked, ann, other := "", healthlab.UserID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}

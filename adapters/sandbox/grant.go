@@ -44,7 +44,7 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 }
 
 // Pack makes a secret of tokens: here, a refresh token is all of it.
-func (c *Connector) Pack(t linking.Tokens) ([]byte, error) {
+func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	if _, ok := openTicket([]byte(t.Refresh)); !ok {
 		return nil, fmt.Errorf("%w: not a token of the sandbox", healthlab.Invalid)
 	}
@@ -52,7 +52,7 @@ func (c *Connector) Pack(t linking.Tokens) ([]byte, error) {
 }
 
 // Unpack reads the tokens of a secret.
-func (c *Connector) Unpack(secret []byte) (linking.Tokens, error) {
+func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	if _, ok := openTicket(secret); !ok {
 		return linking.Tokens{}, fmt.Errorf("%w: not a secret of the sandbox", healthlab.Invalid)
 	}

@@ -61,9 +61,9 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 			<-ctx.Done()
 			return linking.PullPage{}, ctx.Err()
 		case FateLimited:
-			return linking.PullPage{}, &linking.RateError{Scope: linking.RateUser, Wait: 2 * time.Second}
+			return linking.PullPage{}, &linking.RateLimitError{Scope: linking.RateUser, Wait: 2 * time.Second}
 		case FateCrowded:
-			return linking.PullPage{}, &linking.RateError{Scope: linking.RateUser}
+			return linking.PullPage{}, &linking.RateLimitError{Scope: linking.RateUser}
 		case FateGarbled:
 			return linking.PullPage{}, errGarbled
 		}
@@ -200,16 +200,16 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 		}
 		loc := zones(home, day)
 		var p Provider
-		var item linking.Pulled
+		var item linking.PullItem
 		if resource.Class == healthdata.ClassTimeseries {
 			source, samples := p.Samples(r.User, r.Resource, day, loc)
-			item = linking.Pulled{Source: source, Samples: within(samples, r.From, r.To, now)}
+			item = linking.PullItem{Source: source, Samples: within(samples, r.From, r.To, now)}
 			if source.WorkoutID != nil { // that is the provider's own name for it
 				item.Workout, item.Source.WorkoutID = ptr(source.WorkoutID.String()), nil
 			}
 		} else if !day.Before(first.AddDays(1)) && !day.After(last.AddDays(-1)) {
 			source, all := p.Summaries(r.User, summaryOf(r.Resource), day, loc)
-			item = linking.Pulled{Source: source}
+			item = linking.PullItem{Source: source}
 			for _, s := range all {
 				if over(s, day, loc, now) {
 					item.Summaries = append(item.Summaries, s)
@@ -271,7 +271,7 @@ func halve(page *linking.PullPage, since time.Time) {
 }
 
 // twice is a night that comes in two versions at once, beside the sound ones.
-func twice(sound *linking.Pulled) []linking.Pulled {
+func twice(sound *linking.PullItem) []linking.PullItem {
 	for _, s := range sound.Summaries {
 		night, ok := s.(*healthdata.Sleep)
 		if !ok {
@@ -280,13 +280,13 @@ func twice(sound *linking.Pulled) []linking.Pulled {
 		one, two, score := *night, *night, int64(1)
 		one.ExternalID, two.ExternalID = "twice", "twice"
 		one.Score, two.Score = nil, &score
-		return []linking.Pulled{{Source: sound.Source, TimeZone: sound.TimeZone, Summaries: []healthdata.Summary{&one, &two}}}
+		return []linking.PullItem{{Source: sound.Source, TimeZone: sound.TimeZone, Summaries: []healthdata.Summary{&one, &two}}}
 	}
 	return nil
 }
 
 // strange is what must not be kept, in the place of something sound.
-func strange(sound *linking.Pulled, now time.Time) []linking.Pulled {
+func strange(sound *linking.PullItem, now time.Time) []linking.PullItem {
 	if len(sound.Samples) == 0 {
 		return twice(sound)
 	}
@@ -298,5 +298,5 @@ func strange(sound *linking.Pulled, now time.Time) []linking.Pulled {
 	tomorrow.Start, tomorrow.End = &tomorrow.Timestamp, &tomorrow.Timestamp
 	odd := *sound
 	odd.Samples = []healthdata.Sample{unit, tomorrow}
-	return []linking.Pulled{other, odd}
+	return []linking.PullItem{other, odd}
 }

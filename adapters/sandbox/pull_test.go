@@ -23,17 +23,17 @@ import (
 
 // watch is a user who links sources of the sandbox, and a service that fetches their data.
 type watch struct {
-	t      *testing.T
-	team   healthlab.TeamID
-	user   healthlab.UserID
-	now    time.Time
-	health *healthdata.Service
-	links  *linking.Service
-	keeper *linking.Keeper
-	pulls  *pull.Service
-	store  *memory.Store
-	band   *sandbox.Connector
-	ids    []uuid.UUID // of events, among others
+	t         *testing.T
+	team      healthlab.TeamID
+	user      healthlab.UserID
+	now       time.Time
+	health    *healthdata.Service
+	links     *linking.Service
+	refresher *linking.CredentialRefresher
+	pulls     *pull.Service
+	store     *memory.Store
+	band      *sandbox.Connector
+	ids       []uuid.UUID // of events, among others
 }
 
 func newWatch(t *testing.T, slugs ...string) *watch {
@@ -65,9 +65,9 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	flows := map[string]linking.ProviderConnector{"acme_band": w.band.Flows()}
 	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
-	w.keeper, err = linking.NewKeeper(w.store.Grants(), w.health, flows, seal, &linking.KeeperOptions{Now: clock})
+	w.refresher, err = linking.NewCredentialRefresher(w.store.Credentials(), w.health, flows, seal, &linking.CredentialRefresherOptions{Now: clock})
 	require.NoError(t, err)
-	w.pulls, err = pull.New(w.store.Pulls(), w.health, w.keeper, flows, &pull.Options{
+	w.pulls, err = pull.New(w.store.Pulls(), w.health, w.refresher, flows, &pull.Options{
 		Now: clock, Pause: w.links.Pause, Timeout: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func (w *watch) link(name string) {
 	w.t.Helper()
 	offer, err := w.links.CreateToken(w.t.Context(), w.team, linking.NewToken{User: w.user})
 	require.NoError(w.t, err)
-	page, err := w.links.Authorize(w.t.Context(), offer.Token, linking.Departure{Provider: "acme_band"})
+	page, err := w.links.Authorize(w.t.Context(), offer.Token, linking.OAuthSignIn{Provider: "acme_band"})
 	require.NoError(w.t, err)
 	back, err := w.band.Approve(page.URL, name)
 	require.NoError(w.t, err)
@@ -321,7 +321,7 @@ func TestPush(t *testing.T) {
 	w.now = w.now.Add(5*time.Minute + time.Second)
 	require.ErrorIs(t, send(h, body), healthlab.Unauthenticated, "too old")
 
-	ask := func(query string) (linking.Heard, error) {
+	ask := func(query string) (linking.ListenResult, error) {
 		q, err := url.ParseQuery(query)
 		require.NoError(t, err)
 		return w.pulls.Listen(t.Context(), "acme_band", linking.Message{Method: "GET", Query: q})

@@ -65,7 +65,7 @@ var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
 // Listen reads what [Connector.Push] and [Connector.Verify] make. A message is good for
 // five minutes.
-func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	one := func(values map[string][]string, name string) string {
 		if all := values[name]; len(all) == 1 {
 			return all[0]
@@ -75,26 +75,26 @@ func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.Heard,
 	if m.Method == http.MethodGet {
 		challenge := one(m.Query, "challenge")
 		if !hmac.Equal([]byte(one(m.Query, "token")), []byte(c.pushSum("verify"))) {
-			return linking.Heard{}, healthlab.Unauthenticated
+			return linking.ListenResult{}, healthlab.Unauthenticated
 		}
 		if !plainChallenge.MatchString(challenge) {
-			return linking.Heard{}, healthlab.Invalid
+			return linking.ListenResult{}, healthlab.Invalid
 		}
-		return linking.Heard{Reply: []byte(challenge)}, nil
+		return linking.ListenResult{Reply: []byte(challenge)}, nil
 	}
 	at := one(m.Header, PushTime)
 	if !hmac.Equal([]byte(one(m.Header, PushSignature)), []byte(c.pushSum(at+"."+string(m.Body)))) {
-		return linking.Heard{}, healthlab.Unauthenticated
+		return linking.ListenResult{}, healthlab.Unauthenticated
 	}
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if age := m.At.Sub(time.Unix(seconds, 0)); err != nil || age > pushAge || age < -pushAge {
-		return linking.Heard{}, healthlab.Unauthenticated
+		return linking.ListenResult{}, healthlab.Unauthenticated
 	}
 	var p pushed
 	if json.Unmarshal(m.Body, &p) != nil || p.Account == "" {
-		return linking.Heard{}, healthlab.Invalid
+		return linking.ListenResult{}, healthlab.Invalid
 	}
-	return linking.Heard{News: []linking.Announced{{
+	return linking.ListenResult{Notifications: []linking.Notification{{
 		ID: p.ID, ExternalUserID: p.Account, Resources: p.Resources, Since: p.Since.Time,
 	}}}, nil
 }

@@ -84,7 +84,7 @@ type Service struct {
 	Lake          *lake.Exporter
 
 	config  Config
-	grants  *linking.Keeper
+	grants  *linking.CredentialRefresher
 	handler http.Handler
 
 	mu      sync.Mutex
@@ -181,7 +181,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Environment, opts.Settings, opts.Preference = s.config.Environment, s.Teams.Settings, s.Priorities.Profiles
 	// The services below are made later, and before any call.
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
-		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
+		return s.Pulls.CountUpload(ctx, team, user, provider, resource, got)
 	}
 	opts.Forget = slices.Insert(slices.Clone(opts.Forget), 0, s.accessed("erasure", "data", "erase_user"))
 	if s.config.Laboratory != nil {
@@ -363,7 +363,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if s.Apps, err = linking.NewApps(store.Apps(), s.Health, appKey, nil); err != nil {
 		return err
 	}
-	s.grants, err = linking.NewKeeper(store.Grants(), s.Health, s.config.Connectors, s.config.Sealer, &linking.KeeperOptions{Log: s.config.Log, Clients: store.TeamClients()})
+	s.grants, err = linking.NewCredentialRefresher(store.Credentials(), s.Health, s.config.Connectors, s.config.Sealer, &linking.CredentialRefresherOptions{Log: s.config.Log, Clients: store.TeamClients()})
 	if err != nil {
 		return err
 	}

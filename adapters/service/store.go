@@ -50,7 +50,7 @@ type Store interface {
 	MatchTestRuns() matchtest.Store
 	Linking() linking.Store
 	TeamClients() linking.TeamClients
-	Grants() linking.Grants
+	Credentials() linking.CredentialStore
 	Pulls() pull.Store
 	Bulk() bulk.Store
 	Apps() linking.AppSessions

@@ -119,9 +119,9 @@ func (p *tracker) open(secret []byte) (*account, string) {
 }
 
 // SignIn makes the first grant.
-func (p *tracker) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (p *tracker) SignIn(_ context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	p.account(r.Username)
-	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: r.Username, Secret: secretOf(r.Username, 0), ExpiresAt: time.Now().Add(grantLife)}}, nil
+	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: r.Username, Secret: secretOf(r.Username, 0), ExpiresAt: time.Now().Add(grantLife)}}, nil
 }
 
 // CompleteMFA is never called: there is no challenge.
@@ -172,7 +172,7 @@ func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPa
 	a.asked++
 	if p.chance(50, "limit", name, a.asked) {
 		p.limited++
-		return linking.PullPage{}, &linking.RateError{Scope: linking.RateUser, Wait: 10 * time.Minute}
+		return linking.PullPage{}, &linking.RateLimitError{Scope: linking.RateUser, Wait: 10 * time.Minute}
 	}
 	p.pulls++
 	var samples []healthdata.Sample
@@ -184,7 +184,7 @@ func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPa
 	if len(samples) == 0 {
 		return linking.PullPage{}, nil
 	}
-	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: samples}}}, nil
+	return linking.PullPage{Items: []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: samples}}}, nil
 }
 
 // record adds the heart rates of a person.

@@ -76,7 +76,7 @@ func (k *check) signIn(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if k.grant.Secret, err = k.connector.Pack(t); err != nil {
+		if k.grant.Secret, err = k.connector.Encode(t); err != nil {
 			return err
 		}
 		k.grant.ExternalUserID = k.config.account
@@ -132,7 +132,7 @@ func (k *check) scopes() {
 
 // renewal exchanges the refresh token.
 func (k *check) renewal(ctx context.Context) {
-	before, err := k.connector.Unpack(k.grant.Secret)
+	before, err := k.connector.Decode(k.grant.Secret)
 	if err != nil || before.Refresh == "" || k.config.clients == "" {
 		k.say(notice, "renewal", "there is no refresh token, or no client to use it")
 		return
@@ -141,7 +141,7 @@ func (k *check) renewal(ctx context.Context) {
 		k.say(failure, "renewal", "%v", err)
 		return
 	}
-	after, err := k.connector.Unpack(k.grant.Secret)
+	after, err := k.connector.Decode(k.grant.Secret)
 	what := "the refresh token stays"
 	if err != nil || after.Refresh != before.Refresh {
 		what = "the refresh token rotates"

@@ -44,7 +44,7 @@ type renewing struct {
 	store     *postgres.Store
 	health    *healthdata.Service
 	connector *rest.Connector
-	keeper    *linking.Keeper
+	refresher *linking.CredentialRefresher
 	sealer    healthlab.Sealer
 }
 
@@ -63,7 +63,7 @@ func newRenewing(t *testing.T, database, provider string) *renewing {
 		Origin: provider, Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	require.NoError(t, err)
-	r.keeper, err = linking.NewKeeper(r.store.Grants(), r.health, map[string]linking.ProviderConnector{whoop.Slug: r.connector.Flows()}, r.sealer, nil)
+	r.refresher, err = linking.NewCredentialRefresher(r.store.Credentials(), r.health, map[string]linking.ProviderConnector{whoop.Slug: r.connector.Flows()}, r.sealer, nil)
 	require.NoError(t, err)
 	return &r
 }
@@ -166,7 +166,7 @@ func renew(t *testing.T, database string) {
 	failed := make(chan error, renewals)
 	for range renewals {
 		group.Go(func() {
-			_, err := r.keeper.Secret(context.WithoutCancel(t.Context()), exchangeTeam, healthlab.UserID{UUID: id}, whoop.Slug)
+			_, err := r.refresher.Secret(context.WithoutCancel(t.Context()), exchangeTeam, healthlab.UserID{UUID: id}, whoop.Slug)
 			failed <- err
 		})
 	}

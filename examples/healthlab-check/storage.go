@@ -63,7 +63,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 		var parts []healthdata.SummaryPart
 		for i := range items {
 			p := &items[i]
-			for _, u := range p.Unread {
+			for _, u := range p.Unparsed {
 				note("not read", u.Problems)
 			}
 			if p.Owner != nil && s.account != "" && *p.Owner != s.account {
@@ -109,7 +109,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 }
 
 // takeStreams stores the recordings of workouts.
-func (s *storage) takeStreams(ctx context.Context, items []linking.Pulled, note func(string, []healthlab.Problem)) error {
+func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, note func(string, []healthlab.Problem)) error {
 	for i := range items {
 		p := &items[i]
 		if p.Stream == nil || len(p.Summaries) != 1 {

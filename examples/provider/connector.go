@@ -88,16 +88,16 @@ func status(err error) int {
 }
 
 // SignIn implements [linking.PasswordFlow].
-func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	var out struct{ Token, Account string }
 	err := c.call(ctx, http.MethodPost, "/token", "", map[string]string{"name": r.Username, "password": r.Password}, &out)
 	switch {
 	case status(err) == http.StatusForbidden:
-		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
+		return linking.PasswordResponse{}, &linking.Error{Type: linking.ProviderCredentialError}
 	case err != nil:
-		return linking.SignedIn{}, fmt.Errorf("sign in: %w", err)
+		return linking.PasswordResponse{}, fmt.Errorf("sign in: %w", err)
 	}
-	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: out.Account, Secret: []byte(out.Token)}}, nil
+	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: out.Account, Secret: []byte(out.Token)}}, nil
 }
 
 // CompleteMFA implements [linking.PasswordFlow]. The provider sends no codes.
@@ -132,14 +132,14 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	case http.StatusUnauthorized:
 		return linking.PullPage{}, &linking.GrantError{} // there is no renewal, so the person has to link again
 	case http.StatusTooManyRequests:
-		return linking.PullPage{}, &linking.RateError{}
+		return linking.PullPage{}, &linking.RateLimitError{}
 	}
 	if err != nil {
 		return linking.PullPage{}, fmt.Errorf("pull: %w", err)
 	}
-	item := linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceScale}}
+	item := linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceScale}}
 	for _, w := range out.Weighings {
 		item.Samples = append(item.Samples, healthdata.Sample{Timestamp: healthlab.At(w.At), Unit: "kg", Value: healthdata.Number(w.KG)})
 	}
-	return linking.PullPage{Items: []linking.Pulled{item}, Next: out.Next}, nil
+	return linking.PullPage{Items: []linking.PullItem{item}, Next: out.Next}, nil
 }

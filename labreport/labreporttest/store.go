@@ -310,13 +310,13 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 			require.LessOrEqual(t, len(jobs), 2)
 			got = append(got, jobIDs(jobs)...)
 			last := jobs[len(jobs)-1]
-			q.After = labreport.Place{CreatedAt: last.CreatedAt, ID: last.ID}
+			q.After = labreport.ListPosition{CreatedAt: last.CreatedAt, ID: last.ID}
 		}
 		require.Equal(t, want, got)
 		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: mine})
 		require.NoError(t, err)
 		require.Equal(t, want[:1], jobIDs(jobs), "at least one")
-		gone := labreport.Place{CreatedAt: jobsAt.Add(time.Millisecond), ID: labreport.JobID{UUID: uuid.Must(uuid.NewV7())}}
+		gone := labreport.ListPosition{CreatedAt: jobsAt.Add(time.Millisecond), ID: labreport.JobID{UUID: uuid.Must(uuid.NewV7())}}
 		jobs, err = h.Jobs.List(t.Context(), labreport.Query{Team: mine, After: gone, Size: 9})
 		require.NoError(t, err)
 		require.Equal(t, want[2:], jobIDs(jobs), "the job of a place need not exist")

@@ -26,9 +26,9 @@ func (band) Exchange(context.Context, linking.ExchangeRequest) (linking.Grant, e
 	return linking.Grant{ExternalUserID: "ann@band", Secret: []byte("access-1 refresh-1")}, nil
 }
 
-func (band) Pack(t linking.Tokens) ([]byte, error) { return []byte(t.Access + " " + t.Refresh), nil }
+func (band) Encode(t linking.Tokens) ([]byte, error) { return []byte(t.Access + " " + t.Refresh), nil }
 
-func (band) Unpack(secret []byte) (linking.Tokens, error) {
+func (band) Decode(secret []byte) (linking.Tokens, error) {
 	access, refresh, _ := strings.Cut(string(secret), " ")
 	return linking.Tokens{Access: access, Refresh: refresh}, nil
 }
@@ -41,15 +41,15 @@ func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes
-	connectors := map[string]linking.ProviderConnector{"acme_band": {OAuth: band{}, Porter: band{}}}
+	connectors := map[string]linking.ProviderConnector{"acme_band": {OAuth: band{}, TokenCodec: band{}}}
 	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{make([]byte, 32)}, &linking.Options{
 		Environment: healthlab.Sandbox,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
 		},
 	})
-	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, nil)
-	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, nil)
+	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil)
+	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, nil)
 	moves, _ := bulk.New(store.Bulk(), health, links, pulls, connectors, sealer, nil)
 	return health, links, moves
 }
@@ -63,7 +63,7 @@ func Example() {
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	token, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})
-	away, _ := links.Authorize(ctx, token.Token, linking.Departure{Provider: "acme_band"})
+	away, _ := links.Authorize(ctx, token.Token, linking.OAuthSignIn{Provider: "acme_band"})
 	_, state, _ := strings.Cut(away.URL, "state=")
 	_, _ = links.Callback(ctx, linking.Callback{Provider: "acme_band", State: state, Code: "code"})
 
@@ -80,10 +80,10 @@ func ExampleService_Import() {
 	health, _, moves := service()
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	recipe := bulk.Recipe{UserID: ann.ID, AccessToken: "access-1", RefreshToken: "refresh-1", ProviderID: "ann@band", ExpiresAt: bulk.NeverExpires}
-	submitted, _ := moves.Import(ctx, team, "acme_band", []bulk.Recipe{recipe}, false)
+	recipe := bulk.ConnectionTokens{UserID: ann.ID, AccessToken: "access-1", RefreshToken: "refresh-1", ProviderID: "ann@band", ExpiresAt: bulk.NeverExpires}
+	submitted, _ := moves.Import(ctx, team, "acme_band", []bulk.ConnectionTokens{recipe}, false)
 	_, _ = moves.Step(ctx) // or Run, in the background of any process
-	done, _ := moves.Imported(ctx, team, submitted.Op.ID)
+	done, _ := moves.ImportResult(ctx, team, submitted.Op.ID)
 	ann, _ = health.User(ctx, team, ann.ID)
 	fmt.Println(done.Op.Status, len(done.Users), ann.Connection("acme_band").Status)
 	// Output: success 1 connected

@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Paused says what became of a pause.
-type Paused struct {
+// PauseResult says what became of a pause.
+type PauseResult struct {
 	// Users are those whose connection is closed now, as it may have been before, and
 	// Missing those who have none; both in the order of the call, each once, and never nil.
 	Users   []healthlab.UserID `json:"user_ids_paused"`
@@ -26,8 +26,8 @@ type Paused struct {
 // [Service.Export], and the provider is not told. A call that was cut off may be made again.
 //
 // Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
-func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (Paused, error) {
-	out := Paused{Users: []healthlab.UserID{}, Missing: []healthlab.UserID{}}
+func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (PauseResult, error) {
+	out := PauseResult{Users: []healthlab.UserID{}, Missing: []healthlab.UserID{}}
 	if _, err := s.enabled(ctx, team); err != nil {
 		return out, fmt.Errorf("pause connections: %w", err)
 	}
@@ -57,8 +57,8 @@ func once(users []healthlab.UserID) []healthlab.UserID {
 	})
 }
 
-// Recipe is what a connection can be made of again, elsewhere.
-type Recipe struct {
+// ConnectionTokens is what a connection can be made of again, elsewhere.
+type ConnectionTokens struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// AccessToken and RefreshToken are the latest; of OAuth 1 the token and its secret.
 	AccessToken  string `json:"access_token"`
@@ -76,10 +76,10 @@ type Recipe struct {
 const NeverExpires = 2147483647
 
 // String shows whose it is, as do logs.
-func (r Recipe) String() string { return "connection of " + r.UserID.String() }
+func (r ConnectionTokens) String() string { return "connection of " + r.UserID.String() }
 
-// GoString is [Recipe.String].
-func (r Recipe) GoString() string { return r.String() }
+// GoString is [ConnectionTokens.String].
+func (r ConnectionTokens) GoString() string { return r.String() }
 
 // exportPage is how many connections are exported at a time.
 const exportPage = 100
@@ -87,7 +87,7 @@ const exportPage = 100
 // Export is a page of connections, by user id.
 type Export struct {
 	// Data is never nil.
-	Data []Recipe `json:"data"`
+	Data []ConnectionTokens `json:"data"`
 	// Next is for the next page; nil on the last one.
 	Next *string `json:"next_token"`
 }
@@ -119,7 +119,7 @@ func (s *Service) Export(ctx context.Context, q ExportQuery) (Export, error) {
 }
 
 func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
-	out := Export{Data: []Recipe{}}
+	out := Export{Data: []ConnectionTokens{}}
 	m, err := s.movable(ctx, q.Team, q.Provider)
 	if err != nil {
 		return out, err
@@ -130,7 +130,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 		bad.Add("cursor", "damaged, or of another query", "next_token")
 		return out, bad.Err()
 	}
-	list, err := s.store.Held(ctx, HeldQuery{Team: q.Team, Provider: q.Provider, Users: q.Users, After: after, N: exportPage + 1})
+	list, err := s.store.Connections(ctx, ConnectionQuery{Team: q.Team, Provider: q.Provider, Users: q.Users, After: after, N: exportPage + 1})
 	if err != nil {
 		return out, err
 	}
@@ -144,15 +144,15 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 		if !m.settings.Owns(q.Provider, h.Client) { // it is bound to credentials of the deployment
 			continue
 		}
-		secret, err := s.links.Reveal(ctx, h.Credential)
+		secret, err := s.links.OpenCredential(ctx, h.Credential)
 		if err != nil {
 			return out, err
 		}
-		tokens, err := m.Unpack(secret)
+		tokens, err := m.Decode(secret)
 		if err != nil {
 			return out, err
 		}
-		r := Recipe{UserID: h.User, AccessToken: tokens.Access, RefreshToken: tokens.Refresh, ExpiresAt: NeverExpires}
+		r := ConnectionTokens{UserID: h.User, AccessToken: tokens.Access, RefreshToken: tokens.Refresh, ExpiresAt: NeverExpires}
 		if h.ExternalUserID != nil {
 			r.ProviderID = *h.ExternalUserID
 		}

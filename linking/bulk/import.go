@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Imported is what became of an import.
-type Imported struct {
+// ImportResult is what became of an import.
+type ImportResult struct {
 	Op Op
 	// Users are those whose connection is made, and Failed the others, in the order of the
 	// call and without those who were erased. Both are empty while it is in progress.
@@ -46,37 +46,37 @@ type FailedImport struct {
 // Errors: Invalid (the provider is not configured; a recipe that no connection can be made
 // of, or the second of one user), Forbidden ([RuleNotEnabled]), Precondition
 // ([RuleOtherCredentials]).
-func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe, wait bool) (Imported, error) {
+func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []ConnectionTokens, wait bool) (ImportResult, error) {
 	op, err := s.importing(ctx, team, provider, recipes)
 	if err == nil && wait {
 		op, err = s.await(ctx, op)
 	}
-	out := Imported{Op: op}
+	out := ImportResult{Op: op}
 	if err == nil && op.Status != InProgress {
 		out, err = s.imported(ctx, op)
 	}
 	if err != nil {
-		return Imported{}, fmt.Errorf("import connections: %w", err)
+		return ImportResult{}, fmt.Errorf("import connections: %w", err)
 	}
 	return out, nil
 }
 
-// Imported says what became of an import. NotFound if the team has no such operation.
-func (s *Service) Imported(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Imported, error) {
+// ImportResult says what became of an import. NotFound if the team has no such operation.
+func (s *Service) ImportResult(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (ImportResult, error) {
 	op, err := s.store.Op(ctx, team, id)
-	out := Imported{Op: op}
+	out := ImportResult{Op: op}
 	if err == nil && op.Status != InProgress {
 		out, err = s.imported(ctx, op)
 	}
 	if err != nil {
-		return Imported{}, fmt.Errorf("read import: %w", err)
+		return ImportResult{}, fmt.Errorf("read import: %w", err)
 	}
 	return out, nil
 }
 
-func (s *Service) imported(ctx context.Context, op Op) (Imported, error) {
+func (s *Service) imported(ctx context.Context, op Op) (ImportResult, error) {
 	const page = 1000
-	out := Imported{Op: op}
+	out := ImportResult{Op: op}
 	for next := 0; ; {
 		items, err := s.store.Items(ctx, op.Team, op.ID, next, page)
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) imported(ctx context.Context, op Op) (Imported, error) {
 		}
 		for _, it := range items {
 			next = it.N + 1
-			if it.Outcome == Made {
+			if it.Outcome == Connected {
 				out.Users = append(out.Users, it.User)
 			} else {
 				out.Failed = append(out.Failed, FailedImport{it.User, it.Outcome})
@@ -111,7 +111,7 @@ func loadPlace(op *Op, user healthlab.UserID) []byte {
 	return fmt.Appendf(nil, "bulk import %s %s %s %s", op.Team, op.ID, user, op.Provider)
 }
 
-func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe) (Op, error) {
+func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, recipes []ConnectionTokens) (Op, error) {
 	m, err := s.movable(ctx, team, provider)
 	if err != nil {
 		return Op{}, err
@@ -128,7 +128,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 		}
 		seen[r.UserID] = true
 		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}
-		if l.Packed, err = m.Pack(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
+		if l.Packed, err = m.Encode(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
 			part.Add("tokens", "no connection can be made of these tokens")
 		}
 		if len(part) > 0 {
@@ -168,7 +168,7 @@ const (
 )
 
 // problems says what of a recipe cannot be kept.
-func (r *Recipe) problems() (p healthlab.Problems) {
+func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text := func(s string, most int, path ...any) {
 		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
 			p.Add("text", fmt.Sprintf("at most %d bytes of UTF-8 without NUL", most), path...)
@@ -226,7 +226,7 @@ func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
 			return op, err
 		case was == "": // the operation is over
 			return op, errLost
-		case was != Made:
+		case was != Connected:
 			op.Failed++
 		}
 		op.Next = it.N + 1
@@ -260,7 +260,7 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 	if err := json.Unmarshal(doc, &l); err != nil {
 		return "", fmt.Errorf("%w: the grant of an import cannot be read", healthlab.Invalid)
 	}
-	n, err := s.links.Adopt(ctx, op.Team, it.User, op.Provider, linking.Grant{
+	n, err := s.links.PrepareConnection(ctx, op.Team, it.User, op.Provider, linking.Grant{
 		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt, Client: l.Client,
 	})
 	if err != nil {

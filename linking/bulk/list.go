@@ -52,27 +52,27 @@ func (s *Service) Ops(ctx context.Context, q OpsQuery) (list []Op, next string, 
 		list = list[:q.Size]
 		if q.Size > 0 {
 			last := &list[q.Size-1]
-			next = q.cursor(Place{last.StartedAt, last.ID})
+			next = q.cursor(ListPosition{last.StartedAt, last.ID})
 		}
 	}
 	return list, next, nil
 }
 
-func (q *OpsQuery) cursor(at Place) string {
+func (q *OpsQuery) cursor(at ListPosition) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(at.StartedAt.UnixMicro()))
 	b = append(b, at.ID[:]...)
 	sum := sha256.Sum256(fmt.Appendf(nil, "bulk %s %x", q.Team, b))
 	return base64.RawURLEncoding.EncodeToString(append(b, sum[:8]...))
 }
 
-func (q *OpsQuery) before() (Place, bool) {
+func (q *OpsQuery) before() (ListPosition, bool) {
 	if q.Cursor == "" {
-		return Place{}, true
+		return ListPosition{}, true
 	}
 	b, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil || len(b) != 32 {
-		return Place{}, false
+		return ListPosition{}, false
 	}
-	at := Place{time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC(), uuid.UUID(slices.Clone(b[8:24]))}
+	at := ListPosition{time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC(), uuid.UUID(slices.Clone(b[8:24]))}
 	return at, q.cursor(at) == q.Cursor
 }

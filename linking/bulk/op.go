@@ -91,8 +91,8 @@ func (it Item) LogValue() slog.Value {
 type Outcome string
 
 const (
-	// Made: the connection is made.
-	Made Outcome = "made"
+	// Connected: the connection is made.
+	Connected Outcome = "made"
 	// NoUser: the team has no such user.
 	NoUser Outcome = "no_user"
 	// AccountTaken: another user has connected the account, and the team refuses that.
@@ -104,8 +104,8 @@ const (
 	Refused Outcome = "refused"
 )
 
-// Place is where an operation stands in the list of its team.
-type Place struct {
+// ListPosition is where an operation stands in the list of its team.
+type ListPosition struct {
 	StartedAt time.Time
 	ID        uuid.UUID
 }

@@ -118,7 +118,7 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 
 // move is what a team needs to move connections of a provider.
 type move struct {
-	linking.Porter
+	linking.TokenCodec
 	provider *healthdata.Provider
 	settings linking.TeamSettings
 }
@@ -134,7 +134,7 @@ func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug strin
 	if err != nil {
 		return move{}, err
 	}
-	porter := s.connectors[slug].Porter
+	porter := s.connectors[slug].TokenCodec
 	if porter == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
 		return move{}, &healthlab.RuleError{
 			Type: RuleOtherCredentials, Msg: "connections move only at OAuth providers for which the team has credentials of its own",

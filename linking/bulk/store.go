@@ -24,8 +24,8 @@ import (
 //
 // When a user is erased, it is taken out of all operations.
 type Store interface {
-	// Held returns the connections that a query asks for, by user id.
-	Held(ctx context.Context, q HeldQuery) ([]Held, error)
+	// Connections returns the connections that a query asks for, by user id.
+	Connections(ctx context.Context, q ConnectionQuery) ([]Connection, error)
 
 	// Submit adds an operation with its items, none of which has an Outcome; their places
 	// are 0, 1, …, whatever they say. Conflict if its id is taken, by any team. Invalid
@@ -69,7 +69,7 @@ type Store interface {
 
 	// Ops returns up to n operations of a team from before a place on, the zero place being
 	// after all: those that began last first, then by id, the highest first.
-	Ops(ctx context.Context, team healthlab.TeamID, before Place, n int) ([]Op, error)
+	Ops(ctx context.Context, team healthlab.TeamID, before ListPosition, n int) ([]Op, error)
 
 	// Prune forgets up to n operations of any team that are not InProgress and whose EndedAt
 	// is before an instant, those that ended first, with their items, and returns how many
@@ -91,8 +91,8 @@ type Import struct {
 	Change func(*healthdata.User) ([]healthlab.Event, error)
 }
 
-// HeldQuery asks for a team's connections to one provider.
-type HeldQuery struct {
+// ConnectionQuery asks for a team's connections to one provider.
+type ConnectionQuery struct {
 	Team     healthlab.TeamID
 	Provider string
 	// Users are the only ones who count; nil means all.
@@ -102,8 +102,8 @@ type HeldQuery struct {
 	N     int
 }
 
-// Held is the connection of a live user that is not Deregistered and has a credential.
-type Held struct {
+// Connection is the connection of a live user that is not Deregistered and has a credential.
+type Connection struct {
 	// Credential says whose it is.
 	linking.Credential
 	// ExternalUserID and Scopes are the connection's.
@@ -112,4 +112,4 @@ type Held struct {
 }
 
 // LogValue shows whose it is.
-func (h Held) LogValue() slog.Value { return h.Credential.LogValue() }
+func (h Connection) LogValue() slog.Value { return h.Credential.LogValue() }

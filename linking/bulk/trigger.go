@@ -101,7 +101,7 @@ func (s *Service) triggerNext(ctx context.Context, op Op) (Op, error) {
 			return s.finish(op), nil
 		}
 		if limit.per > 0 {
-			wait, err := s.pulls.Spread(ctx, op.Team, op.Provider, limit.n, limit.per)
+			wait, err := s.pulls.CountBulkOperation(ctx, op.Team, op.Provider, limit.n, limit.per)
 			if err != nil {
 				return op, err
 			}
@@ -111,7 +111,7 @@ func (s *Service) triggerNext(ctx context.Context, op Op) (Op, error) {
 			}
 		}
 		it := items[0]
-		err = s.pulls.Again(ctx, pull.Ref{Team: op.Team, User: it.User, Provider: op.Provider}, op.StartedAt)
+		err = s.pulls.Refetch(ctx, pull.Ref{Team: op.Team, User: it.User, Provider: op.Provider}, op.StartedAt)
 		switch {
 		case errors.Is(err, healthlab.NotFound):
 			op.Failed++

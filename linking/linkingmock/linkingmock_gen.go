@@ -182,10 +182,10 @@ func (c *MockPasswordFlowCompleteMFACall) DoAndReturn(f func(context.Context, li
 }
 
 // SignIn mocks base method.
-func (m *MockPasswordFlow) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (m *MockPasswordFlow) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	m.ctrl.T.Helper()
 	ret := m.ctrl.Call(m, "SignIn", ctx, r)
-	ret0, _ := ret[0].(linking.SignedIn)
+	ret0, _ := ret[0].(linking.PasswordResponse)
 	ret1, _ := ret[1].(error)
 	return ret0, ret1
 }
@@ -203,19 +203,19 @@ type MockPasswordFlowSignInCall struct {
 }
 
 // Return rewrite *gomock.Call.Return
-func (c *MockPasswordFlowSignInCall) Return(arg0 linking.SignedIn, arg1 error) *MockPasswordFlowSignInCall {
+func (c *MockPasswordFlowSignInCall) Return(arg0 linking.PasswordResponse, arg1 error) *MockPasswordFlowSignInCall {
 	c.Call = c.Call.Return(arg0, arg1)
 	return c
 }
 
 // Do rewrite *gomock.Call.Do
-func (c *MockPasswordFlowSignInCall) Do(f func(context.Context, linking.PasswordRequest) (linking.SignedIn, error)) *MockPasswordFlowSignInCall {
+func (c *MockPasswordFlowSignInCall) Do(f func(context.Context, linking.PasswordRequest) (linking.PasswordResponse, error)) *MockPasswordFlowSignInCall {
 	c.Call = c.Call.Do(f)
 	return c
 }
 
 // DoAndReturn rewrite *gomock.Call.DoAndReturn
-func (c *MockPasswordFlowSignInCall) DoAndReturn(f func(context.Context, linking.PasswordRequest) (linking.SignedIn, error)) *MockPasswordFlowSignInCall {
+func (c *MockPasswordFlowSignInCall) DoAndReturn(f func(context.Context, linking.PasswordRequest) (linking.PasswordResponse, error)) *MockPasswordFlowSignInCall {
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }
@@ -371,10 +371,10 @@ func (m *MockListener) EXPECT() *MockListenerMockRecorder {
 }
 
 // Listen mocks base method.
-func (m_2 *MockListener) Listen(ctx context.Context, m linking.Message) (linking.Heard, error) {
+func (m_2 *MockListener) Listen(ctx context.Context, m linking.Message) (linking.ListenResult, error) {
 	m_2.ctrl.T.Helper()
 	ret := m_2.ctrl.Call(m_2, "Listen", ctx, m)
-	ret0, _ := ret[0].(linking.Heard)
+	ret0, _ := ret[0].(linking.ListenResult)
 	ret1, _ := ret[1].(error)
 	return ret0, ret1
 }
@@ -392,19 +392,19 @@ type MockListenerListenCall struct {
 }
 
 // Return rewrite *gomock.Call.Return
-func (c *MockListenerListenCall) Return(arg0 linking.Heard, arg1 error) *MockListenerListenCall {
+func (c *MockListenerListenCall) Return(arg0 linking.ListenResult, arg1 error) *MockListenerListenCall {
 	c.Call = c.Call.Return(arg0, arg1)
 	return c
 }
 
 // Do rewrite *gomock.Call.Do
-func (c *MockListenerListenCall) Do(f func(context.Context, linking.Message) (linking.Heard, error)) *MockListenerListenCall {
+func (c *MockListenerListenCall) Do(f func(context.Context, linking.Message) (linking.ListenResult, error)) *MockListenerListenCall {
 	c.Call = c.Call.Do(f)
 	return c
 }
 
 // DoAndReturn rewrite *gomock.Call.DoAndReturn
-func (c *MockListenerListenCall) DoAndReturn(f func(context.Context, linking.Message) (linking.Heard, error)) *MockListenerListenCall {
+func (c *MockListenerListenCall) DoAndReturn(f func(context.Context, linking.Message) (linking.ListenResult, error)) *MockListenerListenCall {
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }

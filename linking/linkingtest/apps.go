@@ -37,7 +37,7 @@ func (h AppsHarness) invited(t *testing.T, team, user string) linking.AppSession
 	a := linking.AppSession{
 		ID: conformance.Named("app of " + user), Team: conformance.Team(team), User: conformance.User(user), CreatedAt: noon, ExpiresAt: noon.Add(10 * time.Minute),
 		SignIn: linking.TokenHash{1, 2, 255}, Refresh: linking.TokenHash{3}, Previous: linking.TokenHash{4}, RotatedAt: noon.Add(time.Second), Rotations: 7,
-		Access: []linking.AppAccess{{Sum: linking.TokenHash{5}, ExpiresAt: noon.Add(time.Hour)}, {Sum: linking.TokenHash{6}, ExpiresAt: noon.Add(2 * time.Hour)}},
+		Access: []linking.AppAccessToken{{Sum: linking.TokenHash{5}, ExpiresAt: noon.Add(time.Hour)}, {Sum: linking.TokenHash{6}, ExpiresAt: noon.Add(2 * time.Hour)}},
 	}
 	StoreHarness{Users: h.Users}.AddUser(t, team, user)
 	return a
@@ -197,6 +197,6 @@ var appCases = map[string]func(t *testing.T, h AppsHarness, x string){
 
 // invitedAgain is a copy that shares nothing.
 func (AppsHarness) invitedAgain(a linking.AppSession) linking.AppSession {
-	a.Access = append([]linking.AppAccess(nil), a.Access...)
+	a.Access = append([]linking.AppAccessToken(nil), a.Access...)
 	return a
 }

@@ -18,7 +18,7 @@ func clientMutant(name, dies string, how func(b *brokenClients)) conformance.Bro
 		b := &brokenClients{TeamClients: s.TeamClients()}
 		how(b)
 		linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: b, Linking: linkingtest.StoreHarness{
-			Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
+			Linking: s.Linking(), Credentials: s.Credentials(), Second: s.Credentials(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
 		}})
 	}, Subtest: dies}
 }

@@ -78,8 +78,8 @@ func linkMutant(name, dies string, how func(*brokenLinking)) conformance.Broken 
 
 var brokenStores = []conformance.Broken{
 	linkMutant("lets a code work twice", "Code/WorksOnce", func(b *brokenLinking) {
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				change(t)
 				if t.Code != nil {
 					t.Code.UsedAt = t.Since
@@ -89,9 +89,9 @@ var brokenStores = []conformance.Broken{
 	}),
 	linkMutant("reads before it writes", "Code/RacingTriesGetItOnce", func(b *brokenLinking) {
 		both := make(chan struct{})
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-			var seen linking.Try
-			_ = b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
+			var seen linking.CodeAttempt
+			_ = b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				seen = *t
 				if t.Code != nil {
 					c := *t.Code
@@ -102,7 +102,7 @@ var brokenStores = []conformance.Broken{
 			case both <- struct{}{}:
 			case <-both:
 			}
-			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				*t = seen
 				change(t)
 			})
@@ -117,8 +117,8 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("forgets wrong tries", "Code/CountsWrongTries", func(b *brokenLinking) {
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				since, wrong := t.Since, t.Wrong
 				change(t)
 				t.Since, t.Wrong = since, wrong
@@ -126,8 +126,8 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("forgets which tries were first", "Code/ExposureInHalves", func(b *brokenLinking) {
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				first := t.TeamFirst
 				change(t)
 				t.TeamFirst = first
@@ -135,8 +135,8 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("gives new codes old counts", "Code/ExposureInHalves", func(b *brokenLinking) {
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
-			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				if t.Code != nil {
 					t.Code.FirstBefore = 0
 				}
@@ -145,7 +145,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	linkMutant("counts all clients as one", "Code/CountsWrongTries", func(b *brokenLinking) {
-		b.tryCode = func(ctx context.Context, team healthlab.TeamID, _ [32]byte, text string, change func(*linking.Try)) error {
+		b.tryCode = func(ctx context.Context, team healthlab.TeamID, _ [32]byte, text string, change func(*linking.CodeAttempt)) error {
 			return b.Store.TryCode(ctx, team, [32]byte{}, text, change)
 		}
 	}),

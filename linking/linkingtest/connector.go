@@ -87,7 +87,7 @@ func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 		a := h.begin(t)
 		g, err = h.exchange(t, h.Approve(t, a.page), a.verifier)
 	case c.Password != nil:
-		var answer linking.SignedIn
+		var answer linking.PasswordResponse
 		answer, err = c.Password.SignIn(t.Context(), h.Password)
 		g = answer.Grant
 	default:
@@ -107,15 +107,15 @@ func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.Pul
 }
 
 // pages reads a request to its last page.
-func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.Pulled {
+func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.PullItem {
 	t.Helper()
 	return h.together(t, r)[r.Resource]
 }
 
 // together reads a request to its last page, and returns the items by resource.
-func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[string][]linking.Pulled {
+func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[string][]linking.PullItem {
 	t.Helper()
-	out := map[string][]linking.Pulled{}
+	out := map[string][]linking.PullItem{}
 	seen := map[string]bool{"": true}
 	for {
 		p, err := h.Connector.Puller.Pull(t.Context(), r)
@@ -135,7 +135,7 @@ func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[str
 }
 
 // records names what items hold: samples by instant and type, summaries by their own id.
-func records(items []linking.Pulled) map[string]bool {
+func records(items []linking.PullItem) map[string]bool {
 	out := map[string]bool{}
 	for _, item := range items {
 		for _, s := range item.Samples {
@@ -281,21 +281,21 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 			}
 		}},
 		{"Tokens/RoundTrip", porter, func(t *testing.T, h *ConnectorHarness) {
-			tokens, err := h.Connector.Porter.Unpack(h.signIn(t).Secret)
+			tokens, err := h.Connector.TokenCodec.Decode(h.signIn(t).Secret)
 			require.NoError(t, err)
 			require.NotEmpty(t, tokens.Access+tokens.Refresh)
-			secret, err := h.Connector.Porter.Pack(tokens)
+			secret, err := h.Connector.TokenCodec.Encode(tokens)
 			require.NoError(t, err)
-			again, err := h.Connector.Porter.Unpack(secret)
+			again, err := h.Connector.TokenCodec.Decode(secret)
 			require.NoError(t, err)
 			require.True(t, tokens.Refresh == again.Refresh && (tokens.Refresh != "" || tokens.Access == again.Access), "what Pack takes, Unpack returns")
 		}},
 		{"Tokens/Empty", porter, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Porter.Pack(linking.Tokens{})
+			_, err := h.Connector.TokenCodec.Encode(linking.Tokens{})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}},
 		{"Tokens/Nonsense", porter, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Porter.Unpack([]byte(nonsense))
+			_, err := h.Connector.TokenCodec.Decode([]byte(nonsense))
 			require.Error(t, err)
 			shows(t, err, nonsense)
 		}},
@@ -405,7 +405,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 			m := h.Message(t)
 			first, err := h.Connector.Listener.Listen(t.Context(), m)
 			require.NoError(t, err)
-			require.True(t, len(first.News) > 0 || len(first.Reply) > 0, "a message of the provider says something")
+			require.True(t, len(first.Notifications) > 0 || len(first.Reply) > 0, "a message of the provider says something")
 			second, err := h.Connector.Listener.Listen(t.Context(), m)
 			require.NoError(t, err)
 			require.Equal(t, first, second, "nothing is kept between calls")
@@ -414,7 +414,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 			m := h.Forged(t)
 			got, err := h.Connector.Listener.Listen(t.Context(), m)
 			require.ErrorIs(t, err, healthlab.Unauthenticated)
-			require.Empty(t, got.News)
+			require.Empty(t, got.Notifications)
 			shows(t, err, string(m.Body))
 		}},
 		{"Listen/Nonsense", listener, func(t *testing.T, h *ConnectorHarness) {
@@ -425,8 +425,8 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 				shows(t, err, nonsense)
 			}
 		}},
-		{"As/Empty", func(h *ConnectorHarness) bool { return h.Connector.As != nil }, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.As(linking.OAuthClient{})
+		{"As/Empty", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }, func(t *testing.T, h *ConnectorHarness) {
+			_, err := h.Connector.ForClient(linking.OAuthClient{})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}},
 	}
@@ -445,12 +445,12 @@ func always(*ConnectorHarness) bool      { return true }
 func oauth(h *ConnectorHarness) bool     { return h.Connector.OAuth != nil }
 func refresher(h *ConnectorHarness) bool { return h.Connector.Refresher != nil }
 func revoker(h *ConnectorHarness) bool   { return h.Connector.Revoker != nil }
-func porter(h *ConnectorHarness) bool    { return h.Connector.Porter != nil }
+func porter(h *ConnectorHarness) bool    { return h.Connector.TokenCodec != nil }
 func puller(h *ConnectorHarness) bool    { return h.Connector.Puller != nil }
 func listener(h *ConnectorHarness) bool  { return h.Connector.Listener != nil }
 
 // shape fails if an item has what its resource does not.
-func shape(t *testing.T, slug string, item linking.Pulled) {
+func shape(t *testing.T, slug string, item linking.PullItem) {
 	t.Helper()
 	r := healthdata.ResourceBySlug(slug)
 	require.NotNil(t, r, "%s is no resource", slug)

@@ -49,7 +49,7 @@ type provider struct {
 	unknown      error // of a resource that is not there
 	foreign      func(secret string) error
 	deaf         bool
-	heard        func(linking.Message) (linking.Heard, error)
+	heard        func(linking.Message) (linking.ListenResult, error)
 	as           error
 }
 
@@ -88,8 +88,8 @@ func (p *provider) grant() linking.Grant {
 	return linking.Grant{ExternalUserID: p.external(p.issued), Secret: []byte(fmt.Sprint("token ", p.issued))}
 }
 
-func (p *provider) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
-	return linking.SignedIn{}, p.refusal(r.Password)
+func (p *provider) SignIn(_ context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
+	return linking.PasswordResponse{}, p.refusal(r.Password)
 }
 
 func (p *provider) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
@@ -138,8 +138,8 @@ func (p *provider) Revoke(_ context.Context, secret []byte) error {
 	return nil
 }
 
-func (p *provider) Pack(t linking.Tokens) ([]byte, error)        { return p.pack(t) }
-func (p *provider) Unpack(secret []byte) (linking.Tokens, error) { return p.unpack(secret) }
+func (p *provider) Encode(t linking.Tokens) ([]byte, error)      { return p.pack(t) }
+func (p *provider) Decode(secret []byte) (linking.Tokens, error) { return p.unpack(secret) }
 
 // Pull returns six hours a page.
 func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
@@ -169,12 +169,12 @@ func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.Pul
 	owner := "ann"
 	page := linking.PullPage{}
 	at := from
-	items := func(resource string) []linking.Pulled {
-		item := linking.Pulled{Owner: &owner, Source: healthdata.Source{Type: "cgm"}}
+	items := func(resource string) []linking.PullItem {
+		item := linking.PullItem{Owner: &owner, Source: healthdata.Source{Type: "cgm"}}
 		for at = from; at.Before(r.To) && len(item.Samples) < 6; at = at.Add(time.Hour) {
 			item.Samples = append(item.Samples, healthdata.Sample{Timestamp: healthlab.At(at), Unit: unit[resource], Value: healthdata.Number(50)})
 		}
-		return []linking.Pulled{item}
+		return []linking.PullItem{item}
 	}
 	page.Items = items(r.Resource)
 	for _, other := range r.With {
@@ -187,12 +187,12 @@ func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.Pul
 	return page, nil
 }
 
-func (p *provider) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+func (p *provider) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	return p.heard(m)
 }
 
-func news() linking.Heard {
-	return linking.Heard{News: []linking.Announced{{ID: "1", ExternalUserID: "ann"}}}
+func news() linking.ListenResult {
+	return linking.ListenResult{Notifications: []linking.Notification{{ID: "1", ExternalUserID: "ann"}}}
 }
 
 // connectors returns the suite over providers that are broken in one way.
@@ -222,9 +222,9 @@ func connectors(broken func(*provider)) func(*testing.T) {
 				edit:    func(linking.PullRequest, *linking.PullPage) {},
 				unknown: healthlab.Unimplemented,
 				foreign: func(string) error { return healthlab.Unauthenticated },
-				heard: func(m linking.Message) (linking.Heard, error) {
+				heard: func(m linking.Message) (linking.ListenResult, error) {
 					if string(m.Body) != "signed" {
-						return linking.Heard{}, healthlab.Unauthenticated
+						return linking.ListenResult{}, healthlab.Unauthenticated
 					}
 					return news(), nil
 				},
@@ -236,9 +236,9 @@ func connectors(broken func(*provider)) func(*testing.T) {
 			}
 			return linkingtest.ConnectorHarness{
 				Connector: linking.ProviderConnector{
-					OAuth: p, Password: p, Email: p, Revoker: p, Refresher: p, Porter: p, Puller: p, Listener: p,
-					Together: [][]string{{"glucose", "heartrate"}},
-					As:       func(linking.OAuthClient) (linking.ProviderConnector, error) { return linking.ProviderConnector{}, p.as },
+					OAuth: p, Password: p, Email: p, Revoker: p, Refresher: p, TokenCodec: p, Puller: p, Listener: p,
+					Together:  [][]string{{"glucose", "heartrate"}},
+					ForClient: func(linking.OAuthClient) (linking.ProviderConnector, error) { return linking.ProviderConnector{}, p.as },
 				},
 				Approve:         p.approve,
 				RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "planted-password"},
@@ -344,32 +344,32 @@ func TestBrokenConnectors(t *testing.T) {
 		{Name: "reports an outage as a bad request", Subtest: "Pull/Outage", Suite: connectors(func(p *provider) { p.outage = healthlab.Invalid })},
 		{Name: "pulls after its context ended", Subtest: "Pull/ContextEnded", Suite: connectors(func(p *provider) { p.deaf = true })},
 		{Name: "believes any message", Subtest: "Listen/Forged", Suite: connectors(func(p *provider) {
-			p.heard = func(linking.Message) (linking.Heard, error) { return news(), nil }
+			p.heard = func(linking.Message) (linking.ListenResult, error) { return news(), nil }
 		})},
 		{Name: "hears nothing", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
-			p.heard = func(linking.Message) (linking.Heard, error) { return linking.Heard{}, nil }
+			p.heard = func(linking.Message) (linking.ListenResult, error) { return linking.ListenResult{}, nil }
 		})},
 		{Name: "remembers messages", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
 			heard := 0
-			p.heard = func(linking.Message) (linking.Heard, error) {
+			p.heard = func(linking.Message) (linking.ListenResult, error) {
 				if heard++; heard > 1 {
-					return linking.Heard{}, nil
+					return linking.ListenResult{}, nil
 				}
 				return news(), nil
 			}
 		})},
 		{Name: "shows a message in an error", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
-			p.heard = func(m linking.Message) (linking.Heard, error) {
+			p.heard = func(m linking.Message) (linking.ListenResult, error) {
 				if string(m.Body) != "signed" {
-					return linking.Heard{}, fmt.Errorf("%w: %s", healthlab.Invalid, m.Body)
+					return linking.ListenResult{}, fmt.Errorf("%w: %s", healthlab.Invalid, m.Body)
 				}
 				return news(), nil
 			}
 		})},
 		{Name: "fails without a kind on nonsense", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
-			p.heard = func(m linking.Message) (linking.Heard, error) {
+			p.heard = func(m linking.Message) (linking.ListenResult, error) {
 				if string(m.Body) != "signed" {
-					return linking.Heard{}, errors.New("unexpected end of JSON input")
+					return linking.ListenResult{}, errors.New("unexpected end of JSON input")
 				}
 				return news(), nil
 			}

@@ -100,7 +100,7 @@ func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 
 // mortal is a store that a process dies over: the next save does not come through.
 type mortal struct {
-	linking.Grants
+	linking.CredentialStore
 	mu     sync.Mutex
 	doomed bool
 	events []healthlab.Event
@@ -114,7 +114,7 @@ func (m *mortal) UpdateCredential(ctx context.Context, team healthlab.TeamID, us
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	var told []healthlab.Event
-	c, err := m.Grants.UpdateCredential(ctx, team, user, provider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
+	c, err := m.CredentialStore.UpdateCredential(ctx, team, user, provider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 		before := c.Version
 		events, err := change(c, u)
 		m.mu.Lock()
@@ -147,7 +147,7 @@ type keepers struct {
 	health   *healthdata.Service
 	seal     healthlab.Sealer
 	stores   [2]*mortal
-	keepers  [2]*linking.Keeper
+	keepers  [2]*linking.CredentialRefresher
 	sessions int
 
 	mu    sync.Mutex
@@ -181,8 +181,8 @@ func newKeepers(t *testing.T, h StoreHarness) *keepers {
 	k.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	k.wait(0)
-	for i, store := range []linking.Grants{h.Grants, h.Second} {
-		k.stores[i] = &mortal{Grants: store, died: func() { k.wait(keeperLease + time.Second) }}
+	for i, store := range []linking.CredentialStore{h.Credentials, h.Second} {
+		k.stores[i] = &mortal{CredentialStore: store, died: func() { k.wait(keeperLease + time.Second) }}
 		k.restart(i)
 	}
 	return k
@@ -191,15 +191,15 @@ func newKeepers(t *testing.T, h StoreHarness) *keepers {
 // restart begins a process anew.
 func (k *keepers) restart(i int) {
 	var err error
-	k.keepers[i], err = linking.NewKeeper(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
-		k.seal, &linking.KeeperOptions{Now: func() time.Time { return k.clock().Add(k.ahead[i]) }, Lease: keeperLease})
+	k.keepers[i], err = linking.NewCredentialRefresher(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
+		k.seal, &linking.CredentialRefresherOptions{Now: func() time.Time { return k.clock().Add(k.ahead[i]) }, Lease: keeperLease})
 	require.NoError(k.t, err)
 }
 
 // link connects a person, with a secret that has ended by every clock.
 func (k *keepers) link(user string, grace bool) {
 	k.sessions++
-	s := linkSession("a", user, fmt.Sprint("keeper ", k.sessions))
+	s := linkSession("a", user, fmt.Sprint("refresher ", k.sessions))
 	s.CreatedAt, s.ExpiresAt = k.clock(), k.clock().Add(time.Hour)
 	require.NoError(k.t, k.h.Linking.InsertSession(k.t.Context(), s))
 	place := fmt.Appendf(nil, "grant %s %s %s", s.Team, s.User, "acme_scale")
@@ -222,7 +222,7 @@ func (k *keepers) link(user string, grace bool) {
 
 // expire ends the time of a secret.
 func (k *keepers) expire(user string) {
-	_, err := k.h.Grants.UpdateCredential(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale",
+	_, err := k.h.Credentials.UpdateCredential(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale",
 		func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 			c.ExpiresAt = k.clock()
 			return nil, nil
@@ -230,7 +230,7 @@ func (k *keepers) expire(user string) {
 	require.NoError(k.t, err)
 }
 
-func (k *keepers) ask(i int, user string) (linking.Access, error) {
+func (k *keepers) ask(i int, user string) (linking.GrantSecret, error) {
 	return k.keepers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
 }
 
@@ -281,7 +281,7 @@ func keepOnce(t *testing.T, h StoreHarness) {
 		return nil
 	}
 	const callers = 1000
-	got := make([]linking.Access, callers)
+	got := make([]linking.GrantSecret, callers)
 	for i, err := range conformance.Together(callers, func(i int) (err error) {
 		got[i], err = k.ask(i%2, "ann")
 		return err

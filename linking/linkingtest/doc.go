@@ -2,7 +2,7 @@
 //
 //   - [RunStore] checks [linking.Store]; [RunFlows] runs a linking service on the store;
 //     [BenchFlows] measures it.
-//   - [RunGrants] checks [linking.Grants]; [RunCredentialRefresh] refreshes credentials on it
+//   - [RunCredentialStore] checks [linking.CredentialStore]; [RunCredentialRefresh] refreshes credentials on it
 //     while processes die.
 //   - [RunApps] checks [linking.AppSessions], [RunClients] checks [linking.TeamClients].
 //   - [RunConnector] checks [linking.ProviderConnector].
@@ -13,7 +13,7 @@
 //		linkingtest.RunStore(t, func(testing.TB) linkingtest.StoreHarness {
 //			s := memory.New(nil)
 //			return linkingtest.StoreHarness{
-//				Linking: s.Linking(), Users: s.Users(), Messages: s.WebhookLog(), Grants: s.Grants(),
+//				Linking: s.Linking(), Users: s.Users(), Messages: s.WebhookLog(), Credentials: s.Credentials(),
 //			}
 //		})
 //	}

@@ -70,7 +70,7 @@ type linkWorld struct {
 }
 
 type knownToken struct {
-	linking.TokenOffer
+	linking.IssuedToken
 	ref      healthdata.UserRef
 	redirect string
 	used     bool
@@ -148,12 +148,12 @@ func (f linkFlows) Exchange(_ context.Context, r linking.ExchangeRequest) (linki
 	return f.grant(r.Code)
 }
 
-func (f linkFlows) SignIn(_ context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+func (f linkFlows) SignIn(_ context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	if r.Password == "mfa" {
-		return linking.SignedIn{Challenge: &linking.Challenge{Method: "sms", Hint: "42"}, Notes: []byte("notes")}, nil
+		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "sms", Hint: "42"}, Notes: []byte("notes")}, nil
 	}
 	g, err := f.grant(r.Password)
-	return linking.SignedIn{Grant: g}, err
+	return linking.PasswordResponse{Grant: g}, err
 }
 
 func (f linkFlows) CompleteMFA(_ context.Context, r linking.MFARequest) (linking.Grant, error) {
@@ -186,7 +186,7 @@ func (w *linkWorld) create(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	k.TokenOffer, k.redirect = offer, target
+	k.IssuedToken, k.redirect = offer, target
 	w.tokens = append(w.tokens, k)
 }
 
@@ -253,7 +253,7 @@ func (w *linkWorld) close(t *rapid.T) {
 
 func (w *linkWorld) authorize(t *rapid.T) {
 	if k := w.pick(t); k != nil {
-		d := linking.Departure{Provider: "acme_band", Browser: linkBrowsers.Draw(t, "browser")}
+		d := linking.OAuthSignIn{Provider: "acme_band", Browser: linkBrowsers.Draw(t, "browser")}
 		a, err := w.service.Authorize(w.t.Context(), k.Token, d)
 		if err == nil {
 			k.left = d.Browser
@@ -336,7 +336,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 			require.NoError(t, err)
 		}
 	}
-	r, err := w.service.Arrived(w.t.Context(), k.Token, store)
+	r, err := w.service.CompleteDeviceCode(w.t.Context(), k.Token, store)
 	if err == nil && (r.State == linking.ResultWaiting || k.used && k.by == store && r.State == linking.ResultSuccess) {
 		return // nothing yet, or nothing new
 	}
@@ -378,7 +378,7 @@ func (w *linkWorld) race(t *rapid.T) {
 		return
 	}
 	ways := rapid.SliceOfN(rapid.IntRange(0, 2), 2, 3).Draw(t, "ways")
-	if _, err := w.service.Authorize(w.t.Context(), k.Token, linking.Departure{Provider: "acme_band"}); err == nil {
+	if _, err := w.service.Authorize(w.t.Context(), k.Token, linking.OAuthSignIn{Provider: "acme_band"}); err == nil {
 		k.left = ""
 	}
 	results := make([]linking.Result, len(ways))

@@ -112,7 +112,7 @@ type overriddenLinking struct {
 	insertCode    func(ctx context.Context, c linking.Code) error
 	insertSession func(ctx context.Context, s linking.Session) error
 	session       func(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error)
-	tryCode       func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error
+	tryCode       func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error
 	updateSession func(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error)
 }
 
@@ -158,7 +158,7 @@ func (o overriddenLinking) Session(p0 context.Context, p1 healthlab.TeamID, p2 l
 	return o.Store.Session(p0, p1, p2)
 }
 
-func (o overriddenLinking) TryCode(p0 context.Context, p1 healthlab.TeamID, p2 [32]byte, p3 string, p4 func(*linking.Try)) error {
+func (o overriddenLinking) TryCode(p0 context.Context, p1 healthlab.TeamID, p2 [32]byte, p3 string, p4 func(*linking.CodeAttempt)) error {
 	if o.tryCode != nil {
 		return o.tryCode(p0, p1, p2, p3, p4)
 	}

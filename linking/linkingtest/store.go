@@ -21,15 +21,15 @@ import (
 type StoreHarness struct {
 	// Linking is the interface that is tested.
 	Linking linking.Store
-	// Grants is the other interface, and Second is the same as another process sees it.
-	Grants, Second linking.Grants
+	// Credentials is the other interface, and Second is the same as another process sees it.
+	Credentials, Second linking.CredentialStore
 	// Users has the people.
 	Users healthdata.Users
 	// Data makes a healthdata.Service possible; the suite writes none.
 	Data healthdata.Data
 	// Messages shows the events that were written.
 	Messages webhook.Log
-	// SetClock puts the store's clock at an instant, where it stands still. RunGrants and
+	// SetClock puts the store's clock at an instant, where it stands still. RunCredentialStore and
 	// RunCredentialRefresh need it.
 	SetClock func(now time.Time)
 }
@@ -94,7 +94,7 @@ func tries(t *testing.T, s linking.Store, team, client, text string, at time.Tim
 	t.Helper()
 	var got linking.Code
 	var verdict error
-	err := s.TryCode(t.Context(), conformance.Team(team), named32(client), text, func(x *linking.Try) { got, verdict = x.Redeem(at) })
+	err := s.TryCode(t.Context(), conformance.Team(team), named32(client), text, func(x *linking.CodeAttempt) { got, verdict = x.Redeem(at) })
 	require.NoError(t, err)
 	return got, verdict
 }
@@ -122,7 +122,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, 1, conformance.Successes(conformance.Together(8, func(int) error {
 			var verdict error
 			err := h.Linking.TryCode(t.Context(), conformance.Team("a"), named32("phone"), "skus00000001",
-				func(x *linking.Try) { _, verdict = x.Redeem(noon) })
+				func(x *linking.CodeAttempt) { _, verdict = x.Redeem(noon) })
 			return errors.Join(err, verdict)
 		})))
 	},
@@ -148,8 +148,8 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 	},
 	"WithoutATeam": func(t *testing.T, h StoreHarness) {
 		user := h.AddUser(t, "a", "ann")
-		open := func(client, text string) (got linking.Code, before linking.Try, verdict error) {
-			require.NoError(t, h.Linking.TryCode(t.Context(), healthlab.TeamID{}, named32(client), text, func(x *linking.Try) {
+		open := func(client, text string) (got linking.Code, before linking.CodeAttempt, verdict error) {
+			require.NoError(t, h.Linking.TryCode(t.Context(), healthlab.TeamID{}, named32(client), text, func(x *linking.CodeAttempt) {
 				before = *x
 				got, verdict = x.Redeem(noon)
 			}))
@@ -193,14 +193,14 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 			}
 			var verdict error
 			err := h.Linking.TryCode(t.Context(), team, named32("phone"), "skus00000001",
-				func(x *linking.Try) { _, verdict = x.Redeem(noon) })
+				func(x *linking.CodeAttempt) { _, verdict = x.Redeem(noon) })
 			return errors.Join(err, verdict)
 		})))
 	},
 	"CountsWrongTries": func(t *testing.T, h StoreHarness) {
 		h.AddUser(t, "a", "ann")
-		look := func(team, client string) (got linking.Try) {
-			require.NoError(t, h.Linking.TryCode(t.Context(), conformance.Team(team), named32(client), "x", func(x *linking.Try) { got = *x }))
+		look := func(team, client string) (got linking.CodeAttempt) {
+			require.NoError(t, h.Linking.TryCode(t.Context(), conformance.Team(team), named32(client), "x", func(x *linking.CodeAttempt) { got = *x }))
 			return got
 		}
 		for i := range 3 {
@@ -228,7 +228,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 	"ExposureInHalves": func(t *testing.T, h StoreHarness) {
 		h.AddUser(t, "a", "ann")
 		attack := func(first, later int64) {
-			require.NoError(t, h.Linking.TryCode(t.Context(), conformance.Team("a"), named32("attacker"), "x", func(x *linking.Try) {
+			require.NoError(t, h.Linking.TryCode(t.Context(), conformance.Team("a"), named32("attacker"), "x", func(x *linking.CodeAttempt) {
 				x.TeamFirst += first
 				x.TeamWrong += first + later
 			}))
@@ -236,7 +236,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		open := func(text string) {
 			require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", text)))
 		}
-		const half = linking.Exposure / 2
+		const half = linking.MaxWrongPerCode / 2
 		attack(5, 10)
 		_, err := tries(t, h.Linking, "a", "clumsy", "skus00000000", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
@@ -418,7 +418,7 @@ var linkContextCases = map[string]func(*testing.T, StoreHarness){
 		_, err = h.Linking.Complete(ctx, h.success(s, "ext"))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, h.Linking.InsertCode(ctx, linkCode("a", "ann", "skus00000001")), context.Canceled)
-		err = h.Linking.TryCode(ctx, s.Team, named32("p"), "x", func(*linking.Try) { changed = true })
+		err = h.Linking.TryCode(ctx, s.Team, named32("p"), "x", func(*linking.CodeAttempt) { changed = true })
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, changed)
 		got, err := h.Linking.Session(t.Context(), s.Team, s.ID)

@@ -82,8 +82,8 @@ func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	return later(later(at, b.Blocked), free)
 }
 
-// take uses up a slot.
-func (b *Budget) take(slot time.Time, l *Limit) {
+// storeItems uses up a slot.
+func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	var step time.Duration
 	if l != nil {
 		step = l.interval()
@@ -94,8 +94,8 @@ func (b *Budget) take(slot time.Time, l *Limit) {
 	b.Next = later(b.Next, slot).Add(step)
 }
 
-// told takes in what a provider said of what remains.
-func (b *Budget) told(remaining int, reset, now time.Time) {
+// updateLimits takes in what a provider said of what remains.
+func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	if !reset.After(now) || reset.Sub(now) > maxBlock {
 		return
 	}
@@ -107,8 +107,8 @@ func (b *Budget) told(remaining int, reset, now time.Time) {
 	b.Pace, b.PaceEnd = reset.Sub(now)/time.Duration(remaining), reset
 }
 
-// refused takes in that a provider had too many requests.
-func (b *Budget) refused(wait time.Duration, now time.Time) time.Time {
+// recordRefusal takes in that a provider had too many requests.
+func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time {
 	if wait <= 0 {
 		wait = min(firstBlock<<min(b.Refusals, 10), maxGuess)
 	}
@@ -124,8 +124,8 @@ const (
 	maxBlock = 25 * time.Hour
 )
 
-// count uses one of limit uses in any stretch of per, or says when there is one.
-func (b *Budget) count(now time.Time, limit int, per time.Duration) (wait time.Duration) {
+// countUse uses one of limit uses in any stretch of per, or says when there is one.
+func (b *Budget) countUse(now time.Time, limit int, per time.Duration) (wait time.Duration) {
 	kept := b.Recent[:0:0]
 	for _, t := range b.Recent {
 		if t.Add(per).After(now) {

@@ -62,7 +62,7 @@ func TestATooManyOfOneClient(t *testing.T) {
 		full := true
 		w.cloud.answer = func(r linking.PullRequest) error {
 			if full && r.User == one {
-				return &linking.RateError{Scope: linking.RateApp, Wait: time.Hour}
+				return &linking.RateLimitError{Scope: linking.RateApp, Wait: time.Hour}
 			}
 			return nil
 		}

@@ -17,7 +17,7 @@ import (
 // catalogue is a provider that lists devices apart from data.
 type catalogue struct {
 	mu    sync.Mutex
-	held  []linking.Pulled
+	held  []linking.PullItem
 	lists bool
 	asked map[string]int
 }
@@ -32,26 +32,26 @@ func (c *catalogue) Pull(_ context.Context, r linking.PullRequest) (linking.Pull
 		return linking.PullPage{Items: c.held}, nil
 	}
 	at, offset := healthlab.At(noon.Add(-time.Hour)), 0
-	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: []healthdata.Sample{
+	return linking.PullPage{Items: []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: []healthdata.Sample{
 		{Timestamp: at, TimezoneOffset: &offset, Unit: "bpm", Value: healthdata.Number(60)},
 	}}}}, nil
 }
 
 // The list of devices is fetched before the data, and data belongs to the only device. The
-// list is not fetched every quarter of an hour, but by a refresh.
+// parked is not fetched every quarter of an hour, but by a refresh.
 func TestDevicesThatAreListed(t *testing.T) {
 	text := func(s string) *string { return &s }
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}, {Resource: "device"}}
 	})
 	somebody := "somebody else"
-	c := &catalogue{lists: true, asked: map[string]int{}, held: []linking.Pulled{
+	c := &catalogue{lists: true, asked: map[string]int{}, held: []linking.PullItem{
 		{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: &healthdata.DeviceInfo{ID: text("serial-1"), Version: text("1")}},
 		{Owner: &somebody, Device: &healthdata.DeviceInfo{ID: text("serial-2")}},
 		{Device: &healthdata.DeviceInfo{Version: text("7")}},
-		{Unread: []linking.Unread{{Item: []byte("x"), Problems: []healthlab.Problem{{Path: []any{"device"}, Code: "missing", Msg: "nothing"}}}}},
+		{Unparsed: []linking.UnparsedItem{{Item: []byte("x"), Problems: []healthlab.Problem{{Path: []any{"device"}, Code: "missing", Msg: "nothing"}}}}},
 	}}
-	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: c}}, &pull.Options{Now: w.cloud.now})
+	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: c}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(t, err)
 	ann := w.person("ann")
 	w.idle(s)
@@ -71,7 +71,7 @@ func TestDevicesThatAreListed(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"other_user": 1, "missing": 2}, codes)
 
-	seen, _, err := s.Histories(t.Context(), pull.LookQuery{Team: team, User: ann, Limit: 1})
+	seen, _, err := s.Histories(t.Context(), pull.StatusQuery{Team: team, User: ann, Limit: 1})
 	require.NoError(t, err)
 	require.Equal(t, []string{"device"}, seen[0].Providers[band].NotPulled, "a list has no history")
 
@@ -103,7 +103,7 @@ func TestDevicesThatAreListed(t *testing.T) {
 
 	// A provider without a list of devices gets no request for one.
 	c.lists, c.asked = false, map[string]int{}
-	s, err = pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: c}}, &pull.Options{Now: w.cloud.now})
+	s, err = pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: c}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(t, err)
 	w.person("bob")
 	w.idle(s)

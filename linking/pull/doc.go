@@ -8,7 +8,7 @@
 // notes how far it is, and goes to the end of the queue: so the first page of every user comes
 // before the second page of any.
 //
-//	pulls, err := pull.New(store, users, keeper, connectors, nil)
+//	pulls, err := pull.New(store, users, refresher, connectors, nil)
 //	go pulls.Run(ctx)
 //	result, err := pulls.Refresh(ctx, team, user, 10*time.Second)
 //
@@ -29,7 +29,7 @@
 // says. Nothing of a message is believed but that.
 //
 // A puller is asked for timeseries and summaries; one that has more, lists of devices and
-// recordings of workouts, says so (linking.WiderPuller). What a page says of the device that
+// recordings of workouts, says so (linking.ExtendedPuller). What a page says of the device that
 // recorded it is kept as a device of the user, and data of a connection with one device is of
 // that.
 //

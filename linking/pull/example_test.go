@@ -18,11 +18,11 @@ import (
 type nightly struct{}
 
 func (nightly) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
-	beats := linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceWatch}}
+	beats := linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	for day := r.From.Truncate(24 * time.Hour); day.Before(r.To); day = day.AddDate(0, 0, 1) {
 		beats.Samples = append(beats.Samples, healthdata.Sample{Timestamp: healthlab.At(day), Unit: "bpm", Value: healthdata.Number(52)})
 	}
-	return linking.PullPage{Items: []linking.Pulled{beats}}, nil
+	return linking.PullPage{Items: []linking.PullItem{beats}}, nil
 }
 
 // The history of a demo connection is fetched, which is thirty days. A host runs Service.Run in place of the
@@ -39,8 +39,8 @@ func Example() {
 	}})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes
-	keeper, _ := linking.NewKeeper(store.Grants(), health, nil, sealer, &linking.KeeperOptions{Now: clock})
-	pulls, _ := pull.New(store.Pulls(), health, keeper, nil, &pull.Options{Demo: nightly{}, Now: clock})
+	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, nil, sealer, &linking.CredentialRefresherOptions{Now: clock})
+	pulls, _ := pull.New(store.Pulls(), health, refresher, nil, &pull.Options{Demo: nightly{}, Now: clock})
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	_, _ = health.Establish(ctx, team, ann.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true})

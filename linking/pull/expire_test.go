@@ -26,7 +26,7 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			require.NoError(t, err)
 			w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: w.now, Environment: healthlab.Sandbox})
 			require.NoError(t, err)
-			s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Demo: w.cloud})
+			s, err := pull.New(w.spy, w.health, w.refresher, nil, &pull.Options{Now: w.now, Demo: w.cloud})
 			require.NoError(t, err)
 			made, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "made up"})
 			require.NoError(t, err)

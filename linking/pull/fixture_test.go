@@ -44,9 +44,9 @@ type cloud struct {
 	perMin   int  // requests that it takes in any minute; 0 for any number
 	latency  func() time.Duration
 	answer   func(r linking.PullRequest) error // in place of data
-	rates    func() []linking.Rate
+	rates    func() []linking.RateLimit
 	owner    *string
-	unread   []linking.Unread // comes with every page
+	unread   []linking.UnparsedItem // comes with every page
 	mu       sync.Mutex
 	held     map[healthlab.UserID][]reading
 	requests []time.Time
@@ -71,7 +71,7 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 		since := slices.IndexFunc(c.requests, func(t time.Time) bool { return now.Sub(t) < time.Minute })
 		if since >= 0 && len(c.requests)-since >= c.perMin {
 			c.refused++
-			return linking.PullPage{}, &linking.RateError{}
+			return linking.PullPage{}, &linking.RateLimitError{}
 		}
 	}
 	c.requests = append(c.requests, now)
@@ -106,28 +106,28 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	}
 	at, _ := strconv.Atoi(r.Cursor)
 	end := min(at+c.page, len(fits))
-	page := linking.PullPage{Items: []linking.Pulled{{
-		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end], Unread: c.unread,
+	page := linking.PullPage{Items: []linking.PullItem{{
+		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end], Unparsed: c.unread,
 	}}}
 	if end < len(fits) {
 		page.Next = strconv.Itoa(end)
 	}
 	if c.rates != nil {
-		page.Rates = c.rates()
+		page.RateLimits = c.rates()
 	}
 	return page, nil
 }
 
 // fixture is a service over a provider, and its people.
 type fixture struct {
-	t      *testing.T
-	store  *memory.Store
-	spy    *spy
-	health *healthdata.Service
-	keeper *linking.Keeper
-	cloud  *cloud
-	mu     sync.Mutex
-	at     time.Time
+	t         *testing.T
+	store     *memory.Store
+	spy       *spy
+	health    *healthdata.Service
+	refresher *linking.CredentialRefresher
+	cloud     *cloud
+	mu        sync.Mutex
+	at        time.Time
 }
 
 func (w *fixture) now() time.Time {
@@ -171,7 +171,7 @@ func newFixture(t *testing.T, clock func() time.Time, edit func(*healthdata.Prov
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
-	w.keeper, err = linking.NewKeeper(w.store.Grants(), w.health, nil, seal, &linking.KeeperOptions{Now: clock})
+	w.refresher, err = linking.NewCredentialRefresher(w.store.Credentials(), w.health, nil, seal, &linking.CredentialRefresherOptions{Now: clock})
 	require.NoError(t, err)
 	w.cloud = &cloud{now: clock, page: 1000, held: map[healthlab.UserID][]reading{}, first: map[healthlab.UserID]time.Time{}}
 	return w
@@ -184,7 +184,7 @@ func (w *fixture) service(edit func(*pull.Options)) *pull.Service {
 	if edit != nil {
 		edit(&opts)
 	}
-	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: w.cloud}}, &opts)
+	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: w.cloud}}, &opts)
 	require.NoError(w.t, err)
 	return s
 }
@@ -296,12 +296,12 @@ func (s *spy) note(err error, events []healthlab.Event) {
 	}
 }
 
-func (s *spy) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+func (s *spy) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)) error {
 	if err := s.dies("plan"); err != nil {
 		return err
 	}
 	var events []healthlab.Event
-	err := s.Store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.Planned, error) {
+	err := s.Store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 		p, err := change(c, u, old)
 		events = p.Events
 		return p, err

@@ -13,26 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Notice says that a provider has something new.
-type Notice struct {
-	// ID is made of the provider's own name for it.
-	ID       [32]byte
-	Provider string
-	// Team and Client are set if it came to the team's own client.
-	Team   healthlab.TeamID
-	Client string
-	// ExternalUserID is the account, byte for byte.
-	ExternalUserID string
-	// Resources are slugs; empty means all.
-	Resources []string
-	At        time.Time
-}
-
 const (
 	// keepNotices is for how long a notice is known again.
 	keepNotices = 7 * 24 * time.Hour
-	// maxReach is how far back a notice makes us look.
-	maxReach = 90 * 24 * time.Hour
 )
 
 // Listen takes a message that a provider sent by itself, and lets what it announces be
@@ -42,45 +25,45 @@ const (
 // Errors: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
 // message is not the provider's), Invalid (it makes no sense), Unavailable (the provider
 // should send it again). Data that a message brings is stored when Listen returns.
-func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.Heard, error) {
+func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.ListenResult, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
-		return linking.Heard{}, fmt.Errorf("%w: no such provider, or it sends nothing", healthlab.NotFound)
+		return linking.ListenResult{}, fmt.Errorf("%w: no such provider, or it sends nothing", healthlab.NotFound)
 	}
 	m.At = s.now()
 	heard, err := listener.Listen(ctx, m)
 	if err != nil {
-		return linking.Heard{}, s.notHeard(ctx, provider, err)
+		return linking.ListenResult{}, s.refuseMessage(ctx, provider, err)
 	}
-	return heard, s.heard(ctx, Notice{Provider: provider}, &m, heard.News)
+	return heard, s.saveNotifications(ctx, Notice{Provider: provider}, &m, heard.Notifications)
 }
 
-// ListenFor is [Service.Listen] of what a provider sends to clients that a team has
-// registered itself. of are the listeners by client id, as linking.Service.ListenersOf
+// ListenForTeam is [Service.Listen] of what a provider sends to clients that a team has
+// registered itself. of are the listeners by client id, as linking.Service.TeamListeners
 // returns them: the message is for the one that takes it, and what it announces is looked
 // for in the connections of that client alone.
-func (s *Service) ListenFor(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.Heard, error) {
+func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.ListenResult, error) {
 	if len(of) == 0 {
-		return linking.Heard{}, s.notHeard(ctx, provider, healthlab.Unauthenticated) // the sender does not learn whether there is such a team
+		return linking.ListenResult{}, s.refuseMessage(ctx, provider, healthlab.Unauthenticated) // the sender does not learn whether there is such a team
 	}
 	m.At = s.now()
 	var refused error
 	for _, client := range slices.Sorted(maps.Keys(of)) {
 		heard, err := of[client].Listen(ctx, m)
 		if err == nil {
-			return heard, s.heard(ctx, Notice{Provider: provider, Team: team, Client: client}, &m, heard.News)
+			return heard, s.saveNotifications(ctx, Notice{Provider: provider, Team: team, Client: client}, &m, heard.Notifications)
 		}
 		if refused == nil || errors.Is(refused, healthlab.Unauthenticated) {
 			refused = err
 		}
 	}
-	return linking.Heard{}, s.notHeard(ctx, provider, refused)
+	return linking.ListenResult{}, s.refuseMessage(ctx, provider, refused)
 }
 
-// heard keeps what is new.
-func (s *Service) heard(ctx context.Context, to Notice, m *linking.Message, news []linking.Announced) error {
+// saveNotifications keeps what is new.
+func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.Message, news []linking.Notification) error {
 	for i, n := range news {
-		if err := s.announced(ctx, to, m, i, n); err != nil {
+		if err := s.saveNotification(ctx, to, m, i, n); err != nil {
 			return fmt.Errorf("keep what a provider announced: %w", err)
 		}
 	}
@@ -90,8 +73,8 @@ func (s *Service) heard(ctx context.Context, to Notice, m *linking.Message, news
 	return nil
 }
 
-// notHeard says what a listener's error means to the sender.
-func (s *Service) notHeard(ctx context.Context, provider string, cause error) error {
+// refuseMessage says what a listener's error means to the sender.
+func (s *Service) refuseMessage(ctx context.Context, provider string, cause error) error {
 	kind := healthlab.KindOf(cause)
 	if kind != healthlab.Unauthenticated && kind != healthlab.Invalid {
 		if ctx.Err() != nil {
@@ -103,8 +86,8 @@ func (s *Service) notHeard(ctx context.Context, provider string, cause error) er
 	return fmt.Errorf("%w: the message was not taken", kind)
 }
 
-// announced keeps one thing that is new.
-func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Announced) error {
+// saveNotification keeps one thing that is new.
+func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Notification) error {
 	if n.ExternalUserID == "" {
 		return nil
 	}
@@ -119,19 +102,19 @@ func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, 
 	}
 	to.ID, to.ExternalUserID, to.Resources, to.At = id, n.ExternalUserID, n.Resources, at
 	if len(n.Data) > 0 || n.Unlinked {
-		if err := s.apply(ctx, to, m.Body, &n); err != nil || len(n.Resources) == 0 {
+		if err := s.storeMessageData(ctx, to, m.Body, &n); err != nil || len(n.Resources) == 0 {
 			return err
 		}
 	}
-	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.announce(n.Since.UTC(), at) })
+	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.noteNews(n.Since.UTC(), at) })
 	if errors.Is(err, healthlab.Invalid) { // a name that no store takes has no account
 		return nil
 	}
 	return err
 }
 
-// apply stores what a message brought itself in all connections of its account.
-func (s *Service) apply(ctx context.Context, to Notice, body []byte, n *linking.Announced) error {
+// storeMessageData stores what a message brought itself in all connections of its account.
+func (s *Service) storeMessageData(ctx context.Context, to Notice, body []byte, n *linking.Notification) error {
 	// A notice with an id of its own finds the connections. The message's own id is noted
 	// last, so that a message is complete when it is known.
 	to.ID, to.Resources = sha256.Sum256(fmt.Appendf(nil, "find %x %d %s", to.ID, to.At.UnixMicro(), body)), nil
@@ -146,13 +129,13 @@ func (s *Service) apply(ctx context.Context, to Notice, body []byte, n *linking.
 	}
 	for _, ref := range refs {
 		if err == nil {
-			err = s.applyTo(ctx, ref, n)
+			err = s.storeConnectionData(ctx, ref, n)
 		}
 	}
 	return err
 }
 
-func (s *Service) applyTo(ctx context.Context, ref Ref, n *linking.Announced) error {
+func (s *Service) storeConnectionData(ctx context.Context, ref Ref, n *linking.Notification) error {
 	u, err := s.users.User(ctx, ref.Team, ref.User)
 	c := u.Connection(ref.Provider)
 	if errors.Is(err, healthlab.NotFound) || err == nil && c == nil {
@@ -172,23 +155,9 @@ func (s *Service) applyTo(ctx context.Context, ref Ref, n *linking.Announced) er
 		}
 	}
 	if n.Unlinked {
-		if err := s.keeper.Unlink(ctx, ref.Team, ref.User, ref.Provider); !errors.Is(err, healthlab.NotFound) {
+		if err := s.credentials.Unlink(ctx, ref.Team, ref.User, ref.Provider); !errors.Is(err, healthlab.NotFound) {
 			return err
 		}
 	}
 	return nil
 }
-
-// announce makes news be looked for at once, and as far back as since.
-func (t *Task) announce(since, now time.Time) {
-	t.Announced, t.Due = now, earlier(t.Due, now)
-	if since.IsZero() {
-		return
-	}
-	if since = later(since, now.Add(-maxReach)); t.Reach.IsZero() || since.Before(t.Reach) {
-		t.Reach = since
-	}
-}
-
-// hurried reports whether news were announced that no run has looked for yet.
-func (t *Task) hurried() bool { return t.Announced.After(t.StartedAt) }

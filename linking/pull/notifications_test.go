@@ -15,21 +15,23 @@ import (
 )
 
 // hears is a provider whose messages say what they say.
-type hears func(m linking.Message) (linking.Heard, error)
+type hears func(m linking.Message) (linking.ListenResult, error)
 
-func (f hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error) { return f(m) }
+func (f hears) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
+	return f(m)
+}
 
 // listening is a service that fetches from the cloud, and is told.
-func (w *fixture) listening(heard func(m linking.Message) (linking.Heard, error)) *pull.Service {
+func (w *fixture) listening(heard func(m linking.Message) (linking.ListenResult, error)) *pull.Service {
 	w.t.Helper()
-	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{
+	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{
 		band: {Puller: w.cloud, Listener: hears(heard)},
 	}, &pull.Options{Now: w.cloud.now})
 	require.NoError(w.t, err)
 	return s
 }
 
-// announce sends a message: its body is the id.
+// noteNews sends a message: its body is the id.
 func (w *fixture) announce(s *pull.Service, id string) {
 	w.t.Helper()
 	_, err := s.Listen(w.t.Context(), band, linking.Message{Method: "POST", Body: []byte(id)})
@@ -40,9 +42,9 @@ func TestANoticeIsFetchedAtOnce(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var since time.Time
-	s := w.listening(func(m linking.Message) (linking.Heard, error) {
+	s := w.listening(func(m linking.Message) (linking.ListenResult, error) {
 		require.Equal(t, w.now(), m.At)
-		return linking.Heard{News: []linking.Announced{{ID: string(m.Body), ExternalUserID: "account of " + ann.String(), Since: since}}}, nil
+		return linking.ListenResult{Notifications: []linking.Notification{{ID: string(m.Body), ExternalUserID: "account of " + ann.String(), Since: since}}}, nil
 	})
 	w.idle(s)
 	w.wait(time.Hour)
@@ -85,9 +87,9 @@ func TestANoticeThatComesDuringARun(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	n := 0
-	s := w.listening(func(linking.Message) (linking.Heard, error) {
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) {
 		n++
-		return linking.Heard{News: []linking.Announced{{ID: strconv.Itoa(n), ExternalUserID: "account of " + ann.String()}}}, nil
+		return linking.ListenResult{Notifications: []linking.Notification{{ID: strconv.Itoa(n), ExternalUserID: "account of " + ann.String()}}}, nil
 	})
 	w.idle(s)
 	w.wait(time.Hour)
@@ -113,8 +115,8 @@ func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	ann := w.person("ann")
-	s := w.listening(func(linking.Message) (linking.Heard, error) {
-		return linking.Heard{News: []linking.Announced{{
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) {
+		return linking.ListenResult{Notifications: []linking.Notification{{
 			ID: "1", ExternalUserID: "account of " + ann.String(), Since: noon.AddDate(0, 0, -30),
 		}}}, nil
 	})
@@ -146,10 +148,10 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var fault error
-	var heard linking.Heard
-	s := w.listening(func(linking.Message) (linking.Heard, error) { return heard, fault })
+	var heard linking.ListenResult
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) { return heard, fault })
 	w.idle(s)
-	listen := func(provider string) (linking.Heard, error) {
+	listen := func(provider string) (linking.ListenResult, error) {
 		return s.Listen(t.Context(), provider, linking.Message{Body: []byte("marker")})
 	}
 	for cause, want := range map[error]healthlab.Kind{
@@ -169,7 +171,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 
 	asked := len(w.cloud.requests)
 	for _, account := range []string{"", "nobody", "a\x00b"} {
-		heard.News = []linking.Announced{{ExternalUserID: account}}
+		heard.Notifications = []linking.Notification{{ExternalUserID: account}}
 		_, err = listen(band)
 		require.NoError(t, err)
 	}
@@ -177,7 +179,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	require.Len(t, w.cloud.requests, asked)
 
 	// Without an id, the message itself is the name.
-	heard = linking.Heard{Reply: []byte("hello"), News: []linking.Announced{{ExternalUserID: "account of " + ann.String()}}}
+	heard = linking.ListenResult{Reply: []byte("hello"), Notifications: []linking.Notification{{ExternalUserID: "account of " + ann.String()}}}
 	for range 2 {
 		got, err := s.Listen(t.Context(), band, linking.Message{Body: []byte("other")})
 		require.NoError(t, err)
@@ -193,8 +195,8 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 func TestANoticeOfARevocation(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
-	s := w.listening(func(linking.Message) (linking.Heard, error) {
-		return linking.Heard{News: []linking.Announced{{ID: "gone", ExternalUserID: "account of " + ann.String()}}}, nil
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) {
+		return linking.ListenResult{Notifications: []linking.Notification{{ID: "gone", ExternalUserID: "account of " + ann.String()}}}, nil
 	})
 	w.idle(s)
 	w.cloud.answer = func(linking.PullRequest) error { return &linking.GrantError{Type: healthdata.FailureDeregistered} }
@@ -250,11 +252,11 @@ func TestMessageWithData(t *testing.T) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "workouts"})
 	})
 	ann := w.person("ann")
-	item := func() linking.Announced { return linking.Announced{} }
-	s := w.listening(func(linking.Message) (linking.Heard, error) {
+	item := func() linking.Notification { return linking.Notification{} }
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) {
 		a := item()
 		a.ExternalUserID = "account of " + ann.String()
-		return linking.Heard{News: []linking.Announced{a}}, nil
+		return linking.ListenResult{Notifications: []linking.Notification{a}}, nil
 	})
 	w.idle(s)
 	w.wait(time.Minute)
@@ -266,10 +268,10 @@ func TestMessageWithData(t *testing.T) {
 	}
 	watch := healthdata.Source{Type: healthdata.SourceWatch}
 	at := healthlab.At(noon.Add(-time.Hour))
-	item = func() linking.Announced {
-		return linking.Announced{Data: []linking.ResourceData{
-			{Resource: "heartrate", Items: []linking.Pulled{{Source: watch, Samples: []healthdata.Sample{{Timestamp: at, Unit: "bpm", Value: healthdata.Number(61)}}}}},
-			{Resource: "workouts", Items: []linking.Pulled{{Source: watch, Summaries: []healthdata.Summary{
+	item = func() linking.Notification {
+		return linking.Notification{Data: []linking.ResourceData{
+			{Resource: "heartrate", Items: []linking.PullItem{{Source: watch, Samples: []healthdata.Sample{{Timestamp: at, Unit: "bpm", Value: healthdata.Number(61)}}}}},
+			{Resource: "workouts", Items: []linking.PullItem{{Source: watch, Summaries: []healthdata.Summary{
 				&healthdata.Workout{Head: healthdata.Head{ExternalID: "w1"}, TimeStart: at, TimeEnd: healthlab.At(noon)},
 			}}}},
 		}}
@@ -280,10 +282,10 @@ func TestMessageWithData(t *testing.T) {
 		require.Len(t, w.stored(ann), 1)
 		require.Equal(t, 1, workouts())
 	}
-	item = func() linking.Announced {
-		return linking.Announced{Data: []linking.ResourceData{
-			{Resource: "heartrate", Items: []linking.Pulled{{Source: watch, Deleted: []linking.Deleted{{At: at}}}}},
-			{Resource: "workouts", Items: []linking.Pulled{{Source: watch, Deleted: []linking.Deleted{{ID: "w1"}}}}},
+	item = func() linking.Notification {
+		return linking.Notification{Data: []linking.ResourceData{
+			{Resource: "heartrate", Items: []linking.PullItem{{Source: watch, Deleted: []linking.DeletedRecord{{At: at}}}}},
+			{Resource: "workouts", Items: []linking.PullItem{{Source: watch, Deleted: []linking.DeletedRecord{{ID: "w1"}}}}},
 		}}
 	}
 	for range 2 {
@@ -301,7 +303,7 @@ func TestMessageWithData(t *testing.T) {
 		return u.Connection(band).Status
 	}
 	require.Equal(t, healthdata.Connected, status())
-	item = func() linking.Announced { return linking.Announced{Unlinked: true} }
+	item = func() linking.Notification { return linking.Notification{Unlinked: true} }
 	for range 2 {
 		w.announce(s, "3")
 		require.NotEqual(t, healthdata.Connected, status())

@@ -17,12 +17,12 @@ const (
 	modeNone            = "none"
 )
 
-// tendLease is how long looking after a connection may take.
-const tendLease = time.Minute
+// maintainLease is how long looking after a connection may take.
+const maintainLease = time.Minute
 
-// tend looks after a connection that is due: it deletes a user whose data was made up long
+// maintainConnection looks after a connection that is due: it deletes a user whose data was made up long
 // enough, closes a connection whose ingestion window is over, and plans the others.
-func (s *Service) tend(ctx context.Context, ref Ref) error {
+func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	at := s.now()
 	u, err := s.users.User(ctx, ref.Team, ref.User)
 	if errors.Is(err, healthlab.NotFound) {
@@ -41,12 +41,12 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
+	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		switch {
 		case c.Status != healthdata.Connected:
-			return Planned{Tasks: old, Due: u.ExpiresAt()}, nil
+			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 		case s.puller(&c) == nil: // its data comes by itself, but not for ever
-			return Planned{Tasks: old, Due: ends(&u)}, nil
+			return ConnectionPlan{Tasks: old, Due: nextLook(&u)}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
 	})
@@ -60,9 +60,9 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// ends is when a working connection of a user is to be looked at again: when it closes, or
+// nextLook is when a working connection of a user is to be looked at again: when it closes, or
 // the user expires. Zero if neither will be.
-func ends(u *healthdata.User) time.Time {
+func nextLook(u *healthdata.User) time.Time {
 	closes, expires := u.ClosesAt(), u.ExpiresAt()
 	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
 		return expires
@@ -85,11 +85,11 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 			return fmt.Errorf("pause connection: %w", err)
 		}
 	}
-	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
+	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		for i := range old {
 			old[i].stop()
 		}
-		return Planned{Tasks: old, Due: u.ExpiresAt()}, nil
+		return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 	})
 	if errors.Is(err, healthlab.NotFound) {
 		return nil
@@ -98,14 +98,14 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 }
 
 // plan makes the tasks of a connection. Those of the same link stay as they are.
-func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
-	out := Planned{Due: ends(u)}
+func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (ConnectionPlan, error) {
+	out := ConnectionPlan{Due: nextLook(u)}
 	p := s.users.Providers().Get(ref.Provider)
 	resources := s.pullable(p, c)
 	for i, r := range resources {
 		history, news, err := s.planResource(ref, c, u, p, r, settings, at)
 		if err != nil {
-			return Planned{}, err
+			return ConnectionPlan{}, err
 		}
 		for _, n := range []*Task{&history.Task, &news} {
 			n.Turn, n.Step = int64(i), int64(len(resources))
@@ -153,17 +153,11 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// Resources that only some pullers know.
-const (
-	deviceSlug = "device"
-	streamSlug = "workout_stream"
-)
-
 // pullable are the resources that are fetched: devices first where they are listed, then
 // summaries, and what belongs to them.
 func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
-	wider := s.wider[p.Slug]
+	wider := s.extended[p.Slug]
 	pulls := func(slug string) bool { return wider != nil && !c.Demo && wider.Pulls(slug) }
 	var first, summaries, streams, series []string
 	for _, r := range p.Resources {

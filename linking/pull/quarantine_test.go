@@ -16,7 +16,7 @@ import (
 )
 
 // answers gives the same answer again and again.
-type answers func() []linking.Pulled
+type answers func() []linking.PullItem
 
 func (a answers) Pull(context.Context, linking.PullRequest) (linking.PullPage, error) {
 	return linking.PullPage{Items: a()}, nil
@@ -25,12 +25,12 @@ func (a answers) Pull(context.Context, linking.PullRequest) (linking.PullPage, e
 // kept is what of an answer was stored, and why the rest was not, as introspection tells it.
 func (w *fixture) kept(resource string, answer answers) (items int, why map[string]int) {
 	w.t.Helper()
-	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
+	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(w.t, err)
 	user := w.person("person " + uuid.NewString())
 	w.idle(s)
 	why = map[string]int{}
-	list, _, err := s.Resources(w.t.Context(), pull.LookQuery{Team: team, User: user, Limit: 1})
+	list, _, err := s.Resources(w.t.Context(), pull.StatusQuery{Team: team, User: user, Limit: 1})
 	require.NoError(w.t, err)
 	for _, r := range list[0].Providers[band][resource].Refused {
 		for _, reason := range r.Reasons {
@@ -71,8 +71,8 @@ func TestEveryBadSampleIsQuarantined(t *testing.T) {
 	workout, sport := uuid.New(), "running"
 	somebody := "somebody else"
 	of := func(s ...healthdata.Sample) answers {
-		return func() []linking.Pulled {
-			return []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: s}}
+		return func() []linking.PullItem {
+			return []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: s}}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -99,10 +99,10 @@ func TestEveryBadSampleIsQuarantined(t *testing.T) {
 		"no type":    {"cholesterol", of(sample(0, 3, "mmol/L")), 0, map[string]int{"type missing": 1}},
 		"no workout": {"workout_distance", of(interval(0, time.Minute)), 0, map[string]int{"source.workout_id missing": 1, "source.sport missing": 1}},
 		"cannot be":  {"blood_oxygen", of(sample(0, 140, "%"), sample(time.Minute, -3, "%")), 0, map[string]int{"value out_of_bounds": 2}},
-		"of several sources": {"workout_distance", func() []linking.Pulled {
+		"of several sources": {"workout_distance", func() []linking.PullItem {
 			one := interval(0, time.Minute)
 			one.Unit = "m"
-			return []linking.Pulled{
+			return []linking.PullItem{
 				{Source: healthdata.Source{Type: healthdata.SourceWatch, WorkoutID: &workout, Sport: &sport}, Samples: []healthdata.Sample{one}},
 				{Source: healthdata.Source{Type: healthdata.SourceWatch, WorkoutID: &workout}, Samples: []healthdata.Sample{one}},
 				{Source: healthdata.Source{Type: "a\x00b", WorkoutID: &workout, Sport: &sport}, Samples: []healthdata.Sample{one}},
@@ -134,8 +134,8 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 	meal := func(d time.Duration, unit string) *healthdata.Meal {
 		return &healthdata.Meal{Timestamp: at(d), Energy: &healthdata.Energy{Unit: unit, Value: 300}}
 	}
-	part := func(items ...healthdata.Summary) linking.Pulled {
-		return linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: nil, Summaries: items}
+	part := func(items ...healthdata.Summary) linking.PullItem {
+		return linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: nil, Summaries: items}
 	}
 	odd := day(0)
 	odd.Distance = new(float64)
@@ -143,41 +143,41 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 	somebody := "somebody else"
 	for name, c := range map[string]struct {
 		resource string
-		answer   func() []linking.Pulled
+		answer   func() []linking.PullItem
 		items    int
 		why      map[string]int
 	}{
-		"one id, two nights": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(night("a", -9*time.Hour, -time.Hour, 1), night("b", -33*time.Hour, -25*time.Hour, 2), night("a", -9*time.Hour, -time.Hour, 3))}
+		"one id, two nights": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(night("a", -9*time.Hour, -time.Hour, 1), night("b", -33*time.Hour, -25*time.Hour, 2), night("a", -9*time.Hour, -time.Hour, 3))}
 		}, 1, map[string]int{"external_id duplicate": 2}},
-		"in two parts": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(night("a", -9*time.Hour, -time.Hour, 1)), part(night("b", -33*time.Hour, -25*time.Hour, 2), night("a", -9*time.Hour, -time.Hour, 3))}
+		"in two parts": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(night("a", -9*time.Hour, -time.Hour, 1)), part(night("b", -33*time.Hour, -25*time.Hour, 2), night("a", -9*time.Hour, -time.Hour, 3))}
 		}, 1, map[string]int{"external_id duplicate": 2}},
-		"the same twice": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(night("a", -9*time.Hour, -time.Hour, 1)), part(night("a", -9*time.Hour, -time.Hour, 1))}
+		"the same twice": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(night("a", -9*time.Hour, -time.Hour, 1)), part(night("a", -9*time.Hour, -time.Hour, 1))}
 		}, 1, map[string]int{}},
-		"somebody else's night does not count": {"sleep", func() []linking.Pulled {
+		"somebody else's night does not count": {"sleep", func() []linking.PullItem {
 			other := part(night("a", -9*time.Hour, -time.Hour, 9))
 			other.Owner = &somebody
-			return []linking.Pulled{other, part(night("a", -9*time.Hour, -time.Hour, 1))}
+			return []linking.PullItem{other, part(night("a", -9*time.Hour, -time.Hour, 1))}
 		}, 1, map[string]int{" other_user": 1}},
-		"backwards": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(night("a", -time.Hour, -9*time.Hour, 1), night("b", -33*time.Hour, -25*time.Hour, 2))}
+		"backwards": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(night("a", -time.Hour, -9*time.Hour, 1), night("b", -33*time.Hour, -25*time.Hour, 2))}
 		}, 1, map[string]int{"bedtime_stop order": 1}},
-		"the future": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(night("a", time.Hour, 25*time.Hour, 1), night("b", -9*time.Hour, 24*time.Hour, 2))}
+		"the future": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(night("a", time.Hour, 25*time.Hour, 1), night("b", -9*time.Hour, 24*time.Hour, 2))}
 		}, 1, map[string]int{"bedtime_stop future": 1}},
-		"no time": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(&healthdata.Sleep{}, night("b", -9*time.Hour, -time.Hour, 2))}
+		"no time": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(&healthdata.Sleep{}, night("b", -9*time.Hour, -time.Hour, 2))}
 		}, 1, map[string]int{"bedtime_start missing": 1, "bedtime_stop missing": 1}},
-		"a day to come":   {"activity", func() []linking.Pulled { return []linking.Pulled{part(day(2), day(1), day(0))} }, 2, map[string]int{"calendar_date future": 1}},
-		"not a number":    {"activity", func() []linking.Pulled { v := *odd; return []linking.Pulled{part(&v, day(-1))} }, 1, map[string]int{"distance not_finite": 1}},
-		"a cycle to come": {"menstrual_cycle", func() []linking.Pulled { return []linking.Pulled{part(cycle(3, false), cycle(28, true))} }, 1, map[string]int{"period_start future": 1}},
-		"a unit of a meal": {"meal", func() []linking.Pulled {
-			return []linking.Pulled{part(meal(-time.Hour, "furlong"), meal(-2*time.Hour, "kJ"))}
+		"a day to come":   {"activity", func() []linking.PullItem { return []linking.PullItem{part(day(2), day(1), day(0))} }, 2, map[string]int{"calendar_date future": 1}},
+		"not a number":    {"activity", func() []linking.PullItem { v := *odd; return []linking.PullItem{part(&v, day(-1))} }, 1, map[string]int{"distance not_finite": 1}},
+		"a cycle to come": {"menstrual_cycle", func() []linking.PullItem { return []linking.PullItem{part(cycle(3, false), cycle(28, true))} }, 1, map[string]int{"period_start future": 1}},
+		"a unit of a meal": {"meal", func() []linking.PullItem {
+			return []linking.PullItem{part(meal(-time.Hour, "furlong"), meal(-2*time.Hour, "kJ"))}
 		}, 1, map[string]int{"energy.unit unit": 1}},
-		"of another kind": {"sleep", func() []linking.Pulled {
-			return []linking.Pulled{part(day(0), night("b", -9*time.Hour, -time.Hour, 2))}
+		"of another kind": {"sleep", func() []linking.PullItem {
+			return []linking.PullItem{part(day(0), night("b", -9*time.Hour, -time.Hour, 2))}
 		}, 1, map[string]int{" type": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,18 +201,18 @@ func TestStreamsOfWorkouts(t *testing.T) {
 	}
 	stream := func(seconds ...int64) *healthdata.WorkoutStream { return &healthdata.WorkoutStream{Time: seconds} }
 	begin := noon.Add(-5 * time.Hour).Unix()
-	part := func(s []healthdata.Summary, of *healthdata.WorkoutStream) linking.Pulled {
-		return linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceWatch}, Summaries: s, Stream: of}
+	part := func(s []healthdata.Summary, of *healthdata.WorkoutStream) linking.PullItem {
+		return linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceWatch}, Summaries: s, Stream: of}
 	}
-	answer := wide(func() []linking.Pulled {
-		return []linking.Pulled{
+	answer := wide(func() []linking.PullItem {
+		return []linking.PullItem{
 			part(workout("a", -5*time.Hour), stream(begin, begin+1)),
 			part(workout("b", -8*time.Hour), stream(begin, begin-1)),
 			part(nil, stream(begin)), part(workout("c", -9*time.Hour), nil), part(nil, nil),
 			part(workout("d", -20*time.Hour), stream(begin)), part(workout("d", -20*time.Hour-time.Second), stream(begin)),
 		}
 	})
-	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
+	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
 	require.NoError(t, err)
 	ann := w.person("ann")
 	w.idle(s)
@@ -225,7 +225,7 @@ func TestStreamsOfWorkouts(t *testing.T) {
 		streams[x.(*healthdata.Workout).TimeStart.Format("15:04")] = err == nil
 	}
 	require.Equal(t, map[string]bool{"07:00": true, "04:00": false}, streams)
-	seen, _, err := s.Resources(t.Context(), pull.LookQuery{Team: team, User: ann, Limit: 1})
+	seen, _, err := s.Resources(t.Context(), pull.StatusQuery{Team: team, User: ann, Limit: 1})
 	require.NoError(t, err)
 	why := map[string]int{}
 	for _, r := range seen[0].Providers[band]["workout_stream"].Refused {
@@ -236,7 +236,7 @@ func TestStreamsOfWorkouts(t *testing.T) {
 }
 
 // wide is a puller that gives recordings of workouts, too, and nothing else.
-type wide func() []linking.Pulled
+type wide func() []linking.PullItem
 
 func (w wide) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if r.Resource != "workout_stream" {

@@ -11,21 +11,21 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Again has the history of a connection fetched again, as if it had just been linked,
+// Refetch has the history of a connection fetched again, as if it had just been linked,
 // unless that was scheduled at or after since already. News go on, but for providers whose
 // history comes as news. What a request that is under way brings is kept.
 //
 // NotFound if the team has no such user, or the user no such connection that works and is
 // fetched from.
-func (s *Service) Again(ctx context.Context, ref Ref, since time.Time) error {
+func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 	at := s.now()
 	settings, err := s.opts.Settings(ctx, ref.Team)
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
+	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		if c.Status != healthdata.Connected || s.puller(&c) == nil {
-			return Planned{}, healthlab.NotFound
+			return ConnectionPlan{}, healthlab.NotFound
 		}
 		asNews := s.users.Providers().Get(ref.Provider).Backfill.Mode == modePushIncremental
 		var kept, again []Task
@@ -38,7 +38,7 @@ func (s *Service) Again(ctx context.Context, ref Ref, since time.Time) error {
 		}
 		out, err := s.plan(ref, &c, &u, kept, settings, at)
 		if err != nil {
-			return Planned{}, err
+			return ConnectionPlan{}, err
 		}
 		for _, was := range again {
 			i := slices.IndexFunc(out.Tasks, func(t Task) bool { return t.Key == was.Key })
@@ -63,12 +63,12 @@ func (s *Service) Again(ctx context.Context, ref Ref, since time.Time) error {
 	return nil
 }
 
-// Spread counts one of n bulk operations of a team at a provider in any stretch of per, in
+// CountBulkOperation counts one of n bulk operations of a team at a provider in any stretch of per, in
 // all processes. If there were n, it counts nothing and returns how long to wait.
-func (s *Service) Spread(ctx context.Context, team healthlab.TeamID, provider string, n int, per time.Duration) (wait time.Duration, err error) {
+func (s *Service) CountBulkOperation(ctx context.Context, team healthlab.TeamID, provider string, n int, per time.Duration) (wait time.Duration, err error) {
 	now := s.now()
 	err = s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, Provider: provider, Name: "bulk"}}, func(b []Budget) error {
-		wait = b[0].count(now, n, per)
+		wait = b[0].countUse(now, n, per)
 		return nil
 	})
 	if err != nil {

@@ -27,22 +27,22 @@ type RefreshResult struct {
 // RuleNoSources says that a user has nothing that could be refreshed.
 const RuleNoSources = "NO_CONNECTED_SOURCES"
 
-// LimitError says that a user was refreshed too often. It unwraps to healthlab.Exhausted.
-type LimitError struct{ Wait time.Duration }
+// RefreshLimitError says that a user was refreshed too often. It unwraps to healthlab.Exhausted.
+type RefreshLimitError struct{ Wait time.Duration }
 
 // Error says so.
-func (*LimitError) Error() string { return "the user was refreshed too often" }
+func (*RefreshLimitError) Error() string { return "the user was refreshed too often" }
 
 // Unwrap returns healthlab.Exhausted.
-func (*LimitError) Unwrap() error { return healthlab.Exhausted }
+func (*RefreshLimitError) Unwrap() error { return healthlab.Exhausted }
 
 // RetryAfter is when the next refresh may come.
-func (e *LimitError) RetryAfter() time.Duration { return e.Wait }
+func (e *RefreshLimitError) RetryAfter() time.Duration { return e.Wait }
 
 // Bounds of a refresh.
 const (
-	MinRefresh = 5 * time.Second
-	MaxRefresh = time.Minute
+	MinRefreshWait = 5 * time.Second
+	MaxRefreshWait = time.Minute
 )
 
 // looks at what became of a refresh, at first and at last.
@@ -58,7 +58,7 @@ const (
 // work.
 //
 // Errors: Invalid (wait is out of bounds), NotFound (no such user), a
-// [*healthlab.RuleError] of type [RuleNoSources], a [*LimitError].
+// [*healthlab.RuleError] of type [RuleNoSources], a [*RefreshLimitError].
 func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
 	out, err := s.refresh(ctx, team, user, wait)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healt
 }
 
 func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
-	if wait < MinRefresh || wait > MaxRefresh {
+	if wait < MinRefreshWait || wait > MaxRefreshWait {
 		var p healthlab.Problems
 		p.Add("range", "from 5 to 60 seconds", "timeout")
 		return RefreshResult{}, p.Err()
@@ -98,7 +98,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 		return RefreshResult{}, err
 	}
 	for _, ref := range refs { // one that was linked a moment ago has no plan yet
-		if err := s.tend(ctx, ref); err != nil {
+		if err := s.maintainConnection(ctx, ref); err != nil {
 			return RefreshResult{}, err
 		}
 	}
@@ -124,8 +124,8 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	now := s.now()
 	return s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, User: user, Name: "refresh"}}, func(b []Budget) error {
-		if wait := b[0].count(now, s.opts.RefreshLimit, time.Hour); wait > 0 {
-			return &LimitError{wait}
+		if wait := b[0].countUse(now, s.opts.RefreshLimit, time.Hour); wait > 0 {
+			return &RefreshLimitError{wait}
 		}
 		return nil
 	})
@@ -148,7 +148,7 @@ func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user health
 			stopped = append(stopped, t.Key)
 			continue
 		}
-		got, err := s.store.Update(ctx, t.Key, only(func(t *Task) {
+		got, err := s.store.Update(ctx, t.Key, withoutEvents(func(t *Task) {
 			if t.Due.IsZero() {
 				return
 			}

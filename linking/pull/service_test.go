@@ -189,7 +189,7 @@ func TestIngestionBounds(t *testing.T) {
 	w.wait(time.Microsecond)
 	w.idle(s)
 	require.Equal(t, healthdata.Paused, status())
-	_, err = w.store.Grants().Credential(t.Context(), team, u.ID, band)
+	_, err = w.store.Credentials().Credential(t.Context(), team, u.ID, band)
 	require.ErrorIs(t, err, healthlab.NotFound)
 	asked := len(w.cloud.requests)
 	w.wait(24 * time.Hour)
@@ -202,7 +202,7 @@ func TestIngestionBoundsOfUploads(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
 	require.NoError(t, err)
-	s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Pause: links.Pause})
+	s, err := pull.New(w.spy, w.health, w.refresher, nil, &pull.Options{Now: w.now, Pause: links.Pause})
 	require.NoError(t, err)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
 	require.NoError(t, err)
@@ -278,9 +278,9 @@ func TestBadDataIsQuarantined(t *testing.T) {
 
 // Items that the connector could not read are quarantined as those that healthdata refuses
 // are, with or without other data in the page.
-func TestUnreadIsQuarantined(t *testing.T) {
+func TestUnparsedIsQuarantined(t *testing.T) {
 	w := newFixture(t, nil, nil)
-	w.cloud.unread = []linking.Unread{
+	w.cloud.unread = []linking.UnparsedItem{
 		{Item: []byte(`{"bpm":"many"}`), Problems: []healthlab.Problem{{Path: []any{"value"}, Code: "number", Msg: "not a number"}}},
 		{Item: []byte("\xff"), Problems: []healthlab.Problem{{Path: []any{"timestamp"}, Code: "instant", Msg: "not an instant"}}},
 	}
@@ -310,7 +310,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, pull.ProviderDown, h.Error)
 	require.Equal(t, w.now().Add(15*time.Second), h.Due)
 
-	fault = &linking.RateError{Wait: 7 * time.Minute}
+	fault = &linking.RateLimitError{Wait: 7 * time.Minute}
 	w.wait(15 * time.Second)
 	w.idle(s)
 	h = w.tasks(ann)[pull.History]
@@ -475,7 +475,7 @@ func TestRefresh(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, got.InProgress)
 		}
-		var limit *pull.LimitError
+		var limit *pull.RefreshLimitError
 		_, err = s.Refresh(t.Context(), team, ann, time.Minute)
 		require.ErrorAs(t, err, &limit, "the ninth in an hour")
 		time.Sleep(limit.Wait)
@@ -539,7 +539,7 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 		}
 		quick := &cloud{now: time.Now, page: 1000, held: map[healthlab.UserID][]reading{}, first: map[healthlab.UserID]time.Time{}, hourly: true,
 			latency: func() time.Duration { return 100 * time.Millisecond }}
-		s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: w.cloud}, watch: {Puller: quick}},
+		s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{band: {Puller: w.cloud}, watch: {Puller: quick}},
 			&pull.Options{Now: time.Now, Timeout: 30 * time.Second})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
@@ -565,7 +565,7 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 		hanging = true
 		w.mu.Unlock()
 		for _, user := range others {
-			go func() { _, _ = s.Refresh(t.Context(), team, user, pull.MinRefresh) }()
+			go func() { _, _ = s.Refresh(t.Context(), team, user, pull.MinRefreshWait) }()
 		}
 		time.Sleep(time.Second) // their requests are under way
 		require.LessOrEqual(t, refresh(), 2*alone)
@@ -599,14 +599,14 @@ func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
 			in.asked++
 			if in.n++; in.n > limit {
 				in.refused++
-				return &linking.RateError{Wait: in.over.Sub(now)}
+				return &linking.RateLimitError{Wait: in.over.Sub(now)}
 			}
 			return nil
 		}
-		w.cloud.rates = func() []linking.Rate {
+		w.cloud.rates = func() []linking.RateLimit {
 			in.Lock()
 			defer in.Unlock()
-			return []linking.Rate{{Scope: linking.RateApp, Remaining: limit - in.n, Reset: in.over}}
+			return []linking.RateLimit{{Scope: linking.RateApp, Remaining: limit - in.n, Reset: in.over}}
 		}
 		for i := range users {
 			w.person(fmt.Sprint("person ", i))

@@ -16,20 +16,20 @@ import (
 // Release names the rules that pulls go by. It changes when they do.
 const Release = "1"
 
-// LookQuery says whom to look at.
-type LookQuery struct {
+// StatusQuery says whom to look at.
+type StatusQuery struct {
 	Team healthlab.TeamID
 	// User and Provider narrow it down; zero means all.
 	User     healthlab.UserID
 	Provider string
-	// Limit is how many users are on a page at most: 1 to [MaxLook].
+	// Limit is how many users are on a page at most: 1 to [MaxStatusUsers].
 	Limit int
 	// Cursor is empty for the first page, then what the page before said.
 	Cursor string
 }
 
-// MaxLook is the largest page of users.
-const MaxLook = 500
+// MaxStatusUsers is the largest page of users.
+const MaxStatusUsers = 500
 
 // UserResources says how the fetching of a user's data goes.
 type UserResources struct {
@@ -49,8 +49,8 @@ type Statistics struct {
 	Newest *healthlab.Time `json:"newest_data"`
 	// Sent counts the objects that were announced one by one.
 	Sent int64 `json:"sent_count"`
-	// Refused is what the provider sent and was not kept, the latest first; never nil.
-	Refused []Refused `json:"refused"`
+	// RefusedItem is what the provider sent and was not kept, the latest first; never nil.
+	Refused []RefusedItem `json:"refused"`
 }
 
 // Attempt is a request to a provider.
@@ -68,7 +68,7 @@ type UserHistories struct {
 
 // ProviderHistories are the histories of one connection.
 type ProviderHistories struct {
-	// Pulled has the resources whose history was, is or will be fetched.
+	// PullItem has the resources whose history was, is or will be fetched.
 	Pulled map[string]HistoryPull `json:"pulled"`
 	// NotPulled are the other resources that the provider delivers, ascending; never nil.
 	NotPulled []string `json:"not_pulled"`
@@ -100,8 +100,8 @@ type Timeline struct {
 
 // Resources says how the fetching of people's data goes, by user id. A page that has a
 // next one may have fewer users than its limit. Errors: Invalid (the limit or the cursor).
-func (s *Service) Resources(ctx context.Context, q LookQuery) (list []UserResources, next string, err error) {
-	people, next, err := s.people(ctx, q)
+func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserResources, next string, err error) {
+	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
 		return nil, "", fmt.Errorf("look at resources: %w", err)
 	}
@@ -130,7 +130,7 @@ func (s *Service) Resources(ctx context.Context, q LookQuery) (list []UserResour
 				x.Newest = at
 			}
 			x.Sent += t.Sent
-			x.Refused = []Refused{}
+			x.Refused = []RefusedItem{}
 			out.Providers[t.Provider][t.Resource] = x
 		}
 		for _, r := range p.Refused {
@@ -146,8 +146,8 @@ func (s *Service) Resources(ctx context.Context, q LookQuery) (list []UserResour
 
 // Histories says how the fetching of people's history goes, by user id. Pages and errors
 // are those of [Service.Resources].
-func (s *Service) Histories(ctx context.Context, q LookQuery) (list []UserHistories, next string, err error) {
-	people, next, err := s.people(ctx, q)
+func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHistories, next string, err error) {
+	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
 		return nil, "", fmt.Errorf("look at histories: %w", err)
 	}
@@ -195,19 +195,10 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 	return out
 }
 
-// orNever returns t, or nil if t is zero.
-func orNever(t time.Time) *healthlab.Time {
-	if t.IsZero() {
-		return nil
-	}
-	at := healthlab.At(t)
-	return &at
-}
-
-// people returns a page, and the cursor of the next one.
-func (s *Service) people(ctx context.Context, q LookQuery) ([]Person, string, error) {
+// userStatuses returns a page, and the cursor of the next one.
+func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus, string, error) {
 	var p healthlab.Problems
-	if q.Limit < 1 || q.Limit > MaxLook {
+	if q.Limit < 1 || q.Limit > MaxStatusUsers {
 		p.Add("range", "from 1 to 500", "user_limit")
 	}
 	after, ok := q.after()
@@ -217,7 +208,7 @@ func (s *Service) people(ctx context.Context, q LookQuery) ([]Person, string, er
 	if err := p.Err(); err != nil {
 		return nil, "", err
 	}
-	list, err := s.store.People(ctx, PeopleQuery{Team: q.Team, User: q.User, Provider: q.Provider, After: after, N: q.Limit + 1})
+	list, err := s.store.UserStatuses(ctx, UserStatusQuery{Team: q.Team, User: q.User, Provider: q.Provider, After: after, N: q.Limit + 1})
 	if err != nil || len(list) <= q.Limit {
 		return list, "", err
 	}
@@ -226,13 +217,13 @@ func (s *Service) people(ctx context.Context, q LookQuery) ([]Person, string, er
 }
 
 // cursor names the place after a user, for this query alone.
-func (q *LookQuery) cursor(after healthlab.UserID) string {
+func (q *StatusQuery) cursor(after healthlab.UserID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "look %s %s %d %s %s", q.Team, q.User, len(q.Provider), q.Provider, after))
 	return base64.RawURLEncoding.EncodeToString(append(after.UUID[:], sum[:8]...))
 }
 
 // after reads a cursor.
-func (q *LookQuery) after() (healthlab.UserID, bool) {
+func (q *StatusQuery) after() (healthlab.UserID, bool) {
 	if q.Cursor == "" {
 		return healthlab.UserID{}, true
 	}

@@ -39,7 +39,7 @@ type Store interface {
 	// are written as they are returned. NotFound if there is no such live user, or the
 	// user has no such connection, Deregistered or not; Invalid if a task is of another
 	// connection, or there twice.
-	Plan(ctx context.Context, ref Ref, change func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error)) error
+	Plan(ctx context.Context, ref Ref, change func(c healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error)) error
 
 	// Claim takes up to n tasks of any team whose Due is set and not after Now, and whose
 	// Lease has ended: of those the ones with the lowest Turn, of equal ones the
@@ -64,9 +64,9 @@ type Store interface {
 	// tasks these were. Notices from before forget may be forgotten.
 	Notify(ctx context.Context, n Notice, forget time.Time, change func(*Task)) (int, error)
 
-	// People returns who of a team has connected something, with what was and is to be
+	// UserStatuses returns who of a team has connected something, with what was and is to be
 	// fetched of that.
-	People(ctx context.Context, q PeopleQuery) ([]Person, error)
+	UserStatuses(ctx context.Context, q UserStatusQuery) ([]UserStatus, error)
 
 	// UpdateBudgets lets change edit budgets, in the order of the keys, and writes them
 	// back. One that was never written has its zero value. Two equal keys are Invalid; a
@@ -74,17 +74,17 @@ type Store interface {
 	UpdateBudgets(ctx context.Context, keys []BudgetKey, change func([]Budget) error) error
 
 	// Quarantine adds refusals of a user's connection. Of one that is there already, by
-	// its id, only At and the count are renewed. Of a user the [RefusedOfUser] that were
+	// its id, only At and the count are renewed. Of a user the [MaxRefusedPerUser] that were
 	// last seen are kept, by id of those seen together.
-	Quarantine(ctx context.Context, ref Ref, refused []Refused) error
+	Quarantine(ctx context.Context, ref Ref, refused []RefusedItem) error
 
 	// Quarantined returns the refusals of a live user, the latest first, then by id, at
 	// most n; none if the team has no such user.
-	Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]Refused, error)
+	Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]RefusedItem, error)
 }
 
-// Planned is what becomes of a connection.
-type Planned struct {
+// ConnectionPlan is what becomes of a connection.
+type ConnectionPlan struct {
 	Tasks  []Task
 	Events []healthlab.Event
 	// Due is when to look at it next; zero for never.
@@ -102,8 +102,8 @@ type ClaimQuery struct {
 	Lease time.Duration
 }
 
-// PeopleQuery asks for the people of a team.
-type PeopleQuery struct {
+// UserStatusQuery asks for the people of a team.
+type UserStatusQuery struct {
 	Team healthlab.TeamID
 	// User is one of them, if it is set, and Provider the one that they have connected.
 	User     healthlab.UserID
@@ -113,28 +113,28 @@ type PeopleQuery struct {
 	N     int
 }
 
-// Person is a live user who has connections that are not Deregistered. They come by user
+// UserStatus is a live user who has connections that are not Deregistered. They come by user
 // id.
-type Person struct {
+type UserStatus struct {
 	User healthlab.UserID
 	// Providers are those of the connections, ascending; the query's alone, if it has one.
-	// The others are of those: Tasks by provider, resource and kind, and Refused what was
-	// last seen first, then by id, at most [RefusedOfPerson].
+	// The others are of those: Tasks by provider, resource and kind, and RefusedItem what was
+	// last seen first, then by id, at most [MaxRefusedPerStatus].
 	Providers []string
 	Tasks     []Task
-	Refused   []Refused
+	Refused   []RefusedItem
 }
 
-// RefusedOfUser is how many refusals of a user are kept: a provider may send nonsense for
+// MaxRefusedPerUser is how many refusals of a user are kept: a provider may send nonsense for
 // ever.
-const RefusedOfUser = 1000
+const MaxRefusedPerUser = 1000
 
-// RefusedOfPerson is how many refusals come with a person.
-const RefusedOfPerson = 50
+// MaxRefusedPerStatus is how many refusals come with a person.
+const MaxRefusedPerStatus = 50
 
-// Refused is something that a provider sent and that was not kept. It says nothing of what
+// RefusedItem is something that a provider sent and that was not kept. It says nothing of what
 // was measured.
-type Refused struct {
+type RefusedItem struct {
 	// ID is made of what was refused and why, so that the same thing is the same refusal,
 	// however often it comes.
 	ID uuid.UUID `json:"id"`
@@ -155,4 +155,19 @@ type Reason struct {
 	// Code is a stable name: future, unit, duplicate, other_user, …
 	Code    string `json:"code"`
 	Message string `json:"message"`
+}
+
+// Notice says that a provider has something new.
+type Notice struct {
+	// ID is made of the provider's own name for it.
+	ID       [32]byte
+	Provider string
+	// Team and Client are set if it came to the team's own client.
+	Team   healthlab.TeamID
+	Client string
+	// ExternalUserID is the account, byte for byte.
+	ExternalUserID string
+	// Resources are slugs; empty means all.
+	Resources []string
+	At        time.Time
 }

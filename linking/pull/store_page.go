@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// take stores what is on a page of a task, and quarantines what was refused.
-func (s *Service) take(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.Pulled) (healthdata.Received, error) {
+// storeItems stores what is on a page of a task, and quarantines what was refused.
+func (s *Service) storeItems(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (healthdata.Received, error) {
 	sum, bad, err := s.receive(ctx, t, c, items)
 	if err != nil || len(bad) == 0 {
 		return sum, err
@@ -30,10 +31,10 @@ func (s *Service) take(ctx context.Context, t *Task, c *healthdata.Connection, i
 	return sum, nil
 }
 
-// keep stores a page and notes how far the task is, and those that follow it.
-func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page linking.PullPage) error {
+// storePage stores a page and notes how far the task is, and those that follow it.
+func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page linking.PullPage) error {
 	if !c.Demo {
-		if _, err := s.told(ctx, &t, page.Rates, nil); err != nil {
+		if _, err := s.updateLimits(ctx, &t, page.RateLimits, nil); err != nil {
 			return err
 		}
 	}
@@ -43,12 +44,12 @@ func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthd
 			return fmt.Errorf("record access: %w", err)
 		}
 	}
-	sum, err := s.take(ctx, &t, c, page.Items)
+	sum, err := s.storeItems(ctx, &t, c, page.Items)
 	if err == nil {
-		err = s.keepFollowers(ctx, t, followers, c, &page)
+		err = s.storeFollowerPages(ctx, t, followers, c, &page)
 	}
 	if err != nil {
-		return s.failed(ctx, t, err)
+		return s.recordFailure(ctx, t, err)
 	}
 	now := s.now()
 	begun := t
@@ -63,9 +64,9 @@ func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthd
 		}
 	}
 	ended := false
-	err = s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
+	err = s.updateClaimed(ctx, t, func(t *Task) ([]healthlab.Event, error) {
 		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
-		t.add(&sum)
+		t.addReceived(&sum)
 		if ended = t.advance(page.Next, now, &s.opts); !ended {
 			return nil, nil
 		}
@@ -79,13 +80,13 @@ func (s *Service) keep(ctx context.Context, t Task, followers []Task, c *healthd
 }
 
 // receive stores what is on a page, and returns what became of it and what was refused.
-func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.Pulled) (sum healthdata.Received, bad []Refused, err error) {
+func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (sum healthdata.Received, bad []RefusedItem, err error) {
 	up := healthdata.Upload{Provider: t.Provider, Stage: healthdata.StageDaily}
 	if t.Kind == History {
 		up.Stage = healthdata.StageHistorical
 	}
 	took := func(got *healthdata.Received, item func(int) any) {
-		add(&sum, got)
+		addTotals(&sum, got)
 		for _, r := range got.Refused {
 			bad = append(bad, s.refusal(t, item(r.Index), r.Problems))
 		}
@@ -95,14 +96,14 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	var streams []*healthdata.WorkoutStream // of the parts
 	for i := range items {
 		p := &items[i]
-		for _, u := range p.Unread {
+		for _, u := range p.Unparsed {
 			bad = append(bad, s.refusal(t, u.Item, u.Problems))
 		}
 		if t.Resource == deviceSlug && p.Device == nil {
 			continue // nothing but what could not be read
 		}
 		if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
-			bad = append(bad, s.others(t, p)...)
+			bad = append(bad, s.refuseForeign(t, p)...)
 			continue
 		}
 		up.Source, up.Device, up.TimeZone, up.Workout = p.Source, p.Device, p.TimeZone, p.Workout
@@ -143,7 +144,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 }
 
 // remove removes what was deleted at the provider.
-func (s *Service) remove(ctx context.Context, t *Task, up healthdata.Upload, deleted []linking.Deleted) error {
+func (s *Service) remove(ctx context.Context, t *Task, up healthdata.Upload, deleted []linking.DeletedRecord) error {
 	var ids []string
 	times := map[string][]healthlab.Time{}
 	for _, d := range deleted {
@@ -195,8 +196,8 @@ func (s *Service) receiveParts(ctx context.Context, t *Task, parts []healthdata.
 	return nil
 }
 
-// others refuses what is another user's.
-func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
+// refuseForeign refuses what is another user's.
+func (s *Service) refuseForeign(t *Task, p *linking.PullItem) (bad []RefusedItem) {
 	why := []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}
 	for i := range p.Samples {
 		bad = append(bad, s.refusal(t, &p.Samples[i], why))
@@ -219,8 +220,8 @@ func gone(err error) error {
 	return err
 }
 
-// add adds up what became of several parts.
-func add(sum, got *healthdata.Received) {
+// addReceived adds up what became of several parts.
+func addTotals(sum, got *healthdata.Received) {
 	sum.Sent += got.Sent
 	sum.Days = append(sum.Days, got.Days...)
 	if !got.Oldest.IsZero() && (sum.Oldest.IsZero() || got.Oldest.Before(sum.Oldest)) {
@@ -230,10 +231,10 @@ func add(sum, got *healthdata.Received) {
 }
 
 // refusal describes an item that was refused.
-func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
+func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) RefusedItem {
 	tells := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
-	tells = appendPrint(tells, reflect.ValueOf(item))
-	r := Refused{Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1}
+	tells = appendFingerprint(tells, reflect.ValueOf(item))
+	r := RefusedItem{Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1}
 	for _, p := range problems {
 		parts := make([]string, len(p.Path))
 		for i, part := range p.Path {
@@ -249,10 +250,10 @@ func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refus
 }
 
 // merged joins refusals of one id.
-func merged(list []Refused) []Refused {
-	var out []Refused
+func merged(list []RefusedItem) []RefusedItem {
+	var out []RefusedItem
 	for _, r := range list {
-		if i := slices.IndexFunc(out, func(o Refused) bool { return o.ID == r.ID }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o RefusedItem) bool { return o.ID == r.ID }); i >= 0 {
 			out[i].Count++
 			continue
 		}
@@ -260,3 +261,48 @@ func merged(list []Refused) []Refused {
 	}
 	return out
 }
+
+// storeFollowerPages stores what a page of a task has of those that follow it, and notes how far they
+// are. The same page may come twice.
+func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page *linking.PullPage) error {
+	for _, f := range followers {
+		var items []linking.PullItem
+		for _, of := range page.With {
+			if of.Resource == f.Resource {
+				items = append(items, of.Items...)
+			}
+		}
+		got, err := s.storeItems(ctx, &f, c, items)
+		if err != nil {
+			return err
+		}
+		e, announced, err := s.users.HistoricalEvent(f.Team, f.User, f.Provider, f.Resource, t.From, t.To)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		_, err = s.store.Update(ctx, f.Key, func(stored *Task) ([]healthlab.Event, error) {
+			if !stored.follows(&f, &t) || stored.Status == Success {
+				return nil, nil
+			}
+			stored.From, stored.To, stored.Until, stored.Cursor, stored.StartedAt, stored.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
+			stored.addReceived(&got)
+			if !stored.advance(page.Next, now, &s.opts) {
+				stored.Due = time.Time{}
+				return nil, nil
+			}
+			stored.Lead = ""
+			if announced {
+				return []healthlab.Event{e}, nil
+			}
+			return nil, nil
+		})
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedSpace is the name space of the ids of refusals.
+var refusedSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:refused"))

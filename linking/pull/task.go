@@ -107,7 +107,7 @@ type Task struct {
 	// Seen is until when everything was fetched, Swept when the task last looked far back,
 	// and Floor how far back it may look at all; of News alone.
 	Seen, Swept, Floor time.Time
-	// Announced is when the provider last said that there is something new, and Reach the
+	// Notification is when the provider last said that there is something new, and Reach the
 	// earliest of it that no run has covered; of News alone.
 	Announced, Reach time.Time
 	// ScheduledAt, StartedAt and EndedAt are when this run was.
@@ -167,8 +167,8 @@ func (t *Task) DaysWithData() (n int) {
 // maxDays is how many days a history can have at most: 365, and some at its ends.
 const maxDays = 400
 
-// mark notes a day with data.
-func (t *Task) mark(day healthlab.Date) {
+// markDay notes a day with data.
+func (t *Task) markDay(day healthlab.Date) {
 	n := int(day.At(time.UTC).Sub(healthlab.DateOf(t.From).At(time.UTC))/(24*time.Hour)) + 1 // zones put a day before From
 	if n < 0 || n >= maxDays {
 		return
@@ -179,12 +179,12 @@ func (t *Task) mark(day healthlab.Date) {
 	t.Days[n/8] |= 1 << (n % 8)
 }
 
-// add notes what a page brought.
-func (t *Task) add(got *healthdata.Received) {
+// addReceived notes what a page brought.
+func (t *Task) addReceived(got *healthdata.Received) {
 	t.Sent += int64(got.Sent)
 	if t.Kind == History {
 		for _, d := range got.Days {
-			t.mark(d)
+			t.markDay(d)
 		}
 	}
 	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
@@ -257,7 +257,7 @@ func (t *Task) end(now time.Time, o *Options) {
 	if t.Kind == News {
 		t.Seen, t.Turn = t.To, 0
 		t.Due = t.next(now, o)
-		if t.hurried() { // it came while this run was under way
+		if t.hasUnseenNews() { // it came while this run was under way
 			t.Due = now
 		} else if !t.Reach.Before(t.From) {
 			t.Reach = time.Time{}
@@ -308,16 +308,33 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 // stop takes a task off the queue whose connection does not work any more.
 func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// maxReach is how far back a notice makes us look.
+const maxReach = 90 * 24 * time.Hour
+
+// noteNews makes news be looked for at once, and as far back as since.
+func (t *Task) noteNews(since, now time.Time) {
+	t.Announced, t.Due = now, earlier(t.Due, now)
+	if since.IsZero() {
+		return
 	}
-	return b
+	if since = later(since, now.Add(-maxReach)); t.Reach.IsZero() || since.Before(t.Reach) {
+		t.Reach = since
+	}
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+// hasUnseenNews reports whether news were announced that no run has looked for yet.
+func (t *Task) hasUnseenNews() bool { return t.Announced.After(t.StartedAt) }
+
+// Resources that only some pullers know.
+const (
+	deviceSlug = "device"
+	streamSlug = "workout_stream"
+)
+
+// withoutEvents makes a change of one without events.
+func withoutEvents(change func(*Task)) func(*Task) ([]healthlab.Event, error) {
+	return func(t *Task) ([]healthlab.Event, error) {
+		change(t)
+		return nil, nil
 	}
-	return b
 }

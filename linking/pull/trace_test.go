@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// heard notes the traces of requests.
+// saveNotifications notes the traces of requests.
 type heard struct {
 	mu   sync.Mutex
 	runs map[string]int
@@ -52,7 +52,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 	}
 	w.cloud.held[ann] = append(w.cloud.held[ann], reading{at: noon.Add(-time.Minute), value: 60, unit: "furlong"})
 	shown := func() string {
-		list, _, err := one.Histories(t.Context(), pull.LookQuery{Team: team, User: ann, Limit: 10})
+		list, _, err := one.Histories(t.Context(), pull.StatusQuery{Team: team, User: ann, Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		return *list[0].Providers[band].Pulled["heartrate"].Trace
@@ -78,7 +78,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 	require.Equal(t, map[string]string{"items of a provider refused": first, "history fetched": first}, said)
 
 	w.wait(time.Hour)
-	require.NoError(t, one.Again(t.Context(), pull.Ref{Team: team, User: ann, Provider: band}, w.now()))
+	require.NoError(t, one.Refetch(t.Context(), pull.Ref{Team: team, User: ann, Provider: band}, w.now()))
 	second := shown()
 	require.NotEqual(t, first, second)
 	w.idle(two)
@@ -105,8 +105,8 @@ func TestNoTraceOfWhatAppsWalk(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 	require.NoError(t, err)
-	require.NoError(t, s.Finish(t.Context(), team, u.ID, pull.Finished{Provider: band, Resource: "heartrate", From: noon.Add(-time.Hour), To: noon}))
-	list, _, err := s.Histories(t.Context(), pull.LookQuery{Team: team, Limit: 10})
+	require.NoError(t, s.FinishHistory(t.Context(), team, u.ID, pull.FinishedHistory{Provider: band, Resource: "heartrate", From: noon.Add(-time.Hour), To: noon}))
+	list, _, err := s.Histories(t.Context(), pull.StatusQuery{Team: team, Limit: 10})
 	require.NoError(t, err)
 	require.Nil(t, list[0].Providers[band].Pulled["heartrate"].Trace)
 	require.Equal(t, pull.Success, list[0].Providers[band].Pulled["heartrate"].Status)

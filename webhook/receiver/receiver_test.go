@@ -489,7 +489,7 @@ func TestNothingIsReadBeforeTheSignature(t *testing.T) {
 	})
 	body := render(t, sleepCreated, sleepAt(1), 0)
 	for _, tt := range []struct {
-		want webhook.Fault
+		want webhook.VerifyReason
 		sign func(h http.Header)
 	}{
 		{webhook.MissingHeader, func(http.Header) {}},
@@ -508,7 +508,7 @@ func TestNothingIsReadBeforeTheSignature(t *testing.T) {
 		_, err := d.Receive(t.Context(), body, h)
 		var fault *webhook.VerifyError
 		require.ErrorAs(t, err, &fault)
-		require.Equal(t, tt.want, fault.Fault)
+		require.Equal(t, tt.want, fault.Reason)
 	}
 	require.Len(t, faults, 5)
 }

@@ -108,15 +108,15 @@ func eachDelivery(edit func(*webhook.Delivery)) func([]webhook.Delivery) []webho
 	}
 }
 
-func onSettle(edit func(*webhook.Outcome)) func(*webhooktest.Harness) {
+func onRecord(edit func(*webhook.Outcome)) func(*webhooktest.Harness) {
 	return func(s *webhooktest.Harness) {
 		sound := s.Deliveries
-		s.Deliveries = &brokenDeliveries{Deliveries: sound, settle: func(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
+		s.Deliveries = &brokenDeliveries{Deliveries: sound, recordOutcomes: func(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 			o = slices.Clone(o)
 			for i := range o {
 				edit(&o[i])
 			}
-			return sound.Settle(ctx, o)
+			return sound.RecordOutcomes(ctx, o)
 		}}
 	}
 }
@@ -177,14 +177,14 @@ func trustsAnyToken(s *webhooktest.Harness) {
 			}
 			return got, err
 		},
-		settle: func(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
+		recordOutcomes: func(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			o = slices.Clone(o)
 			for i := range o {
 				o[i].Delivery.Token = tokens[o[i].Delivery.Delivery]
 			}
-			return sound.Settle(ctx, o)
+			return sound.RecordOutcomes(ctx, o)
 		},
 		release: func(ctx context.Context, r []webhook.Released) error {
 			mu.Lock()
@@ -268,7 +268,7 @@ var brokenDeliveryStores = []conformance.Broken{
 	{Name: "many heads", Suite: deliveries(allModes(healthlab.Independent)), Subtest: "Lanes/OneHead"},
 	{Name: "a failure lets the next one pass", Suite: deliveries(allModes(healthlab.Independent)), Subtest: "Lanes/FailureHoldsTheLane"},
 	{Name: "holds back what is independent", Suite: deliveries(allModes(healthlab.Ordered)), Subtest: "Lanes/IndependentWaitsForNothing"},
-	{Name: "cancelled, and nobody moves up", Suite: deliveries(onSettle(func(o *webhook.Outcome) {
+	{Name: "cancelled, and nobody moves up", Suite: deliveries(onRecord(func(o *webhook.Outcome) {
 		if o.State == webhook.Cancelled {
 			o.State, o.Delay = webhook.Retrying, time.Hour
 		}
@@ -287,7 +287,7 @@ var brokenDeliveryStores = []conformance.Broken{
 	{Name: "hides that a newer one waits", Suite: deliveries(onClaim(sameClaim, eachDelivery(func(d *webhook.Delivery) { d.Superseded = false }))),
 		Subtest: "Superseding/NeverIntoAHeadWithSomethingWaiting"},
 	{Name: "a head keeps its attempts", Suite: deliveries(onClaim(sameClaim, eachDelivery(func(d *webhook.Delivery) { d.Attempts++ }))), Subtest: "Superseding/FailedHeadStartsOver"},
-	{Name: "applies the result of a replaced head", Suite: deliveries(trustsAnyToken), Subtest: "Settle/WrongToken"},
+	{Name: "applies the result of a replaced head", Suite: deliveries(trustsAnyToken), Subtest: "RecordOutcomes/WrongToken"},
 	// Claim
 	{Name: "claims more than asked", Suite: deliveries(onClaim(func(c *webhook.Claim) {
 		for i := range c.Quotas {
@@ -337,21 +337,21 @@ var brokenDeliveryStores = []conformance.Broken{
 			return ids, err
 		}}
 	}), Subtest: "Claim/Due"},
-	// Settle
-	{Name: "trusts any token", Suite: deliveries(trustsAnyToken), Subtest: "Settle/Batch"},
-	{Name: "due at once", Suite: deliveries(onSettle(func(o *webhook.Outcome) { o.Delay = 0 })), Subtest: "Settle/DueAfterTheDelay"},
-	{Name: "never quiet", Suite: deliveries(onSettle(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: "Settle/QuietHoldsTheNextOne"},
-	{Name: "never quiet for what replaces", Suite: deliveries(onSettle(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: "Settle/QuietHoldsTheOneThatReplaces"},
-	{Name: "drops events", Suite: deliveries(onSettle(func(o *webhook.Outcome) { o.Events = nil })), Subtest: "Settle/EventsWithTheOutcome"},
-	{Name: "counts what was not sent", Suite: deliveries(onSettle(func(o *webhook.Outcome) { o.Sent = true })), Subtest: "Settle/UnsentCountsNoAttempt"},
-	{Name: "takes any state", Suite: deliveries(onSettle(func(o *webhook.Outcome) {
+	// RecordOutcomes
+	{Name: "trusts any token", Suite: deliveries(trustsAnyToken), Subtest: "RecordOutcomes/Batch"},
+	{Name: "due at once", Suite: deliveries(onRecord(func(o *webhook.Outcome) { o.Delay = 0 })), Subtest: "RecordOutcomes/DueAfterTheDelay"},
+	{Name: "never quiet", Suite: deliveries(onRecord(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: "RecordOutcomes/QuietHoldsTheNextOne"},
+	{Name: "never quiet for what replaces", Suite: deliveries(onRecord(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: "RecordOutcomes/QuietHoldsTheOneThatReplaces"},
+	{Name: "drops events", Suite: deliveries(onRecord(func(o *webhook.Outcome) { o.Events = nil })), Subtest: "RecordOutcomes/EventsWithTheOutcome"},
+	{Name: "counts what was not sent", Suite: deliveries(onRecord(func(o *webhook.Outcome) { o.Sent = true })), Subtest: "RecordOutcomes/UnsentCountsNoAttempt"},
+	{Name: "takes any state", Suite: deliveries(onRecord(func(o *webhook.Outcome) {
 		if !o.State.Final() {
 			o.State = webhook.Retrying
 		}
-	})), Subtest: "Settle/NotAnOutcome"},
+	})), Subtest: "RecordOutcomes/NotAnOutcome"},
 	{Name: "logs twice", Suite: deliveries(func(s *webhooktest.Harness) {
 		sound := s.Deliveries
-		s.Deliveries = &brokenDeliveries{Deliveries: sound, settle: func(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
+		s.Deliveries = &brokenDeliveries{Deliveries: sound, recordOutcomes: func(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 			o = slices.Clone(o)
 			for i := range o {
 				if i == 0 && len(o) == 1 {
@@ -360,9 +360,9 @@ var brokenDeliveryStores = []conformance.Broken{
 					o = append(o, again)
 				}
 			}
-			return sound.Settle(ctx, o)
+			return sound.RecordOutcomes(ctx, o)
 		}}
-	}), Subtest: "Settle/Twice"},
+	}), Subtest: "RecordOutcomes/Twice"},
 	// Release
 	{Name: "a release counts as a start", Suite: deliveries(func(s *webhooktest.Harness) {
 		sound := s.Deliveries
@@ -446,7 +446,7 @@ var brokenDeliveryStores = []conformance.Broken{
 		if d.Starts > 1 {
 			d.Body = append([]byte(" "), d.Body...)
 		}
-	}))), Subtest: "DiesBeforeItSettles"},
+	}))), Subtest: "DiesBeforeItRecords"},
 	{Name: "leases nothing", Suite: dispatcher(onClaim(func(c *webhook.Claim) { c.Lease = 0 }, sameDeliveries)), Subtest: "TwoShareTheWork"},
 	{Name: "tells the worker's time", Suite: dispatcher(func(s *webhooktest.Harness) {
 		sound := s.Deliveries
@@ -458,7 +458,7 @@ var brokenDeliveryStores = []conformance.Broken{
 			return got, err
 		}}
 	}), Subtest: "ItsClockIsWrong"},
-	{Name: "gives up after one failure", Suite: dispatcher(onSettle(func(o *webhook.Outcome) {
+	{Name: "gives up after one failure", Suite: dispatcher(onRecord(func(o *webhook.Outcome) {
 		if o.State == webhook.Retrying {
 			o.State, o.Reason = webhook.Failed, webhook.ReasonExhausted
 		}
@@ -470,12 +470,12 @@ var brokenDeliveryStores = []conformance.Broken{
 	})), Subtest: "DisablesAcrossRestarts"},
 	// The model.
 	{Name: "model, supersedes nothing", Suite: broken(webhooktest.RunDeliveriesModel, allModes(healthlab.Ordered)), Subtest: ""},
-	{Name: "model, never quiet", Suite: broken(webhooktest.RunDeliveriesModel, onSettle(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: ""},
+	{Name: "model, never quiet", Suite: broken(webhooktest.RunDeliveriesModel, onRecord(func(o *webhook.Outcome) { o.Quiet = 0 })), Subtest: ""},
 	{Name: "model, trusts any token", Suite: broken(webhooktest.RunDeliveriesModel, trustsAnyToken), Subtest: ""},
 	// Order under fire: what the dispatcher relies on.
 	{Name: "fire, no lanes", Suite: broken(webhooktest.RunOrderUnderFailures, allModes(healthlab.Independent)), Subtest: "LanePerKey"},
 	{Name: "fire, no lanes of users", Suite: broken(webhooktest.RunOrderUnderFailures, allModes(healthlab.Independent)), Subtest: "LanePerUser"},
-	{Name: "fire, loses what was cut off", Suite: broken(webhooktest.RunOrderUnderFailures, onSettle(func(o *webhook.Outcome) {
+	{Name: "fire, loses what was cut off", Suite: broken(webhooktest.RunOrderUnderFailures, onRecord(func(o *webhook.Outcome) {
 		if o.State == webhook.Retrying {
 			o.State, o.Reason = webhook.Failed, webhook.ReasonExhausted
 		}

@@ -93,7 +93,7 @@ func forgetsLate(s *webhooktest.Harness) {
 			}
 			return got, err
 		},
-		settle: func(ctx context.Context, o []webhook.Outcome) (webhook.Settled, error) {
+		recordOutcomes: func(ctx context.Context, o []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			o = slices.Clone(o)
@@ -102,7 +102,7 @@ func forgetsLate(s *webhooktest.Harness) {
 					o[i].Delivery.Token = -1
 				}
 			}
-			return sound.Settle(ctx, o)
+			return sound.RecordOutcomes(ctx, o)
 		},
 	}
 }
@@ -206,7 +206,7 @@ var brokenEndpointStores = []conformance.Broken{
 		}
 		return ev
 	})), Subtest: "Superseding/OtherKeysStay"},
-	// Claim, settle, log
+	// Claim, record, log
 	{Name: "an endpoint without work is a fault", Suite: deliveries(func(s *webhooktest.Harness) {
 		sound := s.Deliveries
 		s.Deliveries = &brokenDeliveries{Deliveries: sound, claim: func(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
@@ -217,7 +217,7 @@ var brokenEndpointStores = []conformance.Broken{
 			return got, err
 		}}
 	}), Subtest: "Claim/UnknownEndpoint"},
-	{Name: "forgets what comes late", Suite: deliveries(forgetsLate), Subtest: "Settle/LateButStillMine"},
+	{Name: "forgets what comes late", Suite: deliveries(forgetsLate), Subtest: "RecordOutcomes/LateButStillMine"},
 	{Name: "shows its own memory", Suite: deliveries(func(s *webhooktest.Harness) {
 		sound, shown := s.Log, map[uuid.UUID]webhook.Message{}
 		s.Log = &brokenLog{Log: sound, message: func(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {

@@ -41,7 +41,7 @@ var claimCases = []webhookCase{
 		}
 		delays := map[uuid.UUID]time.Duration{all[0]: 3 * time.Minute, all[1]: time.Minute, all[2]: 4 * time.Minute, all[3]: 2 * time.Minute}
 		for _, d := range b.claim() {
-			b.settle(failed(d, delays[d.Event]))
+			b.record(failed(d, delays[d.Event]))
 		}
 		s.Advance(time.Hour)
 		for _, want := range []uuid.UUID{all[1], all[3], all[0], all[2]} {
@@ -60,7 +60,7 @@ var claimCases = []webhookCase{
 			Lease: webhook.Lease{Team: b.team, Delivery: d.Delivery, Token: d.Token}, Endpoint: b.to, Event: event, Type: typeLatest, Key: "k", Seq: 1,
 			At: longAgo, Body: d.Body, Trigger: webhook.TriggerEvent, Starts: 1, QueuedAt: d.QueuedAt,
 		}, d)
-		b.settle(failed(d, 0))
+		b.record(failed(d, 0))
 		d = b.only(event)
 		require.Equal(t, 1, d.Attempts)
 		require.Equal(t, 1, d.Starts)
@@ -141,11 +141,11 @@ var claimCases = []webhookCase{
 		}
 		for _, d := range b.claim() {
 			if d.Key != "b" {
-				b.settle(failed(d, 0))
+				b.record(failed(d, 0))
 				continue
 			}
 			s.Advance(time.Second) // so that this one is due last
-			b.settle(webhook.Outcome{Delivery: d, State: webhook.Retrying})
+			b.record(webhook.Outcome{Delivery: d, State: webhook.Retrying})
 		}
 		b.update(func(e *webhook.Endpoint) { e.Health.PauseStep = 1 })
 		got := b.claim()
@@ -153,7 +153,7 @@ var claimCases = []webhookCase{
 		require.Equal(t, "b", got[0].Key, "the one with the fewest attempts")
 		b.nothing()
 		b.notDue()
-		b.settle(failed(got[0], time.Hour))
+		b.record(failed(got[0], time.Hour))
 		require.Len(t, b.claim(), 1)
 	}},
 	{"UnknownEndpoint", func(t *testing.T, s Harness) {
@@ -166,7 +166,7 @@ var claimCases = []webhookCase{
 		event := b.send(typeLatest, "k")
 		b.isDue()
 		quiet.notDue()
-		b.settle(failed(b.only(event), time.Minute))
+		b.record(failed(b.only(event), time.Minute))
 		b.notDue()
 		s.Advance(time.Minute)
 		b.isDue()
@@ -174,7 +174,7 @@ var claimCases = []webhookCase{
 		b.notDue()
 		s.Advance(lease)
 		b.isDue()
-		b.settle(succeeded(d))
+		b.record(succeeded(d))
 		b.notDue()
 	}},
 }
@@ -189,17 +189,17 @@ func (b *bench) due() []webhook.EndpointID {
 func (b *bench) isDue()  { b.t.Helper(); require.Contains(b.t, b.due(), b.to) }
 func (b *bench) notDue() { b.t.Helper(); require.NotContains(b.t, b.due(), b.to) }
 
-var settleCases = []webhookCase{
+var outcomeCases = []webhookCase{
 	{"WrongToken", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
 		stale := b.only(event)
 		s.Advance(lease)
 		d := b.only(event)
-		require.Equal(t, []webhook.Lease{stale.Lease}, b.settle(succeeded(stale)).Lost)
+		require.Equal(t, []webhook.Lease{stale.Lease}, b.record(succeeded(stale)).Lost)
 		require.Equal(t, "1 waiting lease_lost", b.ended(event))
 		b.nothing()
-		require.Empty(t, b.settle(failed(d, 0)).Lost)
+		require.Empty(t, b.record(failed(d, 0)).Lost)
 		require.Equal(t, 1, b.only(event).Attempts)
 	}},
 	{"LateButStillMine", func(t *testing.T, s Harness) {
@@ -207,7 +207,7 @@ var settleCases = []webhookCase{
 		event := b.send(typeLatest, "k")
 		d := b.only(event)
 		s.Advance(lease + time.Second)
-		require.Empty(t, b.settle(succeeded(d)).Lost)
+		require.Empty(t, b.record(succeeded(d)).Lost)
 		require.Equal(t, "1 succeeded ", b.ended(event))
 		b.nothing()
 	}},
@@ -215,8 +215,8 @@ var settleCases = []webhookCase{
 		b := newBench(t, s)
 		event := b.send(typeOrdered, "k")
 		d := b.only(event)
-		b.settle(failed(d, 0))
-		b.settle(failed(d, 0))
+		b.record(failed(d, 0))
+		b.record(failed(d, 0))
 		page, err := s.Log.Attempts(t.Context(), webhook.AttemptQuery{Team: b.team, Event: event})
 		require.NoError(t, err)
 		require.Len(t, page.Attempts, 1)
@@ -235,8 +235,8 @@ var settleCases = []webhookCase{
 		}
 		stale := by[all[3]]
 		stale.Token = -stale.Token
-		settled := b.settle(succeeded(by[all[0]]), failed(by[all[1]], time.Hour), exhausted(by[all[2]]), succeeded(stale))
-		require.Equal(t, []webhook.Lease{stale.Lease}, settled.Lost)
+		recorded := b.record(succeeded(by[all[0]]), failed(by[all[1]], time.Hour), exhausted(by[all[2]]), succeeded(stale))
+		require.Equal(t, []webhook.Lease{stale.Lease}, recorded.Lost)
 		require.Equal(t, "1 succeeded ", b.ended(all[0]))
 		require.Equal(t, "1 waiting ", b.ended(all[1]))
 		require.Equal(t, "1 failed exhausted", b.ended(all[2]))
@@ -245,7 +245,7 @@ var settleCases = []webhookCase{
 	{"DueAfterTheDelay", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.settle(failed(b.only(event), 10*time.Minute))
+		b.record(failed(b.only(event), 10*time.Minute))
 		s.Advance(10*time.Minute - time.Second)
 		b.nothing()
 		s.Advance(time.Second)
@@ -257,7 +257,7 @@ var settleCases = []webhookCase{
 		fresh := b.send(typeLatest, "k")
 		o := failed(d, time.Hour)
 		o.Class, o.Quiet = webhook.ClassTimeout, 5*time.Second
-		b.settle(o)
+		b.record(o)
 		b.nothing()
 		s.Advance(5 * time.Second)
 		b.only(fresh)
@@ -266,7 +266,7 @@ var settleCases = []webhookCase{
 		b := newBench(t, s)
 		o := failed(b.only(b.send(typeLatest, "k")), time.Hour)
 		o.Class, o.Quiet = webhook.ClassTimeout, 5*time.Second
-		b.settle(o)
+		b.record(o)
 		fresh := b.send(typeLatest, "k")
 		b.nothing()
 		s.Advance(5 * time.Second)
@@ -278,25 +278,25 @@ var settleCases = []webhookCase{
 		o := exhausted(b.only(b.send(typeLatest, "k")))
 		about := b.event(typeIndependent, b.to.String())
 		o.Events = []healthlab.Event{about}
-		b.settle(o)
+		b.record(o)
 		b.route()
 		require.Contains(t, events(b.claimOf(second, most)), about.ID)
 		again := b.event(typeIndependent, b.to.String())
 		o.Events = []healthlab.Event{again}
-		b.settle(o) // the lease is gone
+		b.record(o) // the lease is gone
 		b.route()
 		require.Empty(t, events(b.claimOf(second, most)))
 	}},
 	{"UnsentCountsNoAttempt", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.settle(webhook.Outcome{Delivery: b.only(event), State: webhook.Failed, Reason: webhook.ReasonExpired})
+		b.record(webhook.Outcome{Delivery: b.only(event), State: webhook.Failed, Reason: webhook.ReasonExpired})
 		require.Equal(t, "0 failed expired", b.ended(event))
 	}},
 	{"NotAnOutcome", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		d := b.only(b.send(typeLatest, "k"))
-		_, err := s.Deliveries.Settle(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Sending}})
+		_, err := s.Deliveries.RecordOutcomes(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Sending}})
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}},
 }
@@ -356,12 +356,12 @@ var logCases = []webhookCase{
 		b, other := newBench(t, s), newBench(t, s)
 		event := b.send(typeOrdered, "k")
 		for range 5 {
-			b.settle(failed(b.only(event), 0))
+			b.record(failed(b.only(event), 0))
 		}
 		o := succeeded(b.only(event))
 		o.Head, o.Response = []byte("HTTP/1.1 200 OK"), []byte("thanks")
 		before := b.now()
-		b.settle(o)
+		b.record(o)
 		b.send(typeOrdered, "l")
 		q := webhook.AttemptQuery{Team: b.team, Endpoint: b.to, Event: event, Size: 4}
 		page, err := s.Log.Attempts(t.Context(), q)

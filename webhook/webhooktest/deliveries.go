@@ -27,7 +27,7 @@ func RunDeliveries(t *testing.T, newStore func(t *testing.T) Harness) {
 		{"Lanes", laneCases},
 		{"Superseding", supersedingCases},
 		{"Claim", claimCases},
-		{"Settle", settleCases},
+		{"RecordOutcomes", outcomeCases},
 		{"Release", releaseCases},
 		{"Replay", replayCases},
 		{"Recover", recoverCases},
@@ -67,7 +67,7 @@ var appendCases = []webhookCase{
 		for range 2 {
 			d := b.only(e.ID)
 			require.Equal(t, string(want), string(d.Body))
-			b.settle(failed(d, 0))
+			b.record(failed(d, 0))
 		}
 	}},
 	{"RefusedIsNotRouted", func(t *testing.T, s Harness) {
@@ -109,7 +109,7 @@ var appendCases = []webhookCase{
 			got := b.claim()
 			require.Len(t, got, 1)
 			require.Equal(t, want+1, got[0].Seq)
-			b.settle(succeeded(got[0]))
+			b.record(succeeded(got[0]))
 		}
 		b.nothing()
 	}},
@@ -184,14 +184,14 @@ var routeCases = []webhookCase{
 		}
 		b.route()
 		for _, e := range want {
-			b.settle(succeeded(b.only(e)))
+			b.record(succeeded(b.only(e)))
 		}
 	}},
 	{"UnknownTypeIsOrdered", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.write("test.unknown.changed", "k"), b.write("test.unknown.changed", "k")
 		b.route()
-		b.settle(succeeded(b.only(first)))
+		b.record(succeeded(b.only(first)))
 		b.only(second)
 	}},
 	{"TwoRouters", func(t *testing.T, s Harness) {
@@ -215,7 +215,7 @@ var routeCases = []webhookCase{
 				seen[d.Event] = true
 				require.Equal(t, last[d.Key]+1, d.Seq)
 				last[d.Key] = d.Seq
-				b.settle(succeeded(d))
+				b.record(succeeded(d))
 			}
 		}
 		require.Len(t, seen, n)
@@ -229,22 +229,22 @@ var laneCases = []webhookCase{
 		d := b.only(first)
 		require.True(t, d.Blocking)
 		b.nothing()
-		b.settle(succeeded(d))
+		b.record(succeeded(d))
 		require.False(t, b.only(second).Blocking)
 	}},
 	{"FailureHoldsTheLane", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
-		b.settle(failed(b.only(first), time.Hour))
+		b.record(failed(b.only(first), time.Hour))
 		b.nothing()
 		s.Advance(time.Hour)
-		b.settle(exhausted(b.only(first)))
+		b.record(exhausted(b.only(first)))
 		b.only(second)
 	}},
 	{"CancelPromotes", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
-		b.settle(cancelled(b.only(first), webhook.ReasonExpired))
+		b.record(cancelled(b.only(first), webhook.ReasonExpired))
 		b.only(second)
 	}},
 	{"KeysDoNotWaitForEachOther", func(t *testing.T, s Harness) {
@@ -259,7 +259,7 @@ var laneCases = []webhookCase{
 		next := b.send(typeOrdered, "k")
 		b.only(first)
 		d := b.claimOf(second, most)[0]
-		b.settle(succeeded(d))
+		b.record(succeeded(d))
 		require.Equal(t, []uuid.UUID{next}, events(b.claimOf(second, most)))
 	}},
 	{"IndependentWaitsForNothing", func(t *testing.T, s Harness) {
@@ -271,7 +271,7 @@ var laneCases = []webhookCase{
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = webhook.OrderUser })
 		a, k, z := b.send(typeOrdered, "a"), b.send(typeLatest, "k"), b.send(typeOrdered, "z")
 		for _, want := range []uuid.UUID{a, k, z} {
-			b.settle(succeeded(b.only(want)))
+			b.record(succeeded(b.only(want)))
 		}
 	}},
 	{"UserScopeSupersedesPerKey", func(t *testing.T, s Harness) {
@@ -281,7 +281,7 @@ var laneCases = []webhookCase{
 		last := b.send(typeLatest, "l")
 		fresh := b.send(typeLatest, "k")
 		for _, want := range []uuid.UUID{head, fresh, last} {
-			b.settle(succeeded(b.only(want)))
+			b.record(succeeded(b.only(want)))
 		}
 		b.nothing()
 		require.Equal(t, "0 cancelled superseded", b.ended(old), "and the newer one has its place")
@@ -292,14 +292,14 @@ var supersedingCases = []webhookCase{
 	{"UnsentHead", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old, fresh := b.send(typeLatest, "k"), b.send(typeLatest, "k")
-		b.settle(succeeded(b.only(fresh)))
+		b.record(succeeded(b.only(fresh)))
 		b.nothing()
 		require.Equal(t, "0 cancelled superseded", b.ended(old))
 	}},
 	{"FailedHeadStartsOver", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		b.settle(failed(b.only(old), time.Hour))
+		b.record(failed(b.only(old), time.Hour))
 		fresh := b.send(typeLatest, "k")
 		d := b.only(fresh)
 		require.Zero(t, d.Attempts)
@@ -313,7 +313,7 @@ var supersedingCases = []webhookCase{
 		d := b.only(old)
 		fresh := b.send(typeLatest, "k")
 		b.nothing()
-		b.settle(succeeded(d))
+		b.record(succeeded(d))
 		b.only(fresh)
 		require.Equal(t, "1 succeeded ", b.ended(old))
 	}},
@@ -322,7 +322,7 @@ var supersedingCases = []webhookCase{
 		old := b.send(typeLatest, "k")
 		d := b.only(old)
 		fresh := b.send(typeLatest, "k")
-		b.settle(failed(d, time.Hour))
+		b.record(failed(d, time.Hour))
 		b.only(fresh)
 		require.Equal(t, "1 cancelled superseded", b.ended(old))
 	}},
@@ -330,8 +330,8 @@ var supersedingCases = []webhookCase{
 		b := newBench(t, s)
 		d := b.only(b.send(typeLatest, "k"))
 		second, third := b.send(typeLatest, "k"), b.send(typeLatest, "k")
-		b.settle(succeeded(d))
-		b.settle(succeeded(b.only(third)))
+		b.record(succeeded(d))
+		b.record(succeeded(b.only(third)))
 		b.nothing()
 		require.Equal(t, "0 cancelled superseded", b.ended(second))
 	}},
@@ -343,8 +343,8 @@ var supersedingCases = []webhookCase{
 		third := b.send(typeLatest, "k")
 		d := b.claim()[0]
 		require.True(t, d.Superseded)
-		b.settle(cancelled(d, webhook.ReasonSuperseded))
-		b.settle(succeeded(b.only(third)))
+		b.record(cancelled(d, webhook.ReasonSuperseded))
+		b.record(succeeded(b.only(third)))
 		b.nothing()
 		require.Equal(t, "0 cancelled superseded", b.ended(second))
 	}},
@@ -353,7 +353,7 @@ var supersedingCases = []webhookCase{
 		d := b.only(b.send(typeLatest, "k"))
 		s.Advance(lease)
 		fresh := b.send(typeLatest, "k")
-		require.Equal(t, []webhook.Lease{d.Lease}, b.settle(succeeded(d)).Lost, "its place was taken")
+		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost, "its place was taken")
 		b.only(fresh)
 	}},
 	{"OtherKeysStay", func(t *testing.T, s Harness) {
@@ -364,7 +364,7 @@ var supersedingCases = []webhookCase{
 	{"OrderedNever", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first := b.send(typeOrdered, "k")
-		b.settle(failed(b.only(first), time.Hour))
+		b.record(failed(b.only(first), time.Hour))
 		b.send(typeOrdered, "k")
 		b.nothing()
 		s.Advance(time.Hour)

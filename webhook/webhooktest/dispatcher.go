@@ -117,8 +117,8 @@ func (d *dispatchBench) until(holds func() bool) {
 	}
 }
 
-// settled waits until nothing is claimed or waits of an event.
-func (d *dispatchBench) settled(event uuid.UUID, want string) {
+// waitForOutcome waits until nothing is claimed or waits of an event.
+func (d *dispatchBench) waitForOutcome(event uuid.UUID, want string) {
 	d.t.Helper()
 	d.until(func() bool { return d.ended(event) == want })
 }
@@ -143,7 +143,7 @@ func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (
 		Lease:       dispatchLease,
 		Timeout:     10 * time.Second,
 		StartMargin: 5 * time.Second,
-		SettleWait:  time.Millisecond,
+		OutcomeWait: time.Millisecond,
 		Busy:        5 * time.Millisecond,
 		Idle:        10 * time.Millisecond,
 		CacheFor:    time.Millisecond,
@@ -166,8 +166,8 @@ func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (
 // forgetful says that it has recorded outcomes, and has not: the process died before.
 type forgetful struct{ webhook.Deliveries }
 
-func (forgetful) Settle(context.Context, []webhook.Outcome) (webhook.Settled, error) {
-	return webhook.Settled{}, nil
+func (forgetful) RecordOutcomes(context.Context, []webhook.Outcome) (webhook.RecordedOutcomes, error) {
+	return webhook.RecordedOutcomes{}, nil
 }
 
 // single claims until it has something, and then no more.
@@ -200,7 +200,7 @@ func (s stuck) Get(ctx context.Context, team healthlab.TeamID, id webhook.Endpoi
 }
 
 var dispatcherCases = []webhookCase{
-	{"DiesBeforeItSettles", func(t *testing.T, s Harness) {
+	{"DiesBeforeItRecords", func(t *testing.T, s Harness) {
 		d := newDispatchBench(t, s)
 		event := d.write(typeOrdered, "k")
 		stop := d.run(1, func(_ *webhook.Options, s *Harness) { s.Deliveries = forgetful{s.Deliveries} })
@@ -209,7 +209,7 @@ var dispatcherCases = []webhookCase{
 		s.Advance(dispatchLease)
 		stop = d.run(2, nil)
 		got := d.await(2)
-		d.settled(event, "1 succeeded ")
+		d.waitForOutcome(event, "1 succeeded ")
 		stop()
 		require.Len(t, d.all(), 2, "one repeat")
 		require.Equal(t, got[0].ID, got[1].ID)
@@ -270,7 +270,7 @@ var dispatcherCases = []webhookCase{
 		s.Advance(90 * time.Second)
 		late.Store(int64(90 * time.Second))
 		awake := d.run(2, nil)
-		d.settled(fresh, "1 succeeded ")
+		d.waitForOutcome(fresh, "1 succeeded ")
 		close(held.out)
 		<-released
 		asleep()
@@ -295,7 +295,7 @@ var dispatcherCases = []webhookCase{
 			stop := d.run(1, func(o *webhook.Options, _ *Harness) {
 				o.Now = func() time.Time { return time.Now().Add(wrong) }
 			})
-			d.settled(event, "3 succeeded ")
+			d.waitForOutcome(event, "3 succeeded ")
 			stop()
 			for _, g := range d.all() {
 				require.WithinRange(t, g.At, before.Add(-time.Second), d.now().Add(time.Second), "signed by the store's clock")
@@ -354,7 +354,7 @@ var dispatcherCases = []webhookCase{
 		require.NoError(t, d.service.SetHeaders(t.Context(), d.team, d.to, map[string]string{"X-Ward": "7"}))
 		require.NoError(t, d.service.Rotate(t.Context(), d.team, d.to, ""))
 		close(changed)
-		d.settled(event, "2 succeeded ")
+		d.waitForOutcome(event, "2 succeeded ")
 		stop()
 		got := d.all()
 		require.Len(t, got, 2)

@@ -172,7 +172,7 @@ var endpointCases = []webhookCase{
 		var d webhook.Delivery
 		for _, c := range b.claim() {
 			if c.Event == waiting {
-				b.settle(failed(c, time.Hour))
+				b.record(failed(c, time.Hour))
 			} else {
 				d = c
 			}
@@ -181,7 +181,7 @@ var endpointCases = []webhookCase{
 		for _, e := range []uuid.UUID{sending, behind, waiting} {
 			require.Contains(t, b.ended(e), "cancelled disabled")
 		}
-		require.Equal(t, []webhook.Lease{d.Lease}, b.settle(succeeded(d)).Lost)
+		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost)
 		b.update(func(e *webhook.Endpoint) { e.Disabled, e.DisabledReason = false, "" })
 		s.Advance(2 * time.Hour)
 		b.nothing()
@@ -194,7 +194,7 @@ var endpointCases = []webhookCase{
 			if d.Event == second {
 				o.Quiet = 5 * time.Second
 			}
-			b.settle(o)
+			b.record(o)
 		}
 		b.update(func(e *webhook.Endpoint) { e.Health.PauseStep = 2 })
 		b.nothing()
@@ -211,7 +211,7 @@ var endpointCases = []webhookCase{
 		require.Equal(t, "0 cancelled deleted", b.ended(event))
 		_, err := s.Endpoints.Get(t.Context(), b.team, b.to)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		require.Equal(t, []webhook.Lease{d.Lease}, b.settle(succeeded(d)).Lost)
+		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost)
 		require.Equal(t, "1 waiting lease_lost", b.ended(event))
 		b.nothing()
 		b.notDue()

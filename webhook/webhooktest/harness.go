@@ -153,12 +153,12 @@ func events(ds []webhook.Delivery) []uuid.UUID {
 	return out
 }
 
-func (b *bench) settle(o ...webhook.Outcome) webhook.Settled {
+func (b *bench) record(o ...webhook.Outcome) webhook.RecordedOutcomes {
 	b.t.Helper()
-	settled, err := b.s.Deliveries.Settle(b.t.Context(), o)
+	recorded, err := b.s.Deliveries.RecordOutcomes(b.t.Context(), o)
 	require.NoError(b.t, err)
-	require.Empty(b.t, settled.Later)
-	return settled
+	require.Empty(b.t, recorded.Locked)
+	return recorded
 }
 
 func succeeded(d webhook.Delivery) webhook.Outcome {

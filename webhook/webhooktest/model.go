@@ -25,7 +25,7 @@ func RunDeliveriesModel(t *testing.T, newStore func(t *testing.T) Harness) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"write":   m.write,
 			"claim":   m.claim,
-			"settle":  m.settle,
+			"record":  m.record,
 			"stale":   m.stale,
 			"release": m.release,
 			"advance": m.advance,
@@ -41,8 +41,8 @@ type modelRun struct {
 	bench *bench
 	s     Harness
 	want  *lanes
-	held  []webhook.Delivery // claimed, and not settled
-	old   []webhook.Delivery // settled, released, or lost
+	held  []webhook.Delivery // claimed, and not recorded
+	old   []webhook.Delivery // waitForOutcome, released, or lost
 	sent  map[string]int64   // the newest version handed out, by key
 }
 
@@ -110,7 +110,7 @@ func (m *modelRun) take(t *rapid.T) (webhook.Delivery, bool) {
 	return d, true
 }
 
-func (m *modelRun) settle(t *rapid.T) {
+func (m *modelRun) record(t *rapid.T) {
 	d, ok := m.take(t)
 	if !ok {
 		return
@@ -125,17 +125,17 @@ func (m *modelRun) settle(t *rapid.T) {
 }
 
 func (m *modelRun) outcome(t *rapid.T, o webhook.Outcome) {
-	settled, err := m.s.Deliveries.Settle(m.bench.t.Context(), []webhook.Outcome{o})
+	recorded, err := m.s.Deliveries.RecordOutcomes(m.bench.t.Context(), []webhook.Outcome{o})
 	require.NoError(t, err)
-	require.Equal(t, m.want.settle(o), len(settled.Lost) == 0, "whether the lease held")
+	require.Equal(t, m.want.record(o), len(recorded.Lost) == 0, "whether the lease held")
 }
 
 func (m *modelRun) stale(t *rapid.T) {
 	if len(m.old) > 0 {
 		d := rapid.SampledFrom(m.old).Draw(t, "old")
-		settled, err := m.s.Deliveries.Settle(m.bench.t.Context(), []webhook.Outcome{succeeded(d)})
+		recorded, err := m.s.Deliveries.RecordOutcomes(m.bench.t.Context(), []webhook.Outcome{succeeded(d)})
 		require.NoError(t, err)
-		require.Len(t, settled.Lost, 1)
+		require.Len(t, recorded.Lost, 1)
 	}
 }
 
@@ -212,8 +212,8 @@ func (l *lanes) arrive(e healthlab.Event) {
 	name := webhook.LaneOf(e, mode, l.to.OrderScope)
 	rows := l.rows[name]
 	fresh := &modelRow{event: e.ID, key: webhook.SupersedeKey(e, mode), seq: l.seq[e.Key], due: l.now}
-	look := func(r *modelRow) *webhook.Waiting {
-		return &webhook.Waiting{Key: r.key, Seq: r.seq, Sending: r.leased && r.until > l.now}
+	look := func(r *modelRow) *webhook.LaneEntry {
+		return &webhook.LaneEntry{Key: r.key, Seq: r.seq, Sending: r.leased && r.until > l.now}
 	}
 	var view webhook.LaneView
 	same := -1
@@ -266,7 +266,7 @@ func (l *lanes) find(event uuid.UUID) (webhook.Lane, bool) {
 	return webhook.Lane{}, false
 }
 
-func (l *lanes) settle(o webhook.Outcome) bool {
+func (l *lanes) record(o webhook.Outcome) bool {
 	name, ok := l.find(o.Delivery.Event)
 	if !ok {
 		return false

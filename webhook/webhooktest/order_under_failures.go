@@ -154,7 +154,7 @@ func (f *fire) dispatch(ctx context.Context) {
 			Timeout:     100 * time.Millisecond,
 			StartMargin: 100 * time.Millisecond,
 			CrashLimit:  1000,
-			SettleWait:  time.Millisecond,
+			OutcomeWait: time.Millisecond,
 			Busy:        time.Millisecond,
 			Idle:        2 * time.Millisecond,
 			Drain:       time.Millisecond,

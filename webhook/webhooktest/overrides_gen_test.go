@@ -15,12 +15,12 @@ import (
 // brokenDeliveries is a webhook.Deliveries some of whose methods are replaced.
 type brokenDeliveries struct {
 	webhook.Deliveries
-	claim   func(ctx context.Context, c webhook.Claim) (webhook.Claimed, error)
-	due     func(ctx context.Context) ([]webhook.EndpointID, error)
-	release func(ctx context.Context, back []webhook.Released) error
-	replay  func(ctx context.Context, r webhook.Replay) (webhook.Replayed, error)
-	route   func(ctx context.Context, modes map[string]healthlab.Mode, max int) (webhook.Routed, error)
-	settle  func(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error)
+	claim          func(ctx context.Context, c webhook.Claim) (webhook.Claimed, error)
+	due            func(ctx context.Context) ([]webhook.EndpointID, error)
+	recordOutcomes func(ctx context.Context, outcomes []webhook.Outcome) (webhook.RecordedOutcomes, error)
+	release        func(ctx context.Context, back []webhook.Released) error
+	replay         func(ctx context.Context, r webhook.Replay) (webhook.Replayed, error)
+	route          func(ctx context.Context, modes map[string]healthlab.Mode, max int) (webhook.Routed, error)
 }
 
 func (o brokenDeliveries) Claim(p0 context.Context, p1 webhook.Claim) (webhook.Claimed, error) {
@@ -35,6 +35,13 @@ func (o brokenDeliveries) Due(p0 context.Context) ([]webhook.EndpointID, error) 
 		return o.due(p0)
 	}
 	return o.Deliveries.Due(p0)
+}
+
+func (o brokenDeliveries) RecordOutcomes(p0 context.Context, p1 []webhook.Outcome) (webhook.RecordedOutcomes, error) {
+	if o.recordOutcomes != nil {
+		return o.recordOutcomes(p0, p1)
+	}
+	return o.Deliveries.RecordOutcomes(p0, p1)
 }
 
 func (o brokenDeliveries) Release(p0 context.Context, p1 []webhook.Released) error {
@@ -56,13 +63,6 @@ func (o brokenDeliveries) Route(p0 context.Context, p1 map[string]healthlab.Mode
 		return o.route(p0, p1, p2)
 	}
 	return o.Deliveries.Route(p0, p1, p2)
-}
-
-func (o brokenDeliveries) Settle(p0 context.Context, p1 []webhook.Outcome) (webhook.Settled, error) {
-	if o.settle != nil {
-		return o.settle(p0, p1)
-	}
-	return o.Deliveries.Settle(p0, p1)
 }
 
 // brokenEndpoints is a webhook.Endpoints some of whose methods are replaced.

@@ -29,7 +29,7 @@ func (b *bench) again(event uuid.UUID) int {
 func (b *bench) delivered(eventType, key string) uuid.UUID {
 	b.t.Helper()
 	e := b.send(eventType, key)
-	b.settle(succeeded(b.only(e)))
+	b.record(succeeded(b.only(e)))
 	return e
 }
 
@@ -39,7 +39,7 @@ func (b *bench) drain() []uuid.UUID {
 	var out []uuid.UUID
 	for got := b.claimMax(1); len(got) > 0; got = b.claimMax(1) {
 		out = append(out, got[0].Event)
-		b.settle(succeeded(got[0]))
+		b.record(succeeded(got[0]))
 	}
 	return out
 }
@@ -75,11 +75,11 @@ var replayCases = []webhookCase{
 	{"LatestThatWaitsIsDueAtOnce", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.settle(failed(b.only(event), time.Hour))
+		b.record(failed(b.only(event), time.Hour))
 		b.again(event)
 		d := b.only(event)
 		require.Zero(t, d.Attempts)
-		b.settle(succeeded(d))
+		b.record(succeeded(d))
 		b.nothing()
 	}},
 	{"OrderedRewinds", func(t *testing.T, s Harness) {
@@ -91,7 +91,7 @@ var replayCases = []webhookCase{
 		for range 2 {
 			all = append(all, b.send(typeOrdered, "k"))
 		}
-		b.settle(failed(b.only(all[4]), time.Hour))
+		b.record(failed(b.only(all[4]), time.Hour))
 		require.Equal(t, 5, b.again(all[1]))
 		require.Equal(t, all[1:], b.drain(), "those that waited are not overtaken")
 	}},
@@ -109,7 +109,7 @@ var replayCases = []webhookCase{
 			d := b.only(event)
 			_, err := b.replay(webhook.Replay{Event: event})
 			require.ErrorIs(t, err, healthlab.Precondition)
-			require.Empty(t, b.settle(succeeded(d)).Lost, "its lease is not touched")
+			require.Empty(t, b.record(succeeded(d)).Lost, "its lease is not touched")
 			b.nothing()
 		}
 	}},
@@ -161,12 +161,12 @@ var recoverCases = []webhookCase{
 	{"FailedAndCancelled", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		lost := b.send(typeIndependent, "a")
-		b.settle(exhausted(b.only(lost)))
+		b.record(exhausted(b.only(lost)))
 		dropped := b.send(typeIndependent, "b")
-		b.settle(cancelled(b.only(dropped), webhook.ReasonExpired))
+		b.record(cancelled(b.only(dropped), webhook.ReasonExpired))
 		b.delivered(typeIndependent, "c")
 		waits := b.send(typeIndependent, "d")
-		b.settle(failed(b.only(waits), time.Hour))
+		b.record(failed(b.only(waits), time.Hour))
 		require.Equal(t, 2, b.recovered(0))
 		got := b.claim()
 		require.ElementsMatch(t, []uuid.UUID{lost, dropped}, events(got))
@@ -195,10 +195,10 @@ var recoverCases = []webhookCase{
 		b := newBench(t, s)
 		b.delivered(typeOrdered, "k")
 		lost := b.send(typeOrdered, "k")
-		b.settle(exhausted(b.only(lost)))
+		b.record(exhausted(b.only(lost)))
 		then := b.delivered(typeOrdered, "k")
 		also := b.send(typeOrdered, "k")
-		b.settle(exhausted(b.only(also)))
+		b.record(exhausted(b.only(also)))
 		require.Equal(t, 3, b.recovered(1))
 		require.Equal(t, []uuid.UUID{lost, then, also}, b.drain())
 		require.Zero(t, b.recovered(1))
@@ -206,22 +206,22 @@ var recoverCases = []webhookCase{
 	{"OrderedEndsWithTheNewest", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		lost := b.send(typeOrdered, "k")
-		b.settle(exhausted(b.only(lost)))
+		b.record(exhausted(b.only(lost)))
 		newest := b.send(typeOrdered, "k")
 		d := b.only(newest) // and while it is being sent
 		b.recovered(0)
 		b.nothing()
-		require.Empty(t, b.settle(succeeded(d)).Lost)
+		require.Empty(t, b.record(succeeded(d)).Lost)
 		require.Equal(t, []uuid.UUID{lost, newest}, b.drain())
 	}},
 	{"LatestOnlyTheNewest", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		b.settle(exhausted(b.only(old)))
+		b.record(exhausted(b.only(old)))
 		newest := b.send(typeLatest, "k")
-		b.settle(exhausted(b.only(newest)))
+		b.record(exhausted(b.only(newest)))
 		gone := b.send(typeLatest, "l")
-		b.settle(exhausted(b.only(gone)))
+		b.record(exhausted(b.only(gone)))
 		b.delivered(typeLatest, "l")
 		require.Equal(t, 1, b.recovered(1))
 		require.Equal(t, []uuid.UUID{newest}, b.drain())
@@ -229,11 +229,11 @@ var recoverCases = []webhookCase{
 	{"SinceATime", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		early := b.send(typeIndependent, "k")
-		b.settle(exhausted(b.only(early)))
+		b.record(exhausted(b.only(early)))
 		s.Advance(time.Hour)
 		since := b.now()
 		late := b.send(typeIndependent, "k")
-		b.settle(exhausted(b.only(late)))
+		b.record(exhausted(b.only(late)))
 		done, err := b.replay(webhook.Replay{Since: since})
 		require.NoError(t, err)
 		require.Equal(t, 1, done.Queued)
@@ -242,10 +242,10 @@ var recoverCases = []webhookCase{
 	{"UntilATime", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		early := b.send(typeIndependent, "k")
-		b.settle(exhausted(b.only(early)))
+		b.record(exhausted(b.only(early)))
 		s.Advance(time.Hour)
 		until := b.now()
-		b.settle(exhausted(b.only(b.send(typeIndependent, "k"))))
+		b.record(exhausted(b.only(b.send(typeIndependent, "k"))))
 		done, err := b.replay(webhook.Replay{Since: longAgo, Until: until})
 		require.NoError(t, err)
 		require.Equal(t, 1, done.Queued)
@@ -256,7 +256,7 @@ var recoverCases = []webhookCase{
 		var want []uuid.UUID
 		for i := range 10 {
 			event := b.send(typeIndependent, fmt.Sprint(i))
-			b.settle(exhausted(b.only(event)))
+			b.record(exhausted(b.only(event)))
 			want = append(want, event)
 		}
 		done, err := b.replay(webhook.Replay{Since: longAgo, Max: 4})

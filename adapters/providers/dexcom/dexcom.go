@@ -222,7 +222,7 @@ func readEvent(e *event, out *rest.Batch) {
 		out.Problem("enum", "must be fastActing or longActing", "eventSubType")
 		return
 	case e.Status == "deleted":
-		d := linking.Deleted{At: e.SystemTime.Time}
+		d := linking.DeletedRecord{At: e.SystemTime.Time}
 		if of.resource == "insulin_injection" {
 			d.Type = insulin.kind
 		}

@@ -86,7 +86,7 @@ func TestOuraMessages(t *testing.T) {
 	nights := d.counted(u, "sleep")
 	require.Equal(t, 20, nights)
 	listen := d.connector.Flows().Listener
-	hear := func(m linking.Message) (linking.Heard, error) {
+	hear := func(m linking.Message) (linking.ListenResult, error) {
 		m.At = d.now()
 		return listen.Listen(t.Context(), m)
 	}
@@ -244,7 +244,7 @@ func TestPolarMessages(t *testing.T) {
 		return err
 	}
 	require.NoError(t, pull(g.Secret))
-	imported, err := d.connector.Pack(linking.Tokens{Access: "access"})
+	imported, err := d.connector.Encode(linking.Tokens{Access: "access"})
 	require.NoError(t, err)
 	require.ErrorIs(t, d.connector.Revoke(t.Context(), imported), healthlab.Invalid, "its account is not known")
 	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret))

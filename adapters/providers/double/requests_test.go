@@ -62,7 +62,7 @@ func TestEveryKind(t *testing.T) {
 }
 
 // receive stores the workouts of an item.
-func (d *deployment) receive(health *healthdata.Service, u healthlab.UserID, item *linking.Pulled) healthdata.Counts {
+func (d *deployment) receive(health *healthdata.Service, u healthlab.UserID, item *linking.PullItem) healthdata.Counts {
 	d.t.Helper()
 	up := healthdata.Upload{Provider: d.provider.record.Slug, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone}
 	got, err := health.ReceiveSummaries(d.t.Context(), team, u, "workouts", []healthdata.SummaryPart{{Upload: up, Items: item.Summaries}})
@@ -92,7 +92,7 @@ func TestStreamsHaveTheirWorkouts(t *testing.T) {
 				},
 			})
 			require.NoError(t, err)
-			workouts := map[string]linking.Pulled{}
+			workouts := map[string]linking.PullItem{}
 			recorded := 0
 			for _, resource := range []string{"workouts", "workout_stream"} {
 				r := linking.PullRequest{Secret: g.Secret, ExternalUserID: &g.ExternalUserID, Resource: resource, From: noon.AddDate(0, 0, -20), To: noon}
@@ -103,7 +103,7 @@ func TestStreamsHaveTheirWorkouts(t *testing.T) {
 						for _, s := range item.Summaries {
 							w := *s.(*healthdata.Workout)
 							w.Raw = nil
-							only := linking.Pulled{Owner: item.Owner, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone, Summaries: []healthdata.Summary{&w}}
+							only := linking.PullItem{Owner: item.Owner, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone, Summaries: []healthdata.Summary{&w}}
 							if item.Stream == nil {
 								workouts[w.ExternalID] = only
 								continue

@@ -113,7 +113,7 @@ type deployment struct {
 	provider  provider
 	store     *memory.Store
 	health    *healthdata.Service
-	keeper    *linking.Keeper
+	refresher *linking.CredentialRefresher
 	pulls     *pull.Service
 	connector *rest.Connector
 	double    *double.Server
@@ -164,9 +164,9 @@ func deploy(t *testing.T, p provider, o double.Options) *deployment {
 	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), list, &healthdata.Options{Now: d.now, Environment: healthlab.Production})
 	require.NoError(t, err)
 	connectors := map[string]linking.ProviderConnector{p.record.Slug: d.connector.Flows()}
-	d.keeper, err = linking.NewKeeper(d.store.Grants(), d.health, connectors, seal(t), &linking.KeeperOptions{Now: d.now})
+	d.refresher, err = linking.NewCredentialRefresher(d.store.Credentials(), d.health, connectors, seal(t), &linking.CredentialRefresherOptions{Now: d.now})
 	require.NoError(t, err)
-	d.pulls, err = pull.New(d.store.Pulls(), d.health, d.keeper, connectors, &pull.Options{
+	d.pulls, err = pull.New(d.store.Pulls(), d.health, d.refresher, connectors, &pull.Options{
 		Now: d.now, Workers: 1, Ahead: time.Nanosecond, Every: 24 * time.Hour, // more looks take the limit from histories
 		Settings: func(context.Context, healthlab.TeamID) (pull.TeamSettings, error) {
 			return pull.TeamSettings{HistoryDays: map[string]pull.HistoryDays{p.record.Slug: {Default: d.history}}}, nil
@@ -461,15 +461,15 @@ func TestOneExchange(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}, TokenLife: 5 * time.Minute})
 			user := d.link(one)
-			second, err := linking.NewKeeper(d.store.Grants(), d.health, map[string]linking.ProviderConnector{
+			second, err := linking.NewCredentialRefresher(d.store.Credentials(), d.health, map[string]linking.ProviderConnector{
 				d.provider.record.Slug: d.connector.Flows(),
-			}, seal(t), &linking.KeeperOptions{Now: d.now})
+			}, seal(t), &linking.CredentialRefresherOptions{Now: d.now})
 			require.NoError(t, err)
 			d.wait(time.Hour)
 			var group sync.WaitGroup
 			for i := range 1000 {
 				group.Go(func() {
-					k := d.keeper
+					k := d.refresher
 					if i%2 == 0 {
 						k = second
 					}

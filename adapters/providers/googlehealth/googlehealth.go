@@ -229,15 +229,15 @@ func camel(name string) string {
 }
 
 // listen answers the handshake, or reads messages.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if !rest.Same(rest.Header(&m, "Authorization"), l.VerifyToken) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	var hello struct {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal(m.Body, &hello) == nil && hello.Type == "verification" {
-		return linking.Heard{Status: http.StatusCreated}, nil
+		return linking.ListenResult{Status: http.StatusCreated}, nil
 	}
 	type message struct {
 		Data struct {
@@ -252,15 +252,15 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	}
 	all := make([]message, 1)
 	if json.Unmarshal(m.Body, &all[0]) != nil && json.Unmarshal(m.Body, &all) != nil {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
-	heard := linking.Heard{Status: http.StatusNoContent}
+	heard := linking.ListenResult{Status: http.StatusNoContent}
 	for i := range all {
 		x := &all[i].Data
 		if x.User == "" {
-			return linking.Heard{}, rest.NotReadable()
+			return linking.ListenResult{}, rest.NotReadable()
 		}
-		n := linking.Announced{ExternalUserID: x.User, Resources: l.Announced(x.Type)}
+		n := linking.Notification{ExternalUserID: x.User, Resources: l.Announced(x.Type)}
 		if n.Resources == nil {
 			continue // a type that is not read
 		}
@@ -271,7 +271,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 				n.Since = at.UTC()
 			}
 		}
-		heard.News = append(heard.News, n)
+		heard.Notifications = append(heard.Notifications, n)
 	}
 	return heard, nil
 }

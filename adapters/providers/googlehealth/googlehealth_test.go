@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c, err := googlehealth.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "Bearer word"})
 	require.NoError(t, err)
-	hear := func(body, authorization string) (linking.Heard, error) {
+	hear := func(body, authorization string) (linking.ListenResult, error) {
 		m := linking.Message{Method: http.MethodPost, Body: []byte(body), At: noon, Header: map[string][]string{}}
 		if authorization != "" {
 			m.Header["Authorization"] = []string{authorization}
@@ -82,10 +82,10 @@ func TestMessages(t *testing.T) {
 		got, err = hear(body, "Bearer word")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusNoContent, got.Status)
-		require.Len(t, got.News, 1)
-		require.Equal(t, "h1", got.News[0].ExternalUserID)
-		require.Equal(t, []string{"steps", "activity"}, got.News[0].Resources)
-		require.Equal(t, time.Date(2026, 3, 4, 1, 29, 0, 0, time.UTC), got.News[0].Since)
+		require.Len(t, got.Notifications, 1)
+		require.Equal(t, "h1", got.Notifications[0].ExternalUserID)
+		require.Equal(t, []string{"steps", "activity"}, got.Notifications[0].Resources)
+		require.Equal(t, time.Date(2026, 3, 4, 1, 29, 0, 0, time.UTC), got.Notifications[0].Since)
 	}
 	for _, body := range []string{"<html>", `{"data": {"dataType": "steps"}}`, "7"} {
 		_, err = hear(body, "Bearer word")
@@ -112,5 +112,5 @@ func TestTrack(t *testing.T) {
 	}
 	data, err := googlehealth.Read("exercise-tcx", []byte("<html>"))
 	require.NoError(t, err)
-	require.Len(t, data["workout_stream"][0].Unread, 1)
+	require.Len(t, data["workout_stream"][0].Unparsed, 1)
 }

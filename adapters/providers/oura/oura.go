@@ -240,7 +240,7 @@ func longSleep(item json.RawMessage) string {
 func readSleep(v *sleep, out *rest.Batch) {
 	kind, known := sleepTypes[v.Type]
 	if !known {
-		out.Delete("sleep", ring, linking.Deleted{ID: v.ID})
+		out.Delete("sleep", ring, linking.DeletedRecord{ID: v.ID})
 		return
 	}
 	s := &healthdata.Sleep{
@@ -424,16 +424,16 @@ func readRing(v *struct {
 const reach = 7 * rest.Day
 
 // listen answers a handshake, or reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodGet {
 		if !rest.Same(rest.Query(&m, "verification_token"), l.VerifyToken) {
-			return linking.Heard{}, rest.NotTheirs()
+			return linking.ListenResult{}, rest.NotTheirs()
 		}
 		return rest.JSONReply(map[string]string{"challenge": rest.Query(&m, "challenge")}), nil
 	}
 	stamp := rest.Header(&m, "X-Oura-Timestamp")
 	if !rest.SignedHex(rest.Header(&m, "X-Oura-Signature"), l.Client.Secret, []byte(stamp), m.Body) || !fresh(&m, stamp) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	var v struct {
 		Event string `json:"event_type"`
@@ -443,22 +443,22 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		User  string `json:"user_id"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
 	resources := l.Announced(v.Type)
 	if resources == nil {
-		return linking.Heard{}, nil // a type that is not read
+		return linking.ListenResult{}, nil // a type that is not read
 	}
-	n := linking.Announced{ID: v.ID + " " + v.Event + " " + v.Time, ExternalUserID: v.User, Resources: resources, Since: m.At.Add(-reach)}
+	n := linking.Notification{ID: v.ID + " " + v.Event + " " + v.Time, ExternalUserID: v.User, Resources: resources, Since: m.At.Add(-reach)}
 	if v.Event == "delete" && (v.Type == "sleep" || v.Type == "workout") {
 		n.Resources = nil
 		data := linking.ResourceData{Resource: resources[0]}
 		for _, source := range []healthdata.SourceType{ring, healthdata.SourceApp} { // a message does not say which
-			data.Items = append(data.Items, linking.Pulled{Source: healthdata.Source{Type: source}, Deleted: []linking.Deleted{{ID: v.ID}}})
+			data.Items = append(data.Items, linking.PullItem{Source: healthdata.Source{Type: source}, Deleted: []linking.DeletedRecord{{ID: v.ID}}})
 		}
 		n.Data = []linking.ResourceData{data}
 	}
-	return linking.Heard{News: []linking.Announced{n}}, nil
+	return linking.ListenResult{Notifications: []linking.Notification{n}}, nil
 }
 
 // fresh checks the age of a message whose stamp is a number; its unit is not documented.

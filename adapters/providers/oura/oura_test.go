@@ -64,7 +64,7 @@ func TestLapsed(t *testing.T) {
 		Origin: server.URL, Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	require.NoError(t, err)
-	secret, err := c.Pack(linking.Tokens{Access: "access"})
+	secret, err := c.Encode(linking.Tokens{Access: "access"})
 	require.NoError(t, err)
 	to := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for _, resource := range oura.Record().Resources {

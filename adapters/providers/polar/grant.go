@@ -29,7 +29,7 @@ func register(ctx context.Context, s *rest.SignedIn) (string, error) {
 
 // rates returns the window that ends last of those that are used up, else the shortest. Each
 // header has a number for 15 minutes and one for 24 hours.
-func rates(h http.Header, now time.Time) []linking.Rate {
+func rates(h http.Header, now time.Time) []linking.RateLimit {
 	pair := func(name string) (out [2]int, ok bool) {
 		texts := strings.Split(h.Get(name), ",")
 		for i := range out {
@@ -47,9 +47,9 @@ func rates(h http.Header, now time.Time) []linking.Rate {
 	if !ok || !fine || !known {
 		return nil
 	}
-	at := func(i int) []linking.Rate {
+	at := func(i int) []linking.RateLimit {
 		wait := min(time.Duration(reset[i])*time.Second, rest.Day)
-		return []linking.Rate{{Scope: linking.RateApp, Remaining: max(limit[i]-used[i], 0), Reset: now.Add(wait).UTC()}}
+		return []linking.RateLimit{{Scope: linking.RateApp, Remaining: max(limit[i]-used[i], 0), Reset: now.Add(wait).UTC()}}
 	}
 	if limit[1] <= used[1] {
 		return at(1)

@@ -12,7 +12,7 @@ import (
 )
 
 // listen answers the ping, or reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	var v struct {
 		Event  string          `json:"event"`
 		User   rest.ID         `json:"user_id"`
@@ -22,14 +22,14 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		From   healthlab.Date  `json:"from"`
 	}
 	wrong := json.Unmarshal(m.Body, &v)
-	answered := linking.Heard{Status: http.StatusOK}
+	answered := linking.ListenResult{Status: http.StatusOK}
 	switch {
 	case wrong == nil && v.Event == "PING":
 		return answered, nil // it comes before the key is told
 	case !rest.SignedHex(rest.Header(&m, "Polar-Webhook-Signature"), l.VerifyToken, m.Body):
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	case wrong != nil:
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
 	resources := l.Announced(v.Event)
 	if resources == nil {
@@ -42,7 +42,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	if at := v.Date.At(time.UTC); !v.Date.IsZero() && at.Before(since) {
 		since = at
 	}
-	answered.News = []linking.Announced{{
+	answered.Notifications = []linking.Notification{{
 		ID:             strings.Join([]string{v.Event, v.User.String(), string(v.Entity), v.Date.String(), v.Time}, " "),
 		ExternalUserID: v.User.String(), Resources: resources, Since: since.Add(-rest.Day),
 	}}

@@ -78,7 +78,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 func TestMessages(t *testing.T) {
 	c, err := polar.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "key"})
 	require.NoError(t, err)
-	hear := func(l linking.Listener, body, key string) (linking.Heard, error) {
+	hear := func(l linking.Listener, body, key string) (linking.ListenResult, error) {
 		mac := hmac.New(sha256.New, []byte(key))
 		_, _ = mac.Write([]byte(body))
 		return l.Listen(t.Context(), linking.Message{
@@ -89,7 +89,7 @@ func TestMessages(t *testing.T) {
 	const night = `{"event": "SLEEP", "user_id": 475, "date": "2026-03-04", "timestamp": "2026-03-04T07:20:10Z", "url": "https://x.example"}`
 	got, err := hear(own, `{"event": "PING", "timestamp": "2026-03-04T07:20:10Z"}`, "another")
 	require.NoError(t, err)
-	require.Equal(t, linking.Heard{Status: http.StatusOK}, got)
+	require.Equal(t, linking.ListenResult{Status: http.StatusOK}, got)
 
 	_, err = hear(own, night, "another")
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
@@ -101,30 +101,30 @@ func TestMessages(t *testing.T) {
 	got, err = hear(own, night, "key")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, got.Status)
-	require.Len(t, got.News, 1)
-	require.Equal(t, "475", got.News[0].ExternalUserID)
-	require.Contains(t, got.News[0].Resources, "hrv")
-	require.Equal(t, time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), got.News[0].Since)
+	require.Len(t, got.Notifications, 1)
+	require.Equal(t, "475", got.Notifications[0].ExternalUserID)
+	require.Contains(t, got.Notifications[0].Resources, "hrv")
+	require.Equal(t, time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), got.Notifications[0].Since)
 
 	got, err = hear(own, `{"event": "EXERCISE", "user_id": 475, "entity_id": "aQlC83", "timestamp": "2026-03-04T07:20:10Z"}`, "key")
 	require.NoError(t, err)
-	require.Equal(t, []string{"workouts", "workout_stream"}, got.News[0].Resources)
-	require.Equal(t, noon.AddDate(0, 0, -1), got.News[0].Since)
+	require.Equal(t, []string{"workouts", "workout_stream"}, got.Notifications[0].Resources)
+	require.Equal(t, noon.AddDate(0, 0, -1), got.Notifications[0].Since)
 	got, err = hear(own, `{"event": "SLEEP_WISE_ALERTNESS", "user_id": 475, "from": "2026-03-04"}`, "key")
 	require.NoError(t, err)
-	require.Empty(t, got.News)
+	require.Empty(t, got.Notifications)
 
 	// A team's own client has a key of its own.
-	theirs, err := c.As(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"webhook_key": "their key"}})
+	theirs, err := c.ForClient(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"webhook_key": "their key"}})
 	require.NoError(t, err)
 	_, err = hear(theirs.Listener, night, "key")
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 	_, err = hear(theirs.Listener, night, "their key")
 	require.NoError(t, err)
-	without, err := c.As(linking.OAuthClient{ID: "theirs", Secret: "secret"})
+	without, err := c.ForClient(linking.OAuthClient{ID: "theirs", Secret: "secret"})
 	require.NoError(t, err)
 	_, err = hear(without.Listener, night, "key")
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
-	_, err = c.As(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"key": "x"}})
+	_, err = c.ForClient(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"key": "x"}})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }

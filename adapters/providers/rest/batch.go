@@ -15,7 +15,7 @@ import (
 )
 
 // Data is what was read, by the slug of the resource.
-type Data map[string][]linking.Pulled
+type Data map[string][]linking.PullItem
 
 // Batch collects what a kind's items hold.
 type Batch struct {
@@ -93,7 +93,7 @@ func (b *Batch) Answer(path string) string {
 	return text
 }
 
-func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pulled {
+func (b *Batch) into(resource string, source healthdata.SourceType) *linking.PullItem {
 	g := group{source: source, zone: b.zone}
 	if b.owner != nil {
 		g.owner = "=" + *b.owner
@@ -106,7 +106,7 @@ func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pul
 	if i < 0 {
 		i = len(b.groups[resource])
 		b.groups[resource] = append(b.groups[resource], g)
-		b.data[resource] = append(b.data[resource], linking.Pulled{
+		b.data[resource] = append(b.data[resource], linking.PullItem{
 			Owner: b.owner, Source: healthdata.Source{Type: source}, Device: b.dev, TimeZone: b.zone,
 		})
 	}
@@ -139,7 +139,7 @@ func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *h
 	if s == nil {
 		return
 	}
-	p := linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: b.dev, TimeZone: b.zone, Stream: s}
+	p := linking.PullItem{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: b.dev, TimeZone: b.zone, Stream: s}
 	if w != nil {
 		p.Summaries = []healthdata.Summary{w}
 	}
@@ -161,11 +161,11 @@ func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end health
 // Listed adds a device of the person that the provider lists.
 func (b *Batch) Listed(source healthdata.SourceType, d healthdata.DeviceInfo) {
 	d.Raw = b.item
-	b.data["device"] = append(b.data["device"], linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: &d})
+	b.data["device"] = append(b.data["device"], linking.PullItem{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: &d})
 }
 
 // Delete says that a record is no longer at the provider.
-func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.Deleted) {
+func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.DeletedRecord) {
 	p := b.into(resource, source)
 	p.Deleted = append(p.Deleted, d)
 }
@@ -176,7 +176,7 @@ func (b *Batch) Problem(code, rule string, field ...any) {
 	p.Add(code, rule, field...)
 	for _, r := range b.about {
 		to := b.into(r, healthdata.SourceUnknown)
-		to.Unread = append(to.Unread, linking.Unread{Item: b.item, Problems: p})
+		to.Unparsed = append(to.Unparsed, linking.UnparsedItem{Item: b.item, Problems: p})
 	}
 }
 

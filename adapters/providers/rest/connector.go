@@ -52,13 +52,13 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 // Flows returns all that the connector can do, for packages linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{
-		OAuth: c, Refresher: c, Porter: c, Puller: c, Together: c.def.together(), As: c.As, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
+		OAuth: c, Refresher: c, TokenCodec: c, Puller: c, Together: c.def.together(), ForClient: c.ForClient, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
 	}
 	if c.def.OAuth.Revocation.URL != "" || c.def.OAuth.Revoke != nil {
 		out.Revoker = c
 	}
 	if c.def.Listen != nil {
-		out.Listener, out.OwnListener = &listener{Listening{c.Client, c.opts.VerifyToken, c.def}, c.def.Listen}, true
+		out.Listener, out.ClientListener = &listener{Listening{c.Client, c.opts.VerifyToken, c.def}, c.def.Listen}, true
 	}
 	return out
 }
@@ -66,8 +66,8 @@ func (c *Connector) Flows() linking.ProviderConnector {
 // keyDetail is the name of a client's Key among the details of a team's own client.
 const keyDetail = "key"
 
-// As is the provider as another client knows it. See [linking.ProviderConnector].
-func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+// ForClient is the provider as another client knows it. See [linking.ProviderConnector].
+func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	if client.ID == "" {
 		p.Add("missing", "must not be empty", "client_id")

@@ -26,7 +26,7 @@ type Definition struct {
 	KeyHeader string
 	Kinds     []Kind
 	// Rates reads the limits that an answer's headers state. Nil if there are none.
-	Rates func(h http.Header, now time.Time) []linking.Rate
+	Rates func(h http.Header, now time.Time) []linking.RateLimit
 	// Wait is how long an answer of 429 without Retry-After asks to wait. Nil if it never
 	// says.
 	Wait func(h http.Header, now time.Time) time.Duration
@@ -36,7 +36,7 @@ type Definition struct {
 	// It returns nil for an answer with data, and for one that the status explains.
 	Refused func(a *Answer) error
 	// Listen reads a message of the provider. Nil if it sends none.
-	Listen func(l *Listening, m linking.Message) (linking.Heard, error)
+	Listen func(l *Listening, m linking.Message) (linking.ListenResult, error)
 	// MessageKey is the name of the detail of a client that holds its Options.VerifyToken, for
 	// providers where each client has its own. Empty if all clients share that of Options.
 	MessageKey string

@@ -26,8 +26,8 @@
 //
 // # Errors
 //
-// An answer of 401 is healthlab.Unauthenticated, one of 429 a linking.RateError, any other
+// An answer of 401 is healthlab.Unauthenticated, one of 429 a linking.RateLimitError, any other
 // refusal healthlab.Unavailable or healthlab.Invalid; [Definition.Refused] reads what a
 // provider says in its own words. No error holds what was sent or received. An item that
-// cannot be read is reported in linking.Pulled and the others are kept.
+// cannot be read is reported in linking.PullItem and the others are kept.
 package rest

@@ -93,11 +93,11 @@ func (l *Listening) GoString() string { return l.String() }
 
 type listener struct {
 	state  Listening
-	listen func(*Listening, linking.Message) (linking.Heard, error)
+	listen func(*Listening, linking.Message) (linking.ListenResult, error)
 }
 
 // Listen reads a message. See [linking.Listener].
-func (l *listener) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+func (l *listener) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	return l.listen(&l.state, m)
 }
 
@@ -163,7 +163,7 @@ func NotReadable() error {
 }
 
 // JSONReply answers a handshake with a JSON object.
-func JSONReply(doc map[string]string) linking.Heard {
+func JSONReply(doc map[string]string) linking.ListenResult {
 	b, _ := json.Marshal(doc) // texts always can
-	return linking.Heard{Reply: b, ReplyType: "application/json"}
+	return linking.ListenResult{Reply: b, ReplyType: "application/json"}
 }

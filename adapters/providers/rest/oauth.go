@@ -148,7 +148,7 @@ func (s *SignedIn) send(ctx context.Context, method, address, contentType string
 	case err != nil:
 		return nil, err
 	case a.Status == http.StatusTooManyRequests:
-		return nil, &linking.RateError{Scope: linking.RateApp, Wait: s.flow.HTTP.RetryAfter(a)}
+		return nil, &linking.RateLimitError{Scope: linking.RateApp, Wait: s.flow.HTTP.RetryAfter(a)}
 	case a.Status/100 != 2 && a.Status != http.StatusConflict:
 		return nil, Unavailable("does not name the person", s.flow.HTTP.RetryAfter(a))
 	}
@@ -156,7 +156,7 @@ func (s *SignedIn) send(ctx context.Context, method, address, contentType string
 }
 
 // Flow signs in at one provider as one client. It implements linking.OAuthFlow, Refresher,
-// Porter and Revoker. Safe for concurrent use.
+// TokenCodec and Revoker. Safe for concurrent use.
 type Flow struct {
 	OAuth  OAuth
 	Client Client
@@ -208,7 +208,7 @@ func readTokens(b []byte) (t tokens, err error) {
 }
 
 // Pack makes a secret of tokens.
-func (*Flow) Pack(t linking.Tokens) ([]byte, error) {
+func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
 	}
@@ -216,7 +216,7 @@ func (*Flow) Pack(t linking.Tokens) ([]byte, error) {
 }
 
 // Unpack reads the tokens of a secret.
-func (*Flow) Unpack(secret []byte) (linking.Tokens, error) {
+func (*Flow) Decode(secret []byte) (linking.Tokens, error) {
 	t, err := readTokens(secret)
 	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
 }
@@ -401,7 +401,7 @@ func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 		return &linking.GrantError{Type: healthdata.FailureTokenRefresh}
 	}
 	if a.Status == http.StatusTooManyRequests {
-		return &linking.RateError{Scope: linking.RateApp, Wait: f.HTTP.RetryAfter(a)}
+		return &linking.RateLimitError{Scope: linking.RateApp, Wait: f.HTTP.RetryAfter(a)}
 	}
 	return Unavailable("gives no token", f.HTTP.RetryAfter(a))
 }

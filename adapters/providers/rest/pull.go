@@ -66,7 +66,7 @@ func readCursor(s string) (c cursor, err error) {
 }
 
 // Pulls reports whether devices or workout streams can be asked for. See
-// [linking.WiderPuller].
+// [linking.ExtendedPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
 
 // Pull makes one request, for the resource and those of With. See [linking.Puller].
@@ -116,7 +116,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if err != nil {
 		return page, err
 	}
-	page.Rates = rates
+	page.RateLimits = rates
 	data, count, err := c.read(w, body)
 	if err != nil {
 		return page, err
@@ -131,7 +131,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 
 // ask makes one request, and returns the answer's body and what it says of limits. The body is
 // nil if there is no data.
-func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, []linking.Rate, error) {
+func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, []linking.RateLimit, error) {
 	req, err := c.request(ctx, w, token)
 	if err != nil {
 		return nil, nil, err
@@ -144,7 +144,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	if err != nil {
 		return nil, nil, err
 	}
-	var rates []linking.Rate
+	var rates []linking.RateLimit
 	if c.def.Rates != nil {
 		rates = c.def.Rates(a.Header, c.HTTP.now())
 	}
@@ -297,7 +297,7 @@ func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
 		if wait == 0 && c.def.Wait != nil {
 			wait = c.def.Wait(a.Header, c.HTTP.now())
 		}
-		return false, &linking.RateError{Scope: c.def.RateScope, Wait: wait}
+		return false, &linking.RateLimitError{Scope: c.def.RateScope, Wait: wait}
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
 		return false, fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid) // RFC 6750, 3.1
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:

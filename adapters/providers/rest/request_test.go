@@ -84,7 +84,7 @@ func TestRequests(t *testing.T) {
 			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, KeyHeader: "X-Key", Kinds: c.kinds}, rest.Client{ID: "id", Secret: "secret", Key: "key"},
 				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 			require.NoError(t, err)
-			secret, err := connector.Pack(linking.Tokens{Access: "access"})
+			secret, err := connector.Encode(linking.Tokens{Access: "access"})
 			require.NoError(t, err)
 			r := linking.PullRequest{Secret: secret, Resource: "steps", From: from, To: to, Zone: vienna}
 			for more := true; more; more = r.Cursor != "" {
@@ -161,7 +161,7 @@ func TestCursors(t *testing.T) {
 		connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: kinds}, rest.Client{ID: "id", Secret: "secret"},
 			&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 		require.NoError(t, err)
-		secret, err := connector.Pack(linking.Tokens{Access: "access"})
+		secret, err := connector.Encode(linking.Tokens{Access: "access"})
 		require.NoError(t, err)
 		page, err := connector.Pull(t.Context(), linking.PullRequest{Secret: secret, Resource: resource, With: with, Cursor: cursor})
 		require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestLongestRange(t *testing.T) {
 			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: []rest.Kind{k}}, rest.Client{ID: "id", Secret: "secret"},
 				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 			require.NoError(t, err)
-			secret, err := connector.Pack(linking.Tokens{Access: "access"})
+			secret, err := connector.Encode(linking.Tokens{Access: "access"})
 			require.NoError(t, err)
 			to := time.Date(2026, 3, 29, 22, 30, 0, 250_000_000, time.UTC)
 			r := linking.PullRequest{Secret: secret, Resource: "steps", From: to.AddDate(0, 0, -60), To: to}

@@ -38,7 +38,7 @@ func (d Data) String() string {
 			for _, x := range p.Deleted {
 				fmt.Fprintf(&b, "  deleted %s %s %s\n", x.ID, x.At, x.Type)
 			}
-			for _, u := range p.Unread {
+			for _, u := range p.Unparsed {
 				for _, why := range u.Problems {
 					fmt.Fprintf(&b, "  unread %v: %s: %s\n", why.Path, why.Code, why.Msg)
 				}

@@ -71,12 +71,12 @@ func TestOneRow(t *testing.T) {
 		{Name: "pulse", Resources: []string{"heartrate"}, Messages: []string{"beat"}},
 		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"},
 			MessagesFor: map[string][]string{"pause": {"sleep"}}},
-	}, Listen: func(l *rest.Listening, _ linking.Message) (linking.Heard, error) {
+	}, Listen: func(l *rest.Listening, _ linking.Message) (linking.ListenResult, error) {
 		require.Equal(t, []string{"heartrate", "sleep"}, l.Announced("beat"))
 		require.Equal(t, []string{"sleep", "heartrate"}, l.Announced("night"))
 		require.Equal(t, []string{"sleep"}, l.Announced("pause"))
 		require.Nil(t, l.Announced("another"))
-		return linking.Heard{}, nil
+		return linking.ListenResult{}, nil
 	}}
 	require.Equal(t, map[string]healthdata.Scopes{
 		"sleep": {Required: []string{"sleep"}, Optional: []string{}}, "heartrate": {Required: []string{"sleep"}, Optional: []string{}},

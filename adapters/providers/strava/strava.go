@@ -106,7 +106,7 @@ func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(
 var windows = []time.Duration{15 * time.Minute, rest.Day}
 
 // left returns what is left in each window, and when it ends.
-func left(h http.Header, now time.Time) (out []linking.Rate) {
+func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 	limit, usage := strings.Split(h.Get("X-ReadRateLimit-Limit"), ","), strings.Split(h.Get("X-ReadRateLimit-Usage"), ",")
 	if len(limit) != len(windows) || len(usage) != len(windows) {
 		return nil
@@ -115,14 +115,14 @@ func left(h http.Header, now time.Time) (out []linking.Rate) {
 		most, err := strconv.Atoi(strings.TrimSpace(limit[i]))
 		used, bad := strconv.Atoi(strings.TrimSpace(usage[i]))
 		if err == nil && bad == nil {
-			out = append(out, linking.Rate{Scope: linking.RateApp, Remaining: max(most-used, 0), Reset: now.UTC().Truncate(window).Add(window)})
+			out = append(out, linking.RateLimit{Scope: linking.RateApp, Remaining: max(most-used, 0), Reset: now.UTC().Truncate(window).Add(window)})
 		}
 	}
 	return out
 }
 
 // rates returns the window that ends last of those that are used up, else the shortest.
-func rates(h http.Header, now time.Time) []linking.Rate {
+func rates(h http.Header, now time.Time) []linking.RateLimit {
 	all := left(h, now)
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].Remaining == 0 || i == 0 {
@@ -296,15 +296,15 @@ func signed(l *rest.Listening, m *linking.Message) bool {
 }
 
 // listen answers the handshake, or reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodGet {
 		if !rest.Same(rest.Query(&m, "hub.verify_token"), l.VerifyToken) {
-			return linking.Heard{}, rest.NotTheirs()
+			return linking.ListenResult{}, rest.NotTheirs()
 		}
 		return rest.JSONReply(map[string]string{"hub.challenge": rest.Query(&m, "hub.challenge")}), nil
 	}
 	if !signed(l, &m) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	var v struct {
 		Object  string         `json:"object_type"`
@@ -315,25 +315,25 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		Time    rest.ID        `json:"event_time"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
-	n := linking.Announced{
+	n := linking.Notification{
 		ID: strings.Join([]string{v.Object, v.ID.String(), v.Aspect, v.Time.String()}, " "), ExternalUserID: v.Owner.String(),
 		Resources: l.Announced("activity"), Since: m.At.Add(-reach),
 	}
 	switch {
 	case v.Object == "athlete":
 		if v.Updates["authorized"] != "false" && v.Updates["authorized"] != false {
-			return linking.Heard{Status: http.StatusOK}, nil
+			return linking.ListenResult{Status: http.StatusOK}, nil
 		}
 		n.Resources, n.Unlinked = nil, true
 	case v.Aspect == "delete":
 		n.Resources = nil
 		data := linking.ResourceData{Resource: "workouts"}
 		for _, source := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourceApp} { // a message does not say which
-			data.Items = append(data.Items, linking.Pulled{Source: healthdata.Source{Type: source}, Deleted: []linking.Deleted{{ID: v.ID.String()}}})
+			data.Items = append(data.Items, linking.PullItem{Source: healthdata.Source{Type: source}, Deleted: []linking.DeletedRecord{{ID: v.ID.String()}}})
 		}
 		n.Data = []linking.ResourceData{data}
 	}
-	return linking.Heard{News: []linking.Announced{n}, Status: http.StatusOK}, nil
+	return linking.ListenResult{Notifications: []linking.Notification{n}, Status: http.StatusOK}, nil
 }

@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 	c, err := strava.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "verify", Now: func() time.Time { return noon }})
 	require.NoError(t, err)
 	listen := c.Flows().Listener
-	hear := func(m linking.Message) (linking.Heard, error) {
+	hear := func(m linking.Message) (linking.ListenResult, error) {
 		m.At = noon
 		return listen.Listen(t.Context(), m)
 	}
@@ -104,22 +104,22 @@ func TestMessages(t *testing.T) {
 		got, err := hear(m)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, got.Status)
-		require.Len(t, got.News, 1)
-		require.Equal(t, "134815", got.News[0].ExternalUserID)
-		require.Equal(t, []string{"workouts", "workout_stream"}, got.News[0].Resources)
-		require.Equal(t, noon.AddDate(0, 0, -14), got.News[0].Since)
+		require.Len(t, got.Notifications, 1)
+		require.Equal(t, "134815", got.Notifications[0].ExternalUserID)
+		require.Equal(t, []string{"workouts", "workout_stream"}, got.Notifications[0].Resources)
+		require.Equal(t, noon.AddDate(0, 0, -14), got.Notifications[0].Since)
 	}
 
-	send := func(body string) linking.Heard {
+	send := func(body string) linking.ListenResult {
 		got, err := hear(linking.Message{Method: http.MethodPost, Body: []byte(body), Query: url.Values{"token": {"verify"}}})
 		require.NoError(t, err)
 		return got
 	}
-	gone := send(`{"object_type":"activity","object_id":7,"aspect_type":"delete","owner_id":134815,"event_time":1}`).News[0]
+	gone := send(`{"object_type":"activity","object_id":7,"aspect_type":"delete","owner_id":134815,"event_time":1}`).Notifications[0]
 	require.Empty(t, gone.Resources)
-	require.Equal(t, []linking.Deleted{{ID: "7"}}, gone.Data[0].Items[0].Deleted)
-	require.True(t, send(`{"object_type":"athlete","aspect_type":"update","updates":{"authorized":"false"},"owner_id":134815}`).News[0].Unlinked)
-	require.Empty(t, send(`{"object_type":"athlete","aspect_type":"update","updates":{"weight":"70"},"owner_id":134815}`).News)
+	require.Equal(t, []linking.DeletedRecord{{ID: "7"}}, gone.Data[0].Items[0].Deleted)
+	require.True(t, send(`{"object_type":"athlete","aspect_type":"update","updates":{"authorized":"false"},"owner_id":134815}`).Notifications[0].Unlinked)
+	require.Empty(t, send(`{"object_type":"athlete","aspect_type":"update","updates":{"weight":"70"},"owner_id":134815}`).Notifications)
 	_, err = hear(linking.Message{Method: http.MethodPost, Body: []byte("<html>"), Query: url.Values{"token": {"verify"}}})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
@@ -142,10 +142,10 @@ func TestLongDetail(t *testing.T) {
 		Origin: server.URL, Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	require.NoError(t, err)
-	secret, err := c.Pack(linking.Tokens{Access: "access"})
+	secret, err := c.Encode(linking.Tokens{Access: "access"})
 	require.NoError(t, err)
 	r := linking.PullRequest{Secret: secret, Resource: "workout_stream", From: noon.AddDate(0, 0, -1), To: noon}
-	var got []linking.Pulled
+	var got []linking.PullItem
 	for more := true; more; more = r.Cursor != "" {
 		page, err := c.Pull(t.Context(), r)
 		require.NoError(t, err)

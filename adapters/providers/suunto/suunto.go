@@ -418,12 +418,12 @@ func readRecording(v *workout, out *rest.Batch) {
 }
 
 // listen reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	signature := rest.Header(&m, "X-HMAC-SHA256-Signature")
 	if !rest.SignedHex(signature, l.VerifyToken, m.Body) && !rest.SignedBase64(signature, l.VerifyToken, m.Body) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
-	heard := linking.Heard{Status: http.StatusOK}
+	heard := linking.ListenResult{Status: http.StatusOK}
 	var v struct {
 		Type    string          `json:"type"`
 		User    string          `json:"username"`
@@ -433,21 +433,21 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		} `json:"workout"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil || v.User == "" {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
-	n := linking.Announced{ExternalUserID: v.User}
+	n := linking.Notification{ExternalUserID: v.User}
 	if n.Resources = l.Announced(v.Type); n.Resources == nil {
 		return heard, nil // a type that is not read
 	}
 	if len(v.Samples) > 0 {
 		data, err := l.Brought(v.Type, v.Samples)
 		if err != nil {
-			return linking.Heard{}, rest.NotReadable()
+			return linking.ListenResult{}, rest.NotReadable()
 		}
 		n.Resources, n.Data = nil, data
 	} else if v.Workout.Start > 0 {
 		n.Since = v.Workout.Start.time().Add(-time.Hour)
 	}
-	heard.News = []linking.Announced{n}
+	heard.Notifications = []linking.Notification{n}
 	return heard, nil
 }

@@ -80,11 +80,11 @@ func TestKey(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 	c, err := suunto.New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, nil)
 	require.NoError(t, err)
-	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own"})
+	_, err = c.ForClient(linking.OAuthClient{ID: "own", Secret: "own"})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "other": "x"}})
+	_, err = c.ForClient(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "other": "x"}})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "notification_secret": "n"}})
+	_, err = c.ForClient(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "notification_secret": "n"}})
 	require.NoError(t, err)
 }
 
@@ -98,7 +98,7 @@ func TestMessages(t *testing.T) {
 		_, _ = mac.Write([]byte(body))
 		return mac.Sum(nil)
 	}
-	hear := func(body, signature string) (linking.Heard, error) {
+	hear := func(body, signature string) (linking.ListenResult, error) {
 		return c.Flows().Listener.Listen(t.Context(), linking.Message{
 			Method: http.MethodPost, Body: []byte(body), At: noon, Header: http.Header{"X-Hmac-Sha256-Signature": {signature}},
 		})
@@ -114,24 +114,26 @@ func TestMessages(t *testing.T) {
 		got, err := hear(workout, signature)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, got.Status)
-		require.Equal(t, []linking.Announced{{
+		require.Equal(t, []linking.Notification{{
 			ExternalUserID: "johndoe123", Resources: []string{"workouts", "workout_stream"}, Since: time.UnixMilli(1772553600000).UTC().Add(-time.Hour),
-		}}, got.News)
+		}}, got.Notifications)
 	}
-	send := func(body string) (linking.Heard, error) { return hear(body, hex.EncodeToString(sum(body, "notify"))) }
+	send := func(body string) (linking.ListenResult, error) {
+		return hear(body, hex.EncodeToString(sum(body, "notify")))
+	}
 	got, err := send(`{"type": "SUUNTO_247_ACTIVITY_CREATED", "username": "johndoe123", "samples": [{"timestamp": "2026-03-04T09:10:00.000+01:00", "entryData": {"HR": 66}}]}`)
 	require.NoError(t, err)
-	require.Empty(t, got.News[0].Resources)
-	require.Equal(t, "heartrate", got.News[0].Data[0].Resource)
-	require.Len(t, got.News[0].Data[0].Items[0].Samples, 1)
+	require.Empty(t, got.Notifications[0].Resources)
+	require.Equal(t, "heartrate", got.Notifications[0].Data[0].Resource)
+	require.Len(t, got.Notifications[0].Data[0].Items[0].Samples, 1)
 	for _, kind := range []string{"ROUTE_CREATED", "SUUNTO_247_RECOVERY_CREATED"} {
 		got, err := send(`{"type": "` + kind + `", "username": "johndoe123"}`)
 		require.NoError(t, err)
-		require.Empty(t, got.News)
+		require.Empty(t, got.Notifications)
 	}
 	got, err = send(`{"type": "SUUNTO_247_SLEEP_CREATED", "username": "johndoe123"}`)
 	require.NoError(t, err)
-	require.Equal(t, []string{"sleep"}, got.News[0].Resources, "without data, it is fetched")
+	require.Equal(t, []string{"sleep"}, got.Notifications[0].Resources, "without data, it is fetched")
 	for _, body := range []string{"<html>", `{"type": "WORKOUT_CREATED"}`, `{"type": "SUUNTO_247_SLEEP_CREATED", "username": "johndoe123", "samples": 7}`} {
 		_, err = send(body)
 		require.ErrorIs(t, err, healthlab.Invalid, body)

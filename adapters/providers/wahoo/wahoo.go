@@ -133,7 +133,7 @@ func reset(h http.Header) time.Duration {
 
 // rates reads what is left in a day, an hour and 5 minutes. Where one is used up, the reset is its;
 // else the shortest window ends in at most 5 minutes.
-func rates(h http.Header, now time.Time) []linking.Rate {
+func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, least := 0, math.MaxInt
 	texts := strings.Split(h.Get("X-RateLimit-Remaining"), ",")
 	for _, text := range texts {
@@ -147,7 +147,7 @@ func rates(h http.Header, now time.Time) []linking.Rate {
 	if d := reset(h); least == 0 && d > 0 {
 		left, wait = 0, d
 	}
-	return []linking.Rate{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(wait).UTC()}}
+	return []linking.RateLimit{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(wait).UTC()}}
 }
 
 type workout struct {
@@ -308,7 +308,7 @@ func readUser(v *struct {
 }
 
 // listen reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	var v struct {
 		Event   string               `json:"event_type"`
 		Token   string               `json:"webhook_token"`
@@ -316,14 +316,14 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		Summary *summary             `json:"workout_summary"`
 	}
 	wrong := json.Unmarshal(m.Body, &v)
-	taken := linking.Heard{Status: http.StatusOK}
+	taken := linking.ListenResult{Status: http.StatusOK}
 	switch {
 	case !rest.Same(v.Token, l.VerifyToken):
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	case v.Event != message:
 		return taken, nil // an event that is not read
 	case wrong != nil || v.Summary == nil || v.User.ID == "":
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
 	w := v.Summary.workout().ridden()
 	if w == nil {
@@ -331,14 +331,14 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	}
 	data, err := l.Brought(message, m.Body)
 	if err != nil {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
-	n := linking.Announced{
+	n := linking.Notification{
 		ID: strings.Join([]string{"workout", w.ExternalID, v.Summary.Updated}, " "), ExternalUserID: v.User.ID.String(), Data: data,
 	}
 	if v.Summary.File.URL != "" {
 		n.Resources, n.Since = l.Announced(message), w.TimeStart.Add(-time.Minute)
 	}
-	taken.News = []linking.Announced{n}
+	taken.Notifications = []linking.Notification{n}
 	return taken, nil
 }

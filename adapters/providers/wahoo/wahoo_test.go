@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 	data, err := wahoo.Read("file", []byte("<html>"))
 	require.NoError(t, err)
-	require.Len(t, data["workout_stream"][0].Unread, 1)
+	require.Len(t, data["workout_stream"][0].Unparsed, 1)
 }
 
 func TestMessages(t *testing.T) {
@@ -62,15 +62,15 @@ func TestMessages(t *testing.T) {
 	require.NoError(t, err)
 	c, err := wahoo.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "b50faa0a"})
 	require.NoError(t, err)
-	hear := func(l linking.Listener, body string) (linking.Heard, error) {
+	hear := func(l linking.Listener, body string) (linking.ListenResult, error) {
 		return l.Listen(t.Context(), linking.Message{Method: http.MethodPost, Body: []byte(body)})
 	}
 	own := c.Flows().Listener
 	got, err := hear(own, string(body))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, got.Status)
-	require.Len(t, got.News, 1)
-	n := got.News[0]
+	require.Len(t, got.Notifications, 1)
+	n := got.Notifications[0]
 	require.Equal(t, "60462", n.ExternalUserID)
 	require.Equal(t, "workout 56519 2026-08-12T09:13:00.000Z", n.ID)
 	require.Equal(t, []string{"workout_stream"}, n.Resources, "the message brings the workout")
@@ -91,11 +91,11 @@ func TestMessages(t *testing.T) {
 	} {
 		got, err = hear(own, body)
 		require.NoError(t, err, name)
-		require.Equal(t, linking.Heard{Status: http.StatusOK}, got, name)
+		require.Equal(t, linking.ListenResult{Status: http.StatusOK}, got, name)
 	}
 
 	// A team's own client has a token of its own.
-	theirs, err := c.As(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"webhook_token": "theirs"}})
+	theirs, err := c.ForClient(linking.OAuthClient{ID: "theirs", Secret: "secret", Details: map[string]string{"webhook_token": "theirs"}})
 	require.NoError(t, err)
 	_, err = hear(theirs.Listener, string(body))
 	require.ErrorIs(t, err, healthlab.Unauthenticated)

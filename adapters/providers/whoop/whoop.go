@@ -125,13 +125,13 @@ func seconds(s string) time.Duration {
 }
 
 // rates reads what is left of the nearest window, and in how many seconds it is full again.
-func rates(h http.Header, now time.Time) []linking.Rate {
+func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, err := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
 	reset := seconds(h.Get("X-RateLimit-Reset"))
 	if err != nil || left < 0 || reset == 0 {
 		return nil
 	}
-	return []linking.Rate{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(reset).UTC()}}
+	return []linking.RateLimit{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(reset).UTC()}}
 }
 
 // strap is what recorded everything.
@@ -306,12 +306,12 @@ func readBody(v *body, out *rest.Batch) {
 const reach = 7 * rest.Day
 
 // listen reads a message. The id of a recovery is its sleep's; a recovery is deleted with it.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	stamp := rest.Header(&m, "X-WHOOP-Signature-Timestamp")
 	ms, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || !rest.SignedBase64(rest.Header(&m, "X-WHOOP-Signature"), l.Client.Secret, []byte(stamp), m.Body) ||
 		!rest.Fresh(&m, time.UnixMilli(ms)) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	var v struct {
 		User  rest.ID `json:"user_id"`
@@ -320,19 +320,19 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		Trace string  `json:"trace_id"`
 	}
 	if json.Unmarshal(m.Body, &v) != nil {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
 	subject, what, _ := strings.Cut(v.Type, ".")
 	resources := l.Announced(subject)
 	if resources == nil {
-		return linking.Heard{}, nil // a type that is newer than this package
+		return linking.ListenResult{}, nil // a type that is newer than this package
 	}
-	n := linking.Announced{ID: v.Trace, ExternalUserID: v.User.String(), Resources: resources, Since: m.At.Add(-reach)}
+	n := linking.Notification{ID: v.Trace, ExternalUserID: v.User.String(), Resources: resources, Since: m.At.Add(-reach)}
 	if what == "deleted" && subject != "recovery" {
 		n.Resources = nil
-		n.Data = []linking.ResourceData{{Resource: resources[0], Items: []linking.Pulled{{
-			Source: healthdata.Source{Type: strap}, Deleted: []linking.Deleted{{ID: v.ID}},
+		n.Data = []linking.ResourceData{{Resource: resources[0], Items: []linking.PullItem{{
+			Source: healthdata.Source{Type: strap}, Deleted: []linking.DeletedRecord{{ID: v.ID}},
 		}}}}
 	}
-	return linking.Heard{News: []linking.Announced{n}}, nil
+	return linking.ListenResult{Notifications: []linking.Notification{n}}, nil
 }

@@ -33,7 +33,7 @@ func refused(a *rest.Answer) error {
 			Seconds float64 `json:"wait_seconds"`
 		}
 		_ = json.Unmarshal(v.Body, &wait) // without it, there is none
-		return &linking.RateError{Scope: linking.RateApp, Wait: time.Duration(min(max(wait.Seconds, 0), maxWait) * float64(time.Second))}
+		return &linking.RateLimitError{Scope: linking.RateApp, Wait: time.Duration(min(max(wait.Seconds, 0), maxWait) * float64(time.Second))}
 	case n >= 100 && n <= 102, n == 200, n == 401:
 		return fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
 	case n == 214, n == 277, n >= 2553 && n <= 2555:

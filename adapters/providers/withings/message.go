@@ -15,20 +15,20 @@ import (
 const aboutMe = "46"
 
 // listen answers the handshake, or reads a message.
-func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodHead {
-		return linking.Heard{Status: http.StatusOK}, nil
+		return linking.ListenResult{Status: http.StatusOK}, nil
 	}
 	form, err := url.ParseQuery(string(m.Body))
 	if !rest.Same(rest.Query(&m, "token"), l.VerifyToken) && !rest.Same(form.Get("token"), l.VerifyToken) {
-		return linking.Heard{}, rest.NotTheirs()
+		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	category := form.Get("appli")
 	if _, bad := strconv.Atoi(category); err != nil || bad != nil || form.Get("userid") == "" {
-		return linking.Heard{}, rest.NotReadable()
+		return linking.ListenResult{}, rest.NotReadable()
 	}
-	heard := linking.Heard{Status: http.StatusOK}
-	n := linking.Announced{ExternalUserID: form.Get("userid"), Resources: l.Announced(category)}
+	heard := linking.ListenResult{Status: http.StatusOK}
+	n := linking.Notification{ExternalUserID: form.Get("userid"), Resources: l.Announced(category)}
 	// A day that grows is announced by equal messages.
 	n.ID = fmt.Sprintf("%s %d", m.Body, m.At.Truncate(time.Minute).Unix())
 	switch what := form.Get("action"); {
@@ -42,6 +42,6 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	} else if day, err := time.Parse(time.DateOnly, form.Get("date")); err == nil {
 		n.Since = day.Add(-rest.Day)
 	}
-	heard.News = []linking.Announced{n}
+	heard.Notifications = []linking.Notification{n}
 	return heard, nil
 }

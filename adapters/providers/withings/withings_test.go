@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 		Origin: server.URL, Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	require.NoError(t, err)
-	secret, err := c.Pack(linking.Tokens{Access: "a", Refresh: "r"})
+	secret, err := c.Encode(linking.Tokens{Access: "a", Refresh: "r"})
 	require.NoError(t, err)
 	pull := func(body string) error {
 		answer = body
@@ -101,9 +101,9 @@ func TestStatus(t *testing.T) {
 		`{"status": 601, "body": {"wait_seconds": 188}}`: 188 * time.Second, `{"status": 601, "body": []}`: 0, `{"status": 601, "body": {"wait_seconds": 1e99}}`: time.Hour,
 		`{"status": 601, "body": {"wait_seconds": -1}}`: 0,
 	} {
-		var over *linking.RateError
+		var over *linking.RateLimitError
 		require.ErrorAs(t, pull(body), &over, body)
-		require.Equal(t, linking.RateError{Scope: linking.RateApp, Wait: wait}, *over, body)
+		require.Equal(t, linking.RateLimitError{Scope: linking.RateApp, Wait: wait}, *over, body)
 	}
 
 	renew := func(body string) error {
@@ -126,7 +126,7 @@ func TestMessages(t *testing.T) {
 	c, err := withings.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "verify", Now: func() time.Time { return noon }})
 	require.NoError(t, err)
 	listen := c.Flows().Listener
-	hear := func(method, body, token string) (linking.Heard, error) {
+	hear := func(method, body, token string) (linking.ListenResult, error) {
 		return listen.Listen(t.Context(), linking.Message{Method: method, Body: []byte(body), Query: url.Values{"token": {token}}, At: noon})
 	}
 	got, err := hear(http.MethodHead, "", "")
@@ -140,30 +140,30 @@ func TestMessages(t *testing.T) {
 	}
 	got, err = hear(http.MethodPost, "token=verify&"+night, "")
 	require.NoError(t, err, "parameters of the address may come in the form")
-	require.Len(t, got.News, 1)
+	require.Len(t, got.Notifications, 1)
 	got, err = hear(http.MethodPost, night, "verify")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, got.Status)
-	require.Equal(t, "363", got.News[0].ExternalUserID)
-	require.Equal(t, []string{"sleep", "sleep_cycle", "heartrate", "respiratory_rate", "hrv"}, got.News[0].Resources)
-	require.Equal(t, time.Unix(1772575200, 0).UTC(), got.News[0].Since)
+	require.Equal(t, "363", got.Notifications[0].ExternalUserID)
+	require.Equal(t, []string{"sleep", "sleep_cycle", "heartrate", "respiratory_rate", "hrv"}, got.Notifications[0].Resources)
+	require.Equal(t, time.Unix(1772575200, 0).UTC(), got.Notifications[0].Since)
 
 	got, err = hear(http.MethodPost, "userid=363&appli=16&date=2026-03-04", "verify")
 	require.NoError(t, err)
-	require.Contains(t, got.News[0].Resources, "activity")
-	require.Equal(t, time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), got.News[0].Since)
+	require.Contains(t, got.Notifications[0].Resources, "activity")
+	require.Equal(t, time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), got.Notifications[0].Since)
 
 	got, err = hear(http.MethodPost, "userid=363&appli=46&action=unlink", "verify")
 	require.NoError(t, err)
-	require.True(t, got.News[0].Unlinked)
-	require.Empty(t, got.News[0].Resources)
+	require.True(t, got.Notifications[0].Unlinked)
+	require.Empty(t, got.Notifications[0].Resources)
 	got, err = hear(http.MethodPost, "userid=363&appli=46&action=update", "verify")
 	require.NoError(t, err)
-	require.False(t, got.News[0].Unlinked)
-	require.Equal(t, []string{"profile"}, got.News[0].Resources)
+	require.False(t, got.Notifications[0].Unlinked)
+	require.Equal(t, []string{"profile"}, got.Notifications[0].Resources)
 	got, err = hear(http.MethodPost, "userid=363&appli=50&startdate=1772575200", "verify")
 	require.NoError(t, err)
-	require.Empty(t, got.News)
+	require.Empty(t, got.Notifications)
 	for _, body := range []string{"", "appli=1", "userid=363&appli=x", "userid=%zz"} {
 		_, err = hear(http.MethodPost, body, "verify")
 		require.ErrorIs(t, err, healthlab.Invalid, body)

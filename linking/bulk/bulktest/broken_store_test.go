@@ -21,21 +21,21 @@ import (
 // brokenBulk reads in a way of its own.
 type brokenBulk struct {
 	bulk.Store
-	held func(context.Context, bulk.HeldQuery) ([]bulk.Held, error)
+	held func(context.Context, bulk.ConnectionQuery) ([]bulk.Connection, error)
 }
 
-func (b *brokenBulk) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
+func (b *brokenBulk) Connections(ctx context.Context, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 	return b.held(ctx, q)
 }
 
-func bulkMutant(name, dies string, how func(context.Context, *memory.Store, bulk.HeldQuery) ([]bulk.Held, error)) conformance.Broken {
+func bulkMutant(name, dies string, how func(context.Context, *memory.Store, bulk.ConnectionQuery) ([]bulk.Connection, error)) conformance.Broken {
 	return conformance.Broken{Name: "bulk: " + name, Suite: func(t *testing.T) {
 		clock := conformance.NewClock(time.Unix(0, 0))
 		s := memory.New(&memory.Options{Now: clock.Now})
 		bulktest.RunStore(t, bulktest.StoreHarness{
-			Bulk: &brokenBulk{s.Bulk(), func(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) { return how(ctx, s, q) }},
+			Bulk: &brokenBulk{s.Bulk(), func(ctx context.Context, q bulk.ConnectionQuery) ([]bulk.Connection, error) { return how(ctx, s, q) }},
 			Linking: linkingtest.StoreHarness{
-				Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
+				Linking: s.Linking(), Credentials: s.Credentials(), Second: s.Credentials(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
 			},
 			SetClock: clock.Set,
 		})
@@ -43,52 +43,52 @@ func bulkMutant(name, dies string, how func(context.Context, *memory.Store, bulk
 }
 
 var brokenHeldStores = []conformance.Broken{
-	bulkMutant("forgets the scopes", "RoundTrip", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
-		list, err := s.Bulk().Held(ctx, q)
+	bulkMutant("forgets the scopes", "RoundTrip", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
+		list, err := s.Bulk().Connections(ctx, q)
 		for i := range list {
 			list[i].Scopes = nil
 		}
 		return list, err
 	}),
-	bulkMutant("ignores the team", "OtherTeam", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
-		list, err := s.Bulk().Held(ctx, q)
+	bulkMutant("ignores the team", "OtherTeam", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
+		list, err := s.Bulk().Connections(ctx, q)
 		if err == nil && len(list) == 0 && len(q.Users) == 1 {
-			return []bulk.Held{{}}, nil
+			return []bulk.Connection{{}}, nil
 		}
 		return list, err
 	}),
-	bulkMutant("begins with whom it should begin after", "Pages", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
+	bulkMutant("begins with whom it should begin after", "Pages", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 		if n := len(q.After.UUID) - 1; !q.After.IsZero() {
 			q.After.UUID[n]--
 		}
-		return s.Bulk().Held(ctx, q)
+		return s.Bulk().Connections(ctx, q)
 	}),
-	bulkMutant("returns the last page first", "Pages", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
-		list, err := s.Bulk().Held(ctx, q)
+	bulkMutant("returns the last page first", "Pages", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
+		list, err := s.Bulk().Connections(ctx, q)
 		slices.Reverse(list)
 		return list, err
 	}),
-	bulkMutant("takes nobody for everybody", "Users", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
+	bulkMutant("takes nobody for everybody", "Users", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 		if len(q.Users) == 0 {
 			q.Users = nil
 		}
-		return s.Bulk().Held(ctx, q)
+		return s.Bulk().Connections(ctx, q)
 	}),
-	bulkMutant("leaves out what is paused", "Statuses", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
-		list, err := s.Bulk().Held(ctx, q)
-		return slices.DeleteFunc(list, func(h bulk.Held) bool {
+	bulkMutant("leaves out what is paused", "Statuses", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
+		list, err := s.Bulk().Connections(ctx, q)
+		return slices.DeleteFunc(list, func(h bulk.Connection) bool {
 			u, _ := s.Users().Get(ctx, h.Team, h.User)
 			return u.Connection(h.Provider).Status == healthdata.Paused
 		}), err
 	}),
-	bulkMutant("goes on without its caller", "Refused", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
-		return s.Bulk().Held(context.WithoutCancel(ctx), q)
+	bulkMutant("goes on without its caller", "Refused", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
+		return s.Bulk().Connections(context.WithoutCancel(ctx), q)
 	}),
-	bulkMutant("takes any text", "Refused", func(ctx context.Context, s *memory.Store, q bulk.HeldQuery) ([]bulk.Held, error) {
+	bulkMutant("takes any text", "Refused", func(ctx context.Context, s *memory.Store, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 		if q.Provider != "acme_scale" {
 			return nil, ctx.Err()
 		}
-		return s.Bulk().Held(ctx, q)
+		return s.Bulk().Connections(ctx, q)
 	}),
 }
 
@@ -100,7 +100,7 @@ type brokenOps struct {
 	claim  func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]bulk.Op, error)
 	items  func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error)
 	update func(context.Context, healthlab.TeamID, uuid.UUID, func(*bulk.Op) error) (bulk.Op, error)
-	ops    func(context.Context, healthlab.TeamID, bulk.Place, int) ([]bulk.Op, error)
+	ops    func(context.Context, healthlab.TeamID, bulk.ListPosition, int) ([]bulk.Op, error)
 	imp    func(context.Context, bulk.Import) (bulk.Outcome, error)
 	reject func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error)
 	prune  func(ctx context.Context, n int, before time.Time) (int, error)
@@ -134,7 +134,7 @@ func (b *brokenOps) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid
 	return b.update(ctx, team, id, change)
 }
 
-func (b *brokenOps) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
+func (b *brokenOps) Ops(ctx context.Context, team healthlab.TeamID, before bulk.ListPosition, n int) ([]bulk.Op, error) {
 	return b.ops(ctx, team, before, n)
 }
 
@@ -149,7 +149,7 @@ func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) co
 		}
 		how(b, good)
 		bulktest.RunStore(t, bulktest.StoreHarness{Bulk: b, Linking: linkingtest.StoreHarness{
-			Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
+			Linking: s.Linking(), Credentials: s.Credentials(), Second: s.Credentials(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
 		}, SetClock: clock.Set})
 	}, Subtest: dies}
 }
@@ -232,7 +232,7 @@ var brokenOpStores = []conformance.Broken{
 		}
 	}),
 	bulkOpMutant("lists the oldest first", "List", func(b *brokenOps, good bulk.Store) {
-		b.ops = func(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
+		b.ops = func(ctx context.Context, team healthlab.TeamID, before bulk.ListPosition, n int) ([]bulk.Op, error) {
 			list, err := good.Ops(ctx, team, before, n)
 			slices.Reverse(list)
 			return list, err
@@ -288,7 +288,7 @@ var brokenImportStores = []conformance.Broken{
 	bulkOpMutant("imports an item again", "Import", func(b *brokenOps, good bulk.Store) {
 		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
 			out, err := good.Import(ctx, c)
-			if out == bulk.Made && err == nil {
+			if out == bulk.Connected && err == nil {
 				_, err = c.Change(&healthdata.User{})
 			}
 			return out, err
@@ -298,7 +298,7 @@ var brokenImportStores = []conformance.Broken{
 		b.items = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
 			list, err := good.Items(ctx, team, id, from, n)
 			for i := range list {
-				if list[i].Outcome == bulk.Made {
+				if list[i].Outcome == bulk.Connected {
 					list[i].Grant = healthlab.Sealed{KeyID: "k1", Box: []byte("kept")}
 				}
 			}
@@ -335,7 +335,7 @@ var brokenImportStores = []conformance.Broken{
 		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
 			out, err := good.Import(ctx, c)
 			if errors.Is(err, healthlab.NotFound) {
-				return bulk.Made, nil
+				return bulk.Connected, nil
 			}
 			return out, err
 		}

@@ -3,7 +3,7 @@
 //	func TestBulk(t *testing.T) {
 //		s := memory.New(nil)
 //		bulktest.RunStore(t, bulktest.StoreHarness{Bulk: s.Bulk(), Linking: linkingtest.StoreHarness{
-//			Linking: s.Linking(), Users: s.Users(), Messages: s.WebhookLog(), Grants: s.Grants(),
+//			Linking: s.Linking(), Users: s.Users(), Messages: s.WebhookLog(), Credentials: s.Credentials(),
 //		}})
 //	}
 //

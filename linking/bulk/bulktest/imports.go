@@ -101,7 +101,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	"Grants": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob := conformance.User(x+"ann"), conformance.User(x+"bob")
 		op := bulk.Op{ID: conformance.Named(x), Team: conformance.Team(x), Status: bulk.InProgress, StartedAt: noon}
-		items := []bulk.Item{{N: 7, User: ann, Grant: bulkGrant(1), Outcome: bulk.Made}, {User: bob}}
+		items := []bulk.Item{{N: 7, User: ann, Grant: bulkGrant(1), Outcome: bulk.Connected}, {User: bob}}
 		require.NoError(t, h.Bulk.Submit(t.Context(), op, items))
 		items[0].Grant.Box[0]++
 		want := []bulk.Item{{User: ann, Grant: bulkGrant(1)}, {N: 1, User: bob}}
@@ -120,19 +120,19 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		c := bulkImport(op, 0, x+"1")
 		c.Credential.User, c.Credential.Team = bob, conformance.Team(x+"other")
 		got, err := h.Bulk.Import(t.Context(), c)
-		requireImport(t, bulk.Made, got, err)
+		requireImport(t, bulk.Connected, got, err)
 		h.requireConnected(t, x, x+"ann", x+"1", 2)
 		h.requireNotConnected(t, x, x+"bob", x+"2")
-		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Made}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
+		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Connected}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
 		h.requireOp(t, op)
 
 		c.Change = neverCalled
 		got, err = h.Bulk.Import(t.Context(), c)
-		requireImport(t, bulk.Made, got, err)
+		requireImport(t, bulk.Connected, got, err)
 		got, err = h.Bulk.Reject(t.Context(), op.Team, op.ID, 0, bulk.NoUser)
-		requireImport(t, bulk.Made, got, err)
+		requireImport(t, bulk.Connected, got, err)
 		h.requireConnected(t, x, x+"ann", x+"1", 2)
-		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Made}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
+		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Connected}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
 	},
 	"ImportReplaces": func(t *testing.T, h StoreHarness, x string) {
 		was := h.held(t, x, x+"ann")
@@ -140,7 +140,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		require.NoError(t, err)
 		op := h.imports(t, x, "op", was.User)
 		got, err := h.Bulk.Import(t.Context(), bulkImport(op, 0, x+"new"))
-		requireImport(t, bulk.Made, got, err)
+		requireImport(t, bulk.Connected, got, err)
 		h.requireConnected(t, x, x+"ann", x+"new", u.Revision+1)
 		require.Zero(t, h.Linking.Credential(t, x, x+"ann").Version, "nothing is left of the old one")
 
@@ -148,8 +148,8 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		c := bulkImport(op, 0, x+"bare")
 		c.Credential.Secret = healthlab.Sealed{}
 		got, err = h.Bulk.Import(t.Context(), c)
-		requireImport(t, bulk.Made, got, err)
-		_, err = h.Linking.Grants.Credential(t.Context(), was.Team, was.User, was.Provider)
+		requireImport(t, bulk.Connected, got, err)
+		_, err = h.Linking.Credentials.Credential(t.Context(), was.Team, was.User, was.Provider)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"ImportErrorWritesNothing": func(t *testing.T, h StoreHarness, x string) {
@@ -175,20 +175,20 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 			return h.Bulk.Import(t.Context(), c)
 		}
 		got, err := sole(0, x+"ext")
-		requireImport(t, bulk.Made, got, err)
+		requireImport(t, bulk.Connected, got, err)
 		var taken *linking.AccountTakenError
 		_, err = sole(1, x+"ext")
 		require.ErrorAs(t, err, &taken)
 		u, err := h.Linking.Users.Get(t.Context(), op.Team, bob)
 		require.NoError(t, err)
 		require.Empty(t, u.Connections)
-		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Made}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
+		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Connected}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
 
 		again := h.imports(t, x, "again", ann)
 		c, same := bulkImport(again, 0, x+"ext 2"), x+"ext"
 		c.Sole = &same
 		got, err = h.Bulk.Import(t.Context(), c)
-		requireImport(t, bulk.Made, got, err) // it is her own
+		requireImport(t, bulk.Connected, got, err) // it is her own
 	},
 	"ImportAccountFree": func(t *testing.T, h StoreHarness, x string) {
 		gone, foreign, bob := h.held(t, x, x+"gone"), h.held(t, x+"b", x+"foreign"), h.Linking.AddUser(t, x, x+"bob")
@@ -197,12 +197,12 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 			return nil, nil
 		})
 		require.NoError(t, err)
-		for i, was := range []bulk.Held{gone, foreign} {
+		for i, was := range []bulk.Connection{gone, foreign} {
 			op := h.imports(t, x, string(rune('a'+i)), bob)
 			c := bulkImport(op, 0, x+"bob"+string(rune('a'+i)))
 			c.Sole = was.ExternalUserID
 			got, err := h.Bulk.Import(t.Context(), c)
-			requireImport(t, bulk.Made, got, err)
+			requireImport(t, bulk.Connected, got, err)
 		}
 	},
 	"ImportOnce": func(t *testing.T, h StoreHarness, x string) {
@@ -214,7 +214,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 		all.Wait()
 		for i := range outcomes {
-			requireImport(t, bulk.Made, outcomes[i], errs[i])
+			requireImport(t, bulk.Connected, outcomes[i], errs[i])
 		}
 		h.requireConnected(t, x, x+"ann", x+"1", 2)
 	},

@@ -113,7 +113,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		items, err := h.Bulk.Items(t.Context(), other, op.ID, 0, 10)
 		require.NoError(t, err)
 		require.Empty(t, items)
-		list, err := h.Bulk.Ops(t.Context(), other, bulk.Place{}, 10)
+		list, err := h.Bulk.Ops(t.Context(), other, bulk.ListPosition{}, 10)
 		require.NoError(t, err)
 		require.Empty(t, list)
 	},
@@ -194,14 +194,14 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		a, b := h.submitted(t, x, "a", noon), h.submitted(t, x, "b", noon.Add(time.Second))
 		c := h.submitted(t, x, "c", noon.Add(2*time.Second))
 		for name, page := range conformance.Sorted(map[string]struct {
-			before bulk.Place
+			before bulk.ListPosition
 			n      int
 			want   []bulk.Op
 		}{
-			"first page":     {bulk.Place{}, 2, []bulk.Op{c, b}},
-			"last page":      {bulk.Place{StartedAt: b.StartedAt, ID: b.ID}, 2, []bulk.Op{a}},
-			"after the last": {bulk.Place{StartedAt: a.StartedAt, ID: a.ID}, 2, nil},
-			"no operations":  {bulk.Place{}, 0, nil},
+			"first page":     {bulk.ListPosition{}, 2, []bulk.Op{c, b}},
+			"last page":      {bulk.ListPosition{StartedAt: b.StartedAt, ID: b.ID}, 2, []bulk.Op{a}},
+			"after the last": {bulk.ListPosition{StartedAt: a.StartedAt, ID: a.ID}, 2, nil},
+			"no operations":  {bulk.ListPosition{}, 0, nil},
 		}) {
 			t.Run(name, func(t *testing.T) {
 				got, err := h.Bulk.Ops(t.Context(), conformance.Team(x), page.before, page.n)
@@ -252,7 +252,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		require.Equal(t, []bulk.Op{third, kept, still, never}, there(), "that instant is not before itself")
 		prune(10, 1, then.Add(time.Second))
 		require.Equal(t, []bulk.Op{kept, still, never}, there())
-		list, err := h.Bulk.Ops(t.Context(), conformance.Team(x), bulk.Place{}, 10)
+		list, err := h.Bulk.Ops(t.Context(), conformance.Team(x), bulk.ListPosition{}, 10)
 		require.NoError(t, err)
 		require.Len(t, list, 3)
 		ctx, stop := context.WithCancel(t.Context())

@@ -38,11 +38,11 @@ func RunStore(t *testing.T, h StoreHarness) {
 }
 
 // held is the connection of a new user, whose access has been renewed.
-func (h StoreHarness) held(t *testing.T, team, user string) bulk.Held {
+func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	t.Helper()
-	was := h.Linking.AddGrant(t, team, user)
-	c, err := h.Linking.Grants.UpdateCredential(t.Context(), was.Team, was.User, was.Provider, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
-		linkingtest.Renew(c)
+	was := h.Linking.AddConnection(t, team, user)
+	c, err := h.Linking.Credentials.UpdateCredential(t.Context(), was.Team, was.User, was.Provider, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+		linkingtest.RenewCredential(c)
 		return nil, nil
 	})
 	require.NoError(t, err)
@@ -50,21 +50,21 @@ func (h StoreHarness) held(t *testing.T, team, user string) bulk.Held {
 	require.NoError(t, err)
 	to := u.Connection(was.Provider)
 	require.NotNil(t, to.ExternalUserID)
-	return bulk.Held{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
+	return bulk.Connection{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
 }
 
 // requireHeld expects a page.
-func (h StoreHarness) requireHeld(t *testing.T, q bulk.HeldQuery, want ...bulk.Held) {
+func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
 	t.Helper()
-	got, err := h.Bulk.Held(t.Context(), q)
+	got, err := h.Bulk.Connections(t.Context(), q)
 	require.NoError(t, err)
-	slices.SortFunc(want, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	slices.SortFunc(want, func(a, b bulk.Connection) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	require.Equal(t, want, got)
 }
 
 // heldBy asks for all of a team.
-func heldBy(team string) bulk.HeldQuery {
-	return bulk.HeldQuery{Team: conformance.Team(team), Provider: "acme_scale", N: 100}
+func heldBy(team string) bulk.ConnectionQuery {
+	return bulk.ConnectionQuery{Team: conformance.Team(team), Provider: "acme_scale", N: 100}
 }
 
 var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
@@ -88,12 +88,12 @@ var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		h.requireHeld(t, foreign)
 	},
 	"Pages": func(t *testing.T, h StoreHarness, x string) {
-		var all []bulk.Held
+		var all []bulk.Connection
 		for _, name := range []string{"ann", "bob", "cyd", "dan", "eve"} {
 			all = append(all, h.held(t, x, x+name))
 		}
 		h.requireHeld(t, heldBy(x), all...)
-		slices.SortFunc(all, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+		slices.SortFunc(all, func(a, b bulk.Connection) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
 		q := heldBy(x)
 		q.N, q.After = 2, all[1].User
 		h.requireHeld(t, q, all[2], all[3])
@@ -113,7 +113,7 @@ var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"Statuses": func(t *testing.T, h StoreHarness, x string) {
 		paused, gone := h.held(t, x, x+"ann"), h.held(t, x, x+"bob")
-		set := func(c bulk.Held, to healthdata.ConnectionStatus) {
+		set := func(c bulk.Connection, to healthdata.ConnectionStatus) {
 			_, err := h.Linking.Users.Update(t.Context(), c.Team, c.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 				u.Connection(c.Provider).Status = to
 				return nil, nil
@@ -135,7 +135,7 @@ var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"Aliasing": func(t *testing.T, h StoreHarness, x string) {
 		a := h.held(t, x, x+"ann")
-		got, err := h.Bulk.Held(t.Context(), heldBy(x))
+		got, err := h.Bulk.Connections(t.Context(), heldBy(x))
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 		got[0].Secret.Box[0]++
@@ -146,12 +146,12 @@ var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		for _, bad := range []string{"a\x00b", "\xff"} {
 			q := heldBy(x)
 			q.Provider = bad
-			_, err := h.Bulk.Held(t.Context(), q)
+			_, err := h.Bulk.Connections(t.Context(), q)
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		_, err := h.Bulk.Held(ctx, heldBy(x))
+		_, err := h.Bulk.Connections(ctx, heldBy(x))
 		require.ErrorIs(t, err, context.Canceled)
 	},
 }

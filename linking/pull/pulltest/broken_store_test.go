@@ -25,13 +25,13 @@ type brokenPulls struct {
 	update      func(context.Context, pull.Key, taskChange) (pull.Task, error)
 	tasks       func(context.Context, healthlab.TeamID, healthlab.UserID) ([]pull.Task, error)
 	budgets     func(context.Context, []pull.BudgetKey, func([]pull.Budget) error) error
-	quarantine  func(context.Context, pull.Ref, []pull.Refused) error
+	quarantine  func(context.Context, pull.Ref, []pull.RefusedItem) error
 	notify      func(context.Context, pull.Notice, time.Time, func(*pull.Task)) (int, error)
-	people      func(context.Context, pull.PeopleQuery) ([]pull.Person, error)
+	people      func(context.Context, pull.UserStatusQuery) ([]pull.UserStatus, error)
 }
 
 type (
-	planChange = func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)
+	planChange = func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)
 	taskChange = func(*pull.Task) ([]healthlab.Event, error)
 )
 
@@ -59,7 +59,7 @@ func (b *brokenPulls) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, 
 	return b.budgets(ctx, keys, change)
 }
 
-func (b *brokenPulls) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+func (b *brokenPulls) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.RefusedItem) error {
 	return b.quarantine(ctx, ref, refused)
 }
 
@@ -67,17 +67,17 @@ func (b *brokenPulls) Notify(ctx context.Context, n pull.Notice, forget time.Tim
 	return b.notify(ctx, n, forget, change)
 }
 
-func (b *brokenPulls) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+func (b *brokenPulls) UserStatuses(ctx context.Context, q pull.UserStatusQuery) ([]pull.UserStatus, error) {
 	return b.people(ctx, q)
 }
 
 // everyRefusal returns what was ever refused.
 type everyRefusal struct {
 	pull.Store
-	all *[]pull.Refused
+	all *[]pull.RefusedItem
 }
 
-func (e everyRefusal) Quarantined(context.Context, healthlab.TeamID, healthlab.UserID, int) ([]pull.Refused, error) {
+func (e everyRefusal) Quarantined(context.Context, healthlab.TeamID, healthlab.UserID, int) ([]pull.RefusedItem, error) {
 	return *e.all, nil
 }
 
@@ -95,7 +95,7 @@ func pullMutant(name, dies string, how func(b *brokenPulls)) conformance.Broken 
 			b := &brokenPulls{
 				clock: clock,
 				Store: p, claim: p.Claim, connections: p.ClaimConnections, plan: p.Plan, update: p.Update, tasks: p.Tasks,
-				budgets: p.UpdateBudgets, quarantine: p.Quarantine, notify: p.Notify, people: p.People,
+				budgets: p.UpdateBudgets, quarantine: p.Quarantine, notify: p.Notify, people: p.UserStatuses,
 			}
 			how(b)
 			return pulltest.StoreHarness{Pulls: b, Users: s.Users(), Messages: s.WebhookLog(), SetClock: clock.Set}
@@ -191,7 +191,7 @@ var brokenStores = []conformance.Broken{
 	pullMutant("drops the events of a plan", "PlanRoundTrip", func(b *brokenPulls) {
 		real := b.plan
 		b.plan = func(ctx context.Context, ref pull.Ref, change planChange) error {
-			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.Planned, error) {
+			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 				p, err := change(c, u, old)
 				p.Events = nil
 				return p, err
@@ -201,7 +201,7 @@ var brokenStores = []conformance.Broken{
 	pullMutant("keeps what a plan leaves out", "PlanRoundTrip", func(b *brokenPulls) {
 		real := b.plan
 		b.plan = func(ctx context.Context, ref pull.Ref, change planChange) error {
-			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.Planned, error) {
+			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 				p, err := change(c, u, old)
 				if len(p.Tasks) < len(old) {
 					p.Tasks = old
@@ -214,7 +214,7 @@ var brokenStores = []conformance.Broken{
 		real := b.plan
 		b.plan = func(ctx context.Context, ref pull.Ref, change planChange) error {
 			var own error
-			err := real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (p pull.Planned, err error) {
+			err := real(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (p pull.ConnectionPlan, err error) {
 				p, own = change(c, u, old)
 				return p, nil
 			})
@@ -284,8 +284,8 @@ var brokenStores = []conformance.Broken{
 	pullMutant("keeps refusals twice", "Quarantine", func(b *brokenPulls) {
 		real := b.quarantine
 		n := byte(0)
-		b.quarantine = func(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
-			refused = append([]pull.Refused{}, refused...)
+		b.quarantine = func(ctx context.Context, ref pull.Ref, refused []pull.RefusedItem) error {
+			refused = append([]pull.RefusedItem{}, refused...)
 			for i := range refused {
 				n++
 				refused[i].ID[0] = n
@@ -295,8 +295,8 @@ var brokenStores = []conformance.Broken{
 	}),
 	pullMutant("keeps refusals for ever", "QuarantineIsBounded", func(b *brokenPulls) {
 		real := b.quarantine
-		var first []pull.Refused
-		b.quarantine = func(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+		var first []pull.RefusedItem
+		b.quarantine = func(ctx context.Context, ref pull.Ref, refused []pull.RefusedItem) error {
 			err := real(ctx, ref, refused)
 			first = append(first, refused...)
 			return err
@@ -348,19 +348,19 @@ var brokenStores = []conformance.Broken{
 		real := b.plan
 		b.plan = func(ctx context.Context, ref pull.Ref, change planChange) error {
 			var old []pull.Task
-			_ = real(ctx, ref, func(_ healthdata.Connection, _ healthdata.User, was []pull.Task) (pull.Planned, error) {
+			_ = real(ctx, ref, func(_ healthdata.Connection, _ healthdata.User, was []pull.Task) (pull.ConnectionPlan, error) {
 				old = was
-				return pull.Planned{}, nil
+				return pull.ConnectionPlan{}, nil
 			})
 			conformance.Pause()
-			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, was []pull.Task) (pull.Planned, error) {
+			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, was []pull.Task) (pull.ConnectionPlan, error) {
 				return change(c, u, append(was, old...))
 			})
 		}
 	}),
 	pullMutant("shows people without order", "PeopleInOrder", func(b *brokenPulls) {
 		real := b.people
-		b.people = func(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+		b.people = func(ctx context.Context, q pull.UserStatusQuery) ([]pull.UserStatus, error) {
 			list, err := real(ctx, q)
 			if len(list) > 1 {
 				list[0], list[1] = list[1], list[0]
@@ -370,7 +370,7 @@ var brokenStores = []conformance.Broken{
 	}),
 	pullMutant("shows all tasks of people", "People", func(b *brokenPulls) {
 		real := b.people
-		b.people = func(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+		b.people = func(ctx context.Context, q pull.UserStatusQuery) ([]pull.UserStatus, error) {
 			list, err := real(ctx, q)
 			for i := range list {
 				list[i].Tasks, _ = b.Store.Tasks(ctx, q.Team, list[i].User)

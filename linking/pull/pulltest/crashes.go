@@ -52,17 +52,17 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 
 // crashWorld is a provider, its people, and processes that come and go.
 type crashWorld struct {
-	t        *testing.T
-	health   *healthdata.Service
-	keeper   *linking.Keeper
-	team     healthlab.TeamID
-	people   []healthlab.UserID
-	cloud    *crashCloud
-	mortal   *mortalPulls
-	dice     *rand.Rand
-	now      time.Time
-	setClock func(now time.Time)
-	crashes  int
+	t         *testing.T
+	health    *healthdata.Service
+	refresher *linking.CredentialRefresher
+	team      healthlab.TeamID
+	people    []healthlab.UserID
+	cloud     *crashCloud
+	mortal    *mortalPulls
+	dice      *rand.Rand
+	now       time.Time
+	setClock  func(now time.Time)
+	crashes   int
 }
 
 const crashProvider = "acme_band"
@@ -84,7 +84,7 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
-	w.keeper, err = linking.NewKeeper(h.Grants, w.health, nil, seal, &linking.KeeperOptions{Now: clock})
+	w.refresher, err = linking.NewCredentialRefresher(h.Credentials, w.health, nil, seal, &linking.CredentialRefresherOptions{Now: clock})
 	require.NoError(t, err)
 	for i := range 3 {
 		u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: fmt.Sprint("person ", i)})
@@ -106,7 +106,7 @@ func (w *crashWorld) wait(d time.Duration) {
 
 // process begins one.
 func (w *crashWorld) process() *pull.Service {
-	s, err := pull.New(w.mortal, w.health, w.keeper, nil, &pull.Options{Now: func() time.Time { return w.now }, Demo: w.cloud, Workers: 1 + w.dice.IntN(3)})
+	s, err := pull.New(w.mortal, w.health, w.refresher, nil, &pull.Options{Now: func() time.Time { return w.now }, Demo: w.cloud, Workers: 1 + w.dice.IntN(3)})
 	require.NoError(w.t, err)
 	return s
 }
@@ -200,7 +200,7 @@ func (c *crashCloud) Pull(_ context.Context, r linking.PullRequest) (linking.Pul
 	const size = 7
 	from, _ := strconv.Atoi(r.Cursor)
 	to := min(from+size, len(fits))
-	page := linking.PullPage{Items: []linking.Pulled{{
+	page := linking.PullPage{Items: []linking.PullItem{{
 		Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(from, to):to],
 	}}}
 	if to < len(fits) {
@@ -250,7 +250,7 @@ func (m *mortalPulls) tell(events []healthlab.Event) {
 	}
 }
 
-func (m *mortalPulls) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+func (m *mortalPulls) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)) error {
 	return m.write(func() error { return m.Store.Plan(ctx, ref, change) })
 }
 

@@ -6,7 +6,7 @@
 //		pulltest.RunStore(t, func(testing.TB) pulltest.StoreHarness {
 //			s := memory.New(nil)
 //			return pulltest.StoreHarness{
-//				Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants(),
+//				Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Credentials: s.Credentials(),
 //			}
 //		})
 //	}

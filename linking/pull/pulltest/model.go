@@ -31,7 +31,7 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 		failed = true
 		m := &pullModel{
 			StoreHarness: h, t: t, now: noon, provider: "acme_" + uuid.NewString()[:8], tasks: map[pull.Key]pull.Task{},
-			budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[healthlab.UserID]map[uuid.UUID]pull.Refused{}, known: map[byte]bool{},
+			budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[healthlab.UserID]map[uuid.UUID]pull.RefusedItem{}, known: map[byte]bool{},
 		}
 		m.SetClock(m.now)
 		defer m.clear()
@@ -66,7 +66,7 @@ type pullModel struct {
 	people   []pullPerson
 	tasks    map[pull.Key]pull.Task
 	budgets  map[pull.BudgetKey]pull.Budget
-	refused  map[healthlab.UserID]map[uuid.UUID]pull.Refused
+	refused  map[healthlab.UserID]map[uuid.UUID]pull.RefusedItem
 	known    map[byte]bool
 }
 
@@ -137,7 +137,7 @@ func (m *pullModel) check(rt *rapid.T) {
 		require.NoError(rt, err)
 		want := m.sorted(func(t pull.Task) bool { return t.User == p.User && !p.gone })
 		require.Equal(rt, want, got)
-		people, err := m.Pulls.People(m.t.Context(), pull.PeopleQuery{Team: p.Team, N: 9})
+		people, err := m.Pulls.UserStatuses(m.t.Context(), pull.UserStatusQuery{Team: p.Team, N: 9})
 		require.NoError(rt, err)
 		if p.gone || p.status == healthdata.Deregistered {
 			require.Empty(rt, people)
@@ -152,11 +152,11 @@ func (m *pullModel) check(rt *rapid.T) {
 	}
 }
 
-func (m *pullModel) refusals(user healthlab.UserID) (out []pull.Refused) {
+func (m *pullModel) refusals(user healthlab.UserID) (out []pull.RefusedItem) {
 	for _, r := range m.refused[user] {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b pull.Refused) int {
+	slices.SortFunc(out, func(a, b pull.RefusedItem) int {
 		return cmp.Or(b.At.Compare(a.At.Time), slices.Compare(a.ID[:], b.ID[:]))
 	})
 	return out
@@ -188,11 +188,11 @@ func (m *pullModel) planSome(rt *rapid.T) {
 		}
 	}
 	due := m.now.Add(m.minutes(rt, "look"))
-	err := m.Pulls.Plan(m.t.Context(), p.Ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.Planned, error) {
+	err := m.Pulls.Plan(m.t.Context(), p.Ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 		require.Equal(rt, p.status, c.Status)
 		require.Equal(rt, p.User, u.ID)
 		require.Equal(rt, m.sorted(func(t pull.Task) bool { return t.User == p.User }), old)
-		return pull.Planned{Tasks: next, Due: due}, nil
+		return pull.ConnectionPlan{Tasks: next, Due: due}, nil
 	})
 	if p.gone {
 		require.ErrorIs(rt, err, healthlab.NotFound)
@@ -300,11 +300,11 @@ func (m *pullModel) spend(rt *rapid.T) {
 
 func (m *pullModel) refuse(rt *rapid.T) {
 	p := m.pick(rt)
-	r := pull.Refused{
+	r := pull.RefusedItem{
 		ID: uuid.UUID{15: rapid.Byte().Draw(rt, "id") % 4}, Provider: m.provider, Resource: "sleep", At: healthlab.At(m.now), Count: 1,
 		Reasons: []pull.Reason{{Code: "unit", Message: "not a unit"}},
 	}
-	err := m.Pulls.Quarantine(m.t.Context(), p.Ref, []pull.Refused{r})
+	err := m.Pulls.Quarantine(m.t.Context(), p.Ref, []pull.RefusedItem{r})
 	if p.gone {
 		require.ErrorIs(rt, err, healthlab.NotFound)
 		return
@@ -312,7 +312,7 @@ func (m *pullModel) refuse(rt *rapid.T) {
 	require.NoError(rt, err)
 	all := m.refused[p.User]
 	if all == nil {
-		all = map[uuid.UUID]pull.Refused{}
+		all = map[uuid.UUID]pull.RefusedItem{}
 		m.refused[p.User] = all
 	}
 	r.Count += all[r.ID].Count

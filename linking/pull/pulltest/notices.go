@@ -204,13 +204,13 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 				_, err := h.Pulls.Update(t.Context(), key, func(k *pull.Task) ([]healthlab.Event, error) { k.Sent++; return nil, nil })
 				return err
 			}
-			return h.Pulls.Plan(t.Context(), ann, func(_ healthdata.Connection, _ healthdata.User, old []pull.Task) (pull.Planned, error) {
+			return h.Pulls.Plan(t.Context(), ann, func(_ healthdata.Connection, _ healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 				for i := range old {
 					if old[i].Kind == pull.News {
 						old[i].Sent++
 					}
 				}
-				return pull.Planned{Tasks: old}, nil
+				return pull.ConnectionPlan{Tasks: old}, nil
 			})
 		}) {
 			require.NoError(t, err)
@@ -220,10 +220,10 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 }
 
 // people asks for those of team a.
-func (h StoreHarness) people(t *testing.T, q pull.PeopleQuery) []pull.Person {
+func (h StoreHarness) people(t *testing.T, q pull.UserStatusQuery) []pull.UserStatus {
 	t.Helper()
 	q.Team = conformance.Team("a")
-	list, err := h.Pulls.People(t.Context(), q)
+	list, err := h.Pulls.UserStatuses(t.Context(), q)
 	require.NoError(t, err)
 	return list
 }
@@ -244,25 +244,25 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, err)
 		scale := ann
 		scale.Provider = "acme_scale"
-		refused := func(ref pull.Ref, n byte, at time.Duration) pull.Refused {
-			r := pull.Refused{ID: uuid.UUID{15: n}, Provider: ref.Provider, Resource: "weight", At: healthlab.At(noon.Add(at)), Count: 2,
+		refused := func(ref pull.Ref, n byte, at time.Duration) pull.RefusedItem {
+			r := pull.RefusedItem{ID: uuid.UUID{15: n}, Provider: ref.Provider, Resource: "weight", At: healthlab.At(noon.Add(at)), Count: 2,
 				Reasons: []pull.Reason{{Field: "unit", Code: "unit", Message: "not a unit"}}}
-			require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{r}))
+			require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{r}))
 			return r
 		}
 		h.plan(t, ann, pullTask(ann, "steps"), pullTask(ann, "sleep"))
 		h.plan(t, scale, pullTask(scale, "weight"))
 		r1, r2, r3 := refused(ann, 1, 0), refused(scale, 2, time.Hour), refused(ann, 3, 0)
 		refused(h.band(t, "b", "foreign", time.Time{}), 4, 0)
-		require.Equal(t, []pull.Person{{
+		require.Equal(t, []pull.UserStatus{{
 			User: ann.User, Providers: []string{"acme_band", "acme_scale", "acme_zebra"},
-			Tasks: []pull.Task{pullTask(ann, "sleep"), pullTask(ann, "steps"), pullTask(scale, "weight")}, Refused: []pull.Refused{r2, r1, r3},
-		}}, h.people(t, pull.PeopleQuery{N: 9}))
-		require.Equal(t, []pull.Person{{
-			User: ann.User, Providers: []string{"acme_scale"}, Tasks: []pull.Task{pullTask(scale, "weight")}, Refused: []pull.Refused{r2},
-		}}, h.people(t, pull.PeopleQuery{N: 9, Provider: "acme_scale"}))
+			Tasks: []pull.Task{pullTask(ann, "sleep"), pullTask(ann, "steps"), pullTask(scale, "weight")}, Refused: []pull.RefusedItem{r2, r1, r3},
+		}}, h.people(t, pull.UserStatusQuery{N: 9}))
+		require.Equal(t, []pull.UserStatus{{
+			User: ann.User, Providers: []string{"acme_scale"}, Tasks: []pull.Task{pullTask(scale, "weight")}, Refused: []pull.RefusedItem{r2},
+		}}, h.people(t, pull.UserStatusQuery{N: 9, Provider: "acme_scale"}))
 		for _, none := range []string{"acme_gone", "nobody"} {
-			require.Empty(t, h.people(t, pull.PeopleQuery{N: 9, Provider: none}), none)
+			require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, Provider: none}), none)
 		}
 	},
 	"PeopleInOrder": func(t *testing.T, h StoreHarness) {
@@ -275,7 +275,7 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 		foreign := h.band(t, "b", "foreign", time.Time{})
 		slices.SortFunc(want, func(a, b healthlab.UserID) int { return slices.Compare(a.UUID[:], b.UUID[:]) })
 		var got []healthlab.UserID
-		for q := (pull.PeopleQuery{N: 3}); ; {
+		for q := (pull.UserStatusQuery{N: 3}); ; {
 			list := h.people(t, q)
 			for _, p := range list {
 				got = append(got, p.User)
@@ -286,24 +286,24 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 			q.After = list[len(list)-1].User
 		}
 		require.Equal(t, want, got)
-		one := h.people(t, pull.PeopleQuery{N: 9, User: want[3]})
+		one := h.people(t, pull.UserStatusQuery{N: 9, User: want[3]})
 		require.Len(t, one, 1)
 		require.Equal(t, want[3], one[0].User)
-		require.Empty(t, h.people(t, pull.PeopleQuery{N: 9, User: foreign.User}))
-		require.Empty(t, h.people(t, pull.PeopleQuery{N: 9, User: want[3], After: want[3]}))
-		require.Empty(t, h.people(t, pull.PeopleQuery{}))
+		require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, User: foreign.User}))
+		require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, User: want[3], After: want[3]}))
+		require.Empty(t, h.people(t, pull.UserStatusQuery{}))
 	},
 	"PeopleAndManyRefusals": func(t *testing.T, h StoreHarness) {
 		ann := h.band(t, "a", "ann", time.Time{})
-		var list []pull.Refused
-		for i := range pull.RefusedOfPerson + 1 {
-			list = append(list, pull.Refused{
+		var list []pull.RefusedItem
+		for i := range pull.MaxRefusedPerStatus + 1 {
+			list = append(list, pull.RefusedItem{
 				ID: uuid.UUID{0: byte(i)}, Resource: "sleep", Reasons: []pull.Reason{}, At: healthlab.At(noon.Add(time.Duration(i) * time.Second)), Count: 1,
 			})
 		}
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ann, list))
-		p := h.people(t, pull.PeopleQuery{N: 1})
-		require.Len(t, p[0].Refused, pull.RefusedOfPerson)
+		p := h.people(t, pull.UserStatusQuery{N: 1})
+		require.Len(t, p[0].Refused, pull.MaxRefusedPerStatus)
 		require.Equal(t, list[len(list)-1].ID, p[0].Refused[0].ID)
 	},
 }

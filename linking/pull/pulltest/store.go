@@ -25,9 +25,9 @@ type StoreHarness struct {
 	Pulls    pull.Store
 	Users    healthdata.Users
 	Messages webhook.Log
-	// Data and Grants are what the pulls themselves need besides.
-	Data   healthdata.Data
-	Grants linking.Grants
+	// Data and Credentials are what the pulls themselves need besides.
+	Data        healthdata.Data
+	Credentials linking.CredentialStore
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
 }
@@ -76,8 +76,8 @@ func pullTask(ref pull.Ref, resource string) pull.Task {
 // plan gives a connection these tasks.
 func (h StoreHarness) plan(t *testing.T, ref pull.Ref, tasks ...pull.Task) {
 	t.Helper()
-	require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
-		return pull.Planned{Tasks: tasks}, nil
+	require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {
+		return pull.ConnectionPlan{Tasks: tasks}, nil
 	}))
 }
 
@@ -140,11 +140,11 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		ref := h.band(t, "a", "ann", noon)
 		want := []pull.Task{pullTask(ref, "sleep"), {Key: pull.Key{Ref: ref, Resource: "steps", Kind: pull.News}, Status: pull.Scheduled}}
 		e := pullEvent(ref)
-		require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.Planned, error) {
+		require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 			require.Equal(t, "acme_band", c.Provider)
 			require.Equal(t, "ann", u.ClientUserID)
 			require.Empty(t, old)
-			return pull.Planned{Tasks: want, Due: noon.Add(time.Hour), Events: []healthlab.Event{e}}, nil
+			return pull.ConnectionPlan{Tasks: want, Due: noon.Add(time.Hour), Events: []healthlab.Event{e}}, nil
 		}))
 		require.Equal(t, want, h.tasks(t, ref))
 		u, err := h.Users.Get(t.Context(), ref.Team, ref.User)
@@ -153,9 +153,9 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 1, u.Revision)
 		_, err = h.Messages.Message(t.Context(), ref.Team, e.ID)
 		require.NoError(t, err)
-		require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(_ healthdata.Connection, _ healthdata.User, old []pull.Task) (pull.Planned, error) {
+		require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(_ healthdata.Connection, _ healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
 			require.Equal(t, want, old)
-			return pull.Planned{Tasks: old[1:]}, nil
+			return pull.ConnectionPlan{Tasks: old[1:]}, nil
 		}))
 		require.Equal(t, want[1:], h.tasks(t, ref))
 	},
@@ -168,17 +168,17 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		bad := pullEvent(ref)
 		bad.ID = uuid.Nil
 		for name, c := range conformance.Sorted(map[string]struct {
-			planned pull.Planned
+			planned pull.ConnectionPlan
 			err     error
 			want    error
 		}{
-			"error of the plan":        {pull.Planned{}, own, own},
-			"task of another provider": {pull.Planned{Tasks: []pull.Task{other}}, nil, healthlab.Invalid},
-			"one task twice":           {pull.Planned{Tasks: []pull.Task{twice, twice}}, nil, healthlab.Invalid},
-			"event without an id":      {pull.Planned{Events: []healthlab.Event{bad}}, nil, healthlab.Invalid},
+			"error of the plan":        {pull.ConnectionPlan{}, own, own},
+			"task of another provider": {pull.ConnectionPlan{Tasks: []pull.Task{other}}, nil, healthlab.Invalid},
+			"one task twice":           {pull.ConnectionPlan{Tasks: []pull.Task{twice, twice}}, nil, healthlab.Invalid},
+			"event without an id":      {pull.ConnectionPlan{Events: []healthlab.Event{bad}}, nil, healthlab.Invalid},
 		}) {
 			t.Run(name, func(t *testing.T) {
-				err := h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
+				err := h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {
 					return c.planned, c.err
 				})
 				require.ErrorIs(t, err, c.want)
@@ -348,7 +348,9 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		k := pullTask(ref, "sleep")
 		h.plan(t, ref, k)
 		never := func(*pull.Task) ([]healthlab.Event, error) { panic("called") }
-		plan := func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) { panic("called") }
+		plan := func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {
+			panic("called")
+		}
 		foreign := k.Key
 		foreign.Team = conformance.Team("b")
 		_, err := h.Pulls.Update(t.Context(), foreign, never)
@@ -405,40 +407,40 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 	},
 	"Quarantine": func(t *testing.T, h StoreHarness) {
 		ref := h.band(t, "a", "ann", noon)
-		refused := func(n byte, at time.Time) pull.Refused {
-			return pull.Refused{
+		refused := func(n byte, at time.Time) pull.RefusedItem {
+			return pull.RefusedItem{
 				ID: uuid.UUID{15: n}, Provider: ref.Provider, Resource: "steps", At: healthlab.At(at), Count: 2,
 				Reasons: []pull.Reason{{Field: "value", Code: "unit", Message: "not a unit"}},
 			}
 		}
 		one, two := refused(1, noon), refused(2, noon)
-		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{two, one}))
-		look := func(team string, n int) []pull.Refused {
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{two, one}))
+		look := func(team string, n int) []pull.RefusedItem {
 			got, err := h.Pulls.Quarantined(t.Context(), conformance.Team(team), ref.User, n)
 			require.NoError(t, err)
 			return got
 		}
-		require.Equal(t, []pull.Refused{one, two}, look("a", 9))
-		require.Equal(t, []pull.Refused{one}, look("a", 1))
+		require.Equal(t, []pull.RefusedItem{one, two}, look("a", 9))
+		require.Equal(t, []pull.RefusedItem{one}, look("a", 1))
 		require.Empty(t, look("b", 9))
-		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{refused(2, noon.Add(time.Hour))}))
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{refused(2, noon.Add(time.Hour))}))
 		again := refused(2, noon.Add(time.Hour))
 		again.Count = 4
-		require.Equal(t, []pull.Refused{again, one}, look("a", 9))
+		require.Equal(t, []pull.RefusedItem{again, one}, look("a", 9))
 		foreign := ref
 		foreign.Team = conformance.Team("b")
-		require.ErrorIs(t, h.Pulls.Quarantine(t.Context(), foreign, []pull.Refused{one}), healthlab.NotFound)
+		require.ErrorIs(t, h.Pulls.Quarantine(t.Context(), foreign, []pull.RefusedItem{one}), healthlab.NotFound)
 		nul := one
 		nul.Resource = "x\x00"
-		require.ErrorIs(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{nul}), healthlab.Invalid)
+		require.ErrorIs(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{nul}), healthlab.Invalid)
 		h.remove(t, ref)
 		require.Empty(t, look("a", 9))
 	},
 	"QuarantineIsBounded": func(t *testing.T, h StoreHarness) {
 		ref := h.band(t, "a", "ann", noon)
-		list := make([]pull.Refused, pull.RefusedOfUser)
+		list := make([]pull.RefusedItem, pull.MaxRefusedPerUser)
 		for i := range list {
-			list[i] = pull.Refused{
+			list[i] = pull.RefusedItem{
 				ID: uuid.UUID{0: byte(i >> 8), 1: byte(i)}, Resource: "sleep", Count: 1,
 				At: healthlab.At(noon.Add(time.Duration(i) * time.Second)),
 			}
@@ -447,11 +449,11 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		other := h.band(t, "a", "bob", noon)
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), other, list[:1]))
 		list[0].At = healthlab.At(noon.AddDate(0, 0, 1)) // it is the latest by now
-		fresh := pull.Refused{ID: uuid.UUID{15: 1}, Resource: "sleep", Count: 1, At: list[0].At}
-		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{list[0], fresh}))
-		got, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 2*pull.RefusedOfUser)
+		fresh := pull.RefusedItem{ID: uuid.UUID{15: 1}, Resource: "sleep", Count: 1, At: list[0].At}
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{list[0], fresh}))
+		got, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 2*pull.MaxRefusedPerUser)
 		require.NoError(t, err)
-		require.Len(t, got, pull.RefusedOfUser)
+		require.Len(t, got, pull.MaxRefusedPerUser)
 		require.Equal(t, []uuid.UUID{list[0].ID, fresh.ID}, []uuid.UUID{got[0].ID, got[1].ID})
 		require.Equal(t, list[2].ID, got[len(got)-1].ID)
 		got, err = h.Pulls.Quarantined(t.Context(), other.Team, other.User, 9)
@@ -470,7 +472,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 			return was
 		}
 		set(7)
-		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{{ID: uuid.UUID{1}, Resource: "sleep", At: healthlab.At(noon)}}))
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{{ID: uuid.UUID{1}, Resource: "sleep", At: healthlab.At(noon)}}))
 		h.remove(t, ref)
 		require.NoError(t, h.Users.Erase(t.Context(), ref.Team, ref.User))
 		h.band(t, "a", "ann", noon) // no store knows the name again

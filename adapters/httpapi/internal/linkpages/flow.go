@@ -212,12 +212,12 @@ func (a *Pages) pageLeave(v *visit) error {
 	if err != nil {
 		return err
 	}
-	to, err := a.Linking.Authorize(v.ctx(), v.token, linking.Departure{Provider: p.Slug, Browser: browser})
+	to, err := a.Linking.Authorize(v.ctx(), v.token, linking.OAuthSignIn{Provider: p.Slug, Browser: browser})
 	if err == nil {
 		v.view.Token = ""
 		return v.leave(to.URL)
 	}
-	if t, ok := linking.Reason(err); ok && !lost(t) {
+	if t, ok := linking.ErrorTypeOf(err); ok && !lost(t) {
 		if back, bad := a.Linking.Location(v.ctx(), v.session, linking.Outcome{Error: t}); bad == nil && back != "" {
 			return v.leave(back)
 		}
@@ -230,7 +230,7 @@ func (a *Pages) browser(v *visit) (string, error) {
 	secret := a.BrowserOf(v.r)
 	if secret == "" {
 		var err error
-		if secret, err = a.Linking.NewBrowser(); err != nil {
+		if secret, err = a.Linking.NewBrowserSecret(); err != nil {
 			return "", err
 		}
 	}
@@ -244,7 +244,7 @@ func (a *Pages) browser(v *visit) (string, error) {
 // BrowserOf returns the secret that a browser shows; empty if it has none of ours.
 func (a *Pages) BrowserOf(r *http.Request) string {
 	c, err := r.Cookie(a.cookie())
-	if err != nil || !linking.KnowsBrowser(c.Value) {
+	if err != nil || !linking.IsBrowserSecret(c.Value) {
 		return ""
 	}
 	return c.Value
@@ -327,7 +327,7 @@ func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 // pageArrived is where a person waits for the companion app. With look, a script asks
 // whether to go there again.
 func (a *Pages) pageArrived(v *visit) error {
-	done, err := a.Linking.Arrived(v.ctx(), v.token, v.provider())
+	done, err := a.Linking.CompleteDeviceCode(v.ctx(), v.token, v.provider())
 	if err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func (v *visit) leave(to string) error {
 
 // keyOf is the name of what went wrong in the catalogue, and the status that goes with it.
 func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int) {
-	if t, ok := linking.Reason(err); ok {
+	if t, ok := linking.ErrorTypeOf(err); ok {
 		return string(t), t, server.PlainFault(err).Status
 	}
 	f := server.FaultOf(err, nil)

@@ -25,7 +25,7 @@ where u.team_id = $1 and k.provider = $2 and k.user_id > $3 and ($4::uuid[] is n
 	and u.deleted_at is null and c.status <> 'deregistered'
 order by k.user_id limit $5`
 
-func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, error) {
+func (v bulkStore) Connections(ctx context.Context, q bulk.ConnectionQuery) ([]bulk.Connection, error) {
 	if err := healthlab.CheckText(q.Provider); err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 	for _, u := range q.Users {
 		users = append(users, u.UUID)
 	}
-	var out []bulk.Held
+	var out []bulk.Connection
 	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
 		b.Queue(selectHeldConnections, q.Team.UUID, q.Provider, q.After.UUID, users, max(q.N, 0)).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
-				h := bulk.Held{Credential: linking.Credential{Team: q.Team, Provider: q.Provider}}
+				h := bulk.Connection{Credential: linking.Credential{Team: q.Team, Provider: q.Provider}}
 				if err := scanClient(heldRow{&h, rows}, &h.Credential); err != nil {
 					return err
 				}
@@ -55,7 +55,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 
 // heldRow reads what stands before a credential.
 type heldRow struct {
-	held *bulk.Held
+	held *bulk.Connection
 	row  pgx.Row
 }
 

@@ -109,7 +109,7 @@ func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, err
 		if err != nil {
 			return err
 		}
-		out = bulk.Made
+		out = bulk.Connected
 		b.Queue(settleItem, append(place, string(out))...)
 		queueCredential(b, c.Team, it.user, c.Credential)
 		return u.Commit(ctx, b)

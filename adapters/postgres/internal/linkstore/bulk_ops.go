@@ -254,7 +254,7 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 	return next, nil
 }
 
-func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {
+func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.ListPosition, n int) ([]bulk.Op, error) {
 	var out []bulk.Op
 	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectOps, team.UUID, db.Nullable(db.Instant(before.StartedAt)), before.ID, max(n, 0)).Query(scanOps(&out))

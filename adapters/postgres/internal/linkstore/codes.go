@@ -103,13 +103,13 @@ func (v *Store) InsertCode(ctx context.Context, c linking.Code) error {
 }
 
 // TryCode implements [linking.Store].
-func (v *Store) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+func (v *Store) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
 	if err := healthlab.CheckText(text); err != nil {
 		return err
 	}
 	hash := hashCode(text)
 	return v.db.Do(ctx, team, db.Writing, func(u *db.Tx) error {
-		var was linking.Try
+		var was linking.CodeAttempt
 		b := u.Batch()
 		b.Queue(insertTries, team.UUID)
 		b.Queue(lockTries, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&was.TeamWrong, &was.TeamFirst) })

@@ -74,7 +74,7 @@ func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 	return nil
 }
 
-// UpdateCredential implements [linking.Grants].
+// UpdateCredential implements [linking.CredentialStore].
 func (v *Store) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/userstore"
 )
 
-// Store is a [linking.Store], a [linking.Grants], a [linking.TeamClients] and a
+// Store is a [linking.Store], a [linking.CredentialStore], a [linking.TeamClients] and a
 // [linking.AppSessions]. Safe for concurrent use as its database is.
 type Store struct {
 	db    *db.DB

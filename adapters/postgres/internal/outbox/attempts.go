@@ -35,7 +35,7 @@ func (a *attemptRows) grow(n int) {
 	a.heads, a.responses = slices.Grow(a.heads, n), slices.Grow(a.responses, n)
 }
 
-// add adds the line of a row that was not settled, or of one that was with the outcome
+// add adds the line of a row that was not recorded, or of one that was with the outcome
 // as it was applied.
 func (a *attemptRows) add(r *laneRow, at time.Time, o *webhook.Outcome) {
 	a.line(r.team, r.endpoint, r.event, r.id, r.attempts, r.cause, at, o)

@@ -56,8 +56,8 @@ func (r *laneRow) lease() webhook.Lease {
 
 func (r *laneRow) leased(now time.Time) bool { return r.token != nil && r.until.After(now) }
 
-func (r *laneRow) view(now time.Time) *webhook.Waiting {
-	w := &webhook.Waiting{Event: r.event, Seq: r.seq, Sending: r.leased(now)}
+func (r *laneRow) view(now time.Time) *webhook.LaneEntry {
+	w := &webhook.LaneEntry{Event: r.event, Seq: r.seq, Sending: r.leased(now)}
 	if r.key != nil {
 		w.Key = r.key.String()
 	}

@@ -1,6 +1,6 @@
 // Package outbox keeps messages on PostgreSQL: the interfaces of package webhook. Stores of
 // other domains write events with [Store.Emit], in the transaction that writes what the events
-// tell. [Store.Deliveries] routes messages to endpoints, and claims, settles and replays their
+// tell. [Store.Deliveries] routes messages to endpoints, and claims, records and replays their
 // deliveries; [Store.RunRetention] takes old messages away.
 package outbox
 

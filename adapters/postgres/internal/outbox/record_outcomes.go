@@ -17,7 +17,7 @@ const (
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) x (team_id, id, token)
 join healthlab.webhook_delivery d on d.team_id = x.team_id and d.id = x.id and d.lease_token = x.token`
 
-	// What another process holds at this moment is settled later.
+	// What another process holds at this moment is recorded later.
 	lockLeased = `select ` + laneColumns + leaseRows + ` order by d.lane for update of d skip locked`
 
 	peekLeased = `select d.id` + leaseRows
@@ -43,8 +43,8 @@ where h.key_hash is not null and exists (select from healthlab.webhook_delivery 
 	where w.lane = h.lane and w.key_hash = h.key_hash and not w.head and w.seq > h.seq)`
 )
 
-// settling is one transaction that records outcomes.
-type settling struct {
+// outcomeRecording is one transaction that records outcomes.
+type outcomeRecording struct {
 	lanes
 	outcomes []webhook.Outcome
 	held     map[webhook.Lease]*laneRow // heads that are ours, or were
@@ -52,15 +52,15 @@ type settling struct {
 	leased   map[int64]bool             // heads whose lease holds, but are held by another transaction
 }
 
-func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {
+func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
-			return webhook.Settled{}, fmt.Errorf("settle: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w: an outcome is final or to be retried", healthlab.Invalid)
 		}
 	}
-	var settled webhook.Settled
+	var recorded webhook.RecordedOutcomes
 	err := d.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
-		s := &settling{
+		s := &outcomeRecording{
 			lanes: *newLanes(len(outcomes)), outcomes: outcomes,
 			held: make(map[webhook.Lease]*laneRow, len(outcomes)), newer: map[int64]bool{}, leased: map[int64]bool{},
 		}
@@ -72,16 +72,16 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 		}
 		b := u.Batch()
 		var events []healthlab.Event
-		settled, events = s.apply(b)
+		recorded, events = s.apply(b)
 		if err := d.s.Emit(ctx, u, b, events, Names{}); err != nil {
-			return fmt.Errorf("settle: %w", err)
+			return fmt.Errorf("record: %w", err)
 		}
 		return u.Commit(ctx, b)
 	})
 	if err != nil {
-		return webhook.Settled{}, err
+		return webhook.RecordedOutcomes{}, err
 	}
-	return settled, nil
+	return recorded, nil
 }
 
 // leases are leases as arguments.
@@ -100,7 +100,7 @@ func (l *leases) add(of webhook.Lease) {
 }
 
 // hold deletes the heads that end, and locks those that are to be retried.
-func (s *settling) hold(ctx context.Context, u *db.Tx) error {
+func (s *outcomeRecording) hold(ctx context.Context, u *db.Tx) error {
 	var staying leases
 	ending := newLeases(len(s.outcomes))
 	first := make(map[webhook.Lease]*webhook.Delivery, len(s.outcomes))
@@ -153,13 +153,13 @@ func (s *settling) hold(ctx context.Context, u *db.Tx) error {
 	return u.Send(ctx, b)
 }
 
-func (s *settling) take(r *laneRow) {
+func (s *outcomeRecording) take(r *laneRow) {
 	s.held[r.lease()] = r
 	s.add(r)
 }
 
 // read reads what stands behind the heads, and who holds those that are not ours.
-func (s *settling) read(ctx context.Context, u *db.Tx) error {
+func (s *outcomeRecording) read(ctx context.Context, u *db.Tx) error {
 	of := make([]uuid.UUID, 0, len(s.held))
 	var staying leases
 	for _, r := range s.held {
@@ -196,7 +196,7 @@ func collect(into map[int64]bool) func(pgx.Rows) error {
 
 // apply applies the outcomes whose lease is held, adds to a batch what writes that, and
 // returns the events of those.
-func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []healthlab.Event) {
+func (s *outcomeRecording) apply(b *pgx.Batch) (recorded webhook.RecordedOutcomes, events []healthlab.Event) {
 	var lost attemptRows
 	s.log.grow(len(s.outcomes))
 	logged := make(map[webhook.Lease]bool, len(s.outcomes))
@@ -207,12 +207,12 @@ func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []health
 		switch {
 		case r != nil && r.token != nil:
 			events = append(events, o.Events...)
-			s.settle(r, o)
+			s.applyOutcome(r, o)
 			logged[d.Lease] = true
 		case r == nil && s.leased[int64(d.Delivery)]:
-			settled.Later = append(settled.Later, d.Lease)
+			recorded.Locked = append(recorded.Locked, d.Lease)
 		default:
-			settled.Lost = append(settled.Lost, d.Lease)
+			recorded.Lost = append(recorded.Lost, d.Lease)
 			if logged[d.Lease] {
 				continue
 			}
@@ -228,11 +228,11 @@ func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []health
 	}
 	s.write(b)
 	lost.insertLost(b)
-	return settled, events
+	return recorded, events
 }
 
-// settle applies one outcome.
-func (s *settling) settle(r *laneRow, o *webhook.Outcome) {
+// applyOutcome applies one outcome.
+func (s *outcomeRecording) applyOutcome(r *laneRow, o *webhook.Outcome) {
 	if o.Sent {
 		r.attempts++
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// Uploaded data is counted beside fetched data, and the counts survive a new plan.
+// CountUpload data is counted beside fetched data, and the counts survive a new plan.
 func TestUploadsAreCounted(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
-	health, err := healthdata.New(w.store.Users(), w.store.Data(), w.health.Providers(), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.now, Uploaded: s.Uploaded})
+	health, err := healthdata.New(w.store.Users(), w.store.Data(), w.health.Providers(), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.now, Uploaded: s.CountUpload})
 	require.NoError(t, err)
 	ann := w.person("ann")
 	due := func() time.Time {
@@ -35,7 +35,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	upload(noon.Add(-time.Hour), healthdata.StageDaily)
 	require.Equal(t, before, due(), "the plan still waits")
 	look := func() pull.Statistics {
-		list, next, err := s.Resources(t.Context(), pull.LookQuery{Team: team, Limit: 9})
+		list, next, err := s.Resources(t.Context(), pull.StatusQuery{Team: team, Limit: 9})
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, list, 1)
@@ -43,7 +43,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	oldest, newest := healthlab.At(noon.Add(-200*24*time.Hour)), healthlab.At(noon.Add(-time.Hour))
 	want := pull.Statistics{
-		LastAttempt: &pull.Attempt{At: healthlab.At(noon), Status: pull.Success}, Oldest: &oldest, Newest: &newest, Sent: 1, Refused: []pull.Refused{},
+		LastAttempt: &pull.Attempt{At: healthlab.At(noon), Status: pull.Success}, Oldest: &oldest, Newest: &newest, Sent: 1, Refused: []pull.RefusedItem{},
 	}
 	require.Equal(t, want, look())
 	w.idle(s)
@@ -54,5 +54,5 @@ func TestUploadsAreCounted(t *testing.T) {
 	w.idle(s)
 	require.EqualValues(t, 2, look().Sent)
 
-	require.ErrorIs(t, s.Uploaded(t.Context(), team, healthlab.UserID{}, band, "heartrate", healthdata.Received{}), healthlab.NotFound)
+	require.ErrorIs(t, s.CountUpload(t.Context(), team, healthlab.UserID{}, band, "heartrate", healthdata.Received{}), healthlab.NotFound)
 }

@@ -34,7 +34,7 @@ type Code struct {
 	CreatedAt, ExpiresAt time.Time
 	// UsedAt is when it was redeemed; zero if it was not.
 	UsedAt time.Time
-	// WrongBefore and FirstBefore are what TeamWrong and TeamFirst of [Try] were when the
+	// WrongBefore and FirstBefore are what TeamWrong and TeamFirst of [CodeAttempt] were when the
 	// code was made. A store sets them, in the same step as it inserts the code.
 	WrongBefore, FirstBefore int64
 }
@@ -50,8 +50,8 @@ func (c Code) String() string { return "link code of user " + c.User.String() }
 // GoString is String.
 func (c Code) GoString() string { return c.String() }
 
-// CodeOffer is a new code as its owner sees it, once.
-type CodeOffer struct {
+// IssuedCode is a new code as its owner sees it, once.
+type IssuedCode struct {
 	// Code is the code.
 	Code string `json:"code"`
 	// ExchangeURL opens the companion app with it.
@@ -61,13 +61,13 @@ type CodeOffer struct {
 }
 
 // LogValue shows when it expires, and not the code.
-func (o CodeOffer) LogValue() slog.Value { return slog.StringValue(o.String()) }
+func (o IssuedCode) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // String says when it expires, and not the code.
-func (o CodeOffer) String() string { return "link code until " + o.ExpiresAt.String() }
+func (o IssuedCode) String() string { return "link code until " + o.ExpiresAt.String() }
 
 // GoString is String.
-func (o CodeOffer) GoString() string { return o.String() }
+func (o IssuedCode) GoString() string { return o.String() }
 
 // codePrefix tells where codes are good.
 func codePrefix(env healthlab.Environment, region string) string {

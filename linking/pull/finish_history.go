@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Finished says what an app has uploaded of the time before its source was connected.
-type Finished struct {
+// FinishedHistory says what an app has uploaded of the time before its source was connected.
+type FinishedHistory struct {
 	// Provider is an on-device store, or another source that pushes its data.
 	Provider string
 	// Resource is a slug.
@@ -21,13 +21,13 @@ type Finished struct {
 	From, To time.Time
 }
 
-// Finish records that an app has uploaded all the history of a resource, and announces it,
+// FinishHistory records that an app has uploaded all the history of a resource, and announces it,
 // once for each time that the source was connected: the same again changes nothing. It is
 // shown among the historical pulls.
 //
 // Errors: NotFound (the team has no such user), Invalid with every problem by field, a
 // [*healthlab.RuleError] of type healthdata.RuleNoConnection.
-func (s *Service) Finish(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, f Finished) error {
+func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, f FinishedHistory) error {
 	at := s.now()
 	var p healthlab.Problems
 	provider := s.users.Providers().Get(f.Provider)
@@ -48,7 +48,7 @@ func (s *Service) Finish(ctx context.Context, team healthlab.TeamID, user health
 	}
 	err := p.Err()
 	if err == nil {
-		err = s.store.Plan(ctx, Ref{team, user, f.Provider}, func(c healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
+		err = s.store.Plan(ctx, Ref{team, user, f.Provider}, func(c healthdata.Connection, _ healthdata.User, old []Task) (ConnectionPlan, error) {
 			return s.finish(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
 		})
 	}
@@ -72,11 +72,11 @@ func noConnection() error {
 	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected this provider"}
 }
 
-func (s *Service) finish(c *healthdata.Connection, old []Task, key Key, f Finished, at time.Time) (Planned, error) {
+func (s *Service) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
 	if c.Status != healthdata.Connected {
-		return Planned{}, noConnection()
+		return ConnectionPlan{}, noConnection()
 	}
-	out := Planned{Tasks: slices.Clone(old), Due: c.Due}
+	out := ConnectionPlan{Tasks: slices.Clone(old), Due: c.Due}
 	done := Task{
 		Key: key, Linked: c.LinkedAt, Status: Success, From: healthlab.At(f.From).Time, To: healthlab.At(f.To).Time,
 		ScheduledAt: c.LinkedAt, StartedAt: c.LinkedAt, EndedAt: at, Ended: 1, LastTry: at, LastOK: true,

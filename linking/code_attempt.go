@@ -8,20 +8,20 @@ import (
 
 // The limits of guessing. The comment of the package has the sums.
 const (
-	// WrongPerClient is how many wrong tries one client has in a window of
+	// MaxWrongPerClient is how many wrong tries one client has in a window of
 	// [GuessWindow].
-	WrongPerClient = 20
+	MaxWrongPerClient = 20
 	// GuessWindow is the length of a client's window. It begins with a wrong try.
 	GuessWindow = time.Hour
-	// Exposure is the number of wrong tries at its team's codes, by all clients together, that
+	// MaxWrongPerCode is the number of wrong tries at its team's codes, by all clients together, that
 	// are checked in the life of a code. One half is for clients without a wrong try in their
 	// window; when it is used up, the code expires. The other half is for the other clients.
-	Exposure = 4000
+	MaxWrongPerCode = 4000
 )
 
-// Try is what is known when a client tries a code: a store reads it, lets the rule edit
+// CodeAttempt is what is known when a client tries a code: a store reads it, lets the rule edit
 // it, and writes it back.
-type Try struct {
+type CodeAttempt struct {
 	// Code is the team's code with the text that was tried, or any team's if the client
 	// names no team; nil if there is none.
 	Code *Code
@@ -34,31 +34,31 @@ type Try struct {
 	TeamWrong, TeamFirst int64
 }
 
-// TooManyTries says that a client has to wait. It unwraps to healthlab.Exhausted.
-type TooManyTries struct{ After time.Duration }
+// TooManyTriesError says that a client has to wait. It unwraps to healthlab.Exhausted.
+type TooManyTriesError struct{ After time.Duration }
 
 // Error says the rule.
-func (e *TooManyTries) Error() string { return RuleTooManyTries + ": too many wrong codes; wait" }
+func (e *TooManyTriesError) Error() string { return RuleTooManyTries + ": too many wrong codes; wait" }
 
 // Unwrap returns healthlab.Exhausted.
-func (e *TooManyTries) Unwrap() error { return healthlab.Exhausted }
+func (e *TooManyTriesError) Unwrap() error { return healthlab.Exhausted }
 
 // RetryAfter says how long to wait.
-func (e *TooManyTries) RetryAfter() time.Duration { return e.After }
+func (e *TooManyTriesError) RetryAfter() time.Duration { return e.After }
 
 // Redeem decides a try and records the result in t: the code is used, or the wrong try is
 // counted. It changes nothing but t. If the client has used up its wrong tries, Redeem does not
 // check the code, so the client cannot learn that it is right. All other clients can redeem a
 // code that is new enough, whatever other clients have tried.
 //
-// Errors: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
+// Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
-func (t *Try) Redeem(at time.Time) (Code, error) {
+func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 	if !at.Before(t.Since.Add(GuessWindow)) {
 		t.Since, t.Wrong = time.Time{}, 0
 	}
-	if t.Wrong >= WrongPerClient {
-		return Code{}, &TooManyTries{After: t.Since.Add(GuessWindow).Sub(at)}
+	if t.Wrong >= MaxWrongPerClient {
+		return Code{}, &TooManyTriesError{After: t.Since.Add(GuessWindow).Sub(at)}
 	}
 	c := t.Code
 	switch {
@@ -68,10 +68,10 @@ func (t *Try) Redeem(at time.Time) (Code, error) {
 	case !c.UsedAt.IsZero():
 		t.wrong(at)
 		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
-	case !at.Before(c.ExpiresAt), t.TeamFirst-c.FirstBefore >= Exposure/2:
+	case !at.Before(c.ExpiresAt), t.TeamFirst-c.FirstBefore >= MaxWrongPerCode/2:
 		t.wrong(at)
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
-	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= Exposure/2:
+	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= MaxWrongPerCode/2:
 		// The code is good for others. Who learnt that it exists would come back as one.
 		t.wrong(at)
 		return Code{}, errCode()
@@ -80,7 +80,7 @@ func (t *Try) Redeem(at time.Time) (Code, error) {
 	return *c, nil
 }
 
-func (t *Try) wrong(at time.Time) {
+func (t *CodeAttempt) wrong(at time.Time) {
 	if t.Wrong == 0 {
 		t.Since = at
 		t.TeamFirst++

@@ -6,10 +6,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// lanes bounds how many of a process's workers one application at a provider, one team, and
+// workerLimiter bounds how many of a process's workers one application at a provider, one team, and
 // all background work may hold at a time. So a provider that hangs, or a team with much
 // history, leaves workers for the others, and refreshes find a free one.
-type lanes struct {
+type workerLimiter struct {
 	mu         sync.Mutex
 	workers    int
 	background int
@@ -17,19 +17,19 @@ type lanes struct {
 	teams      map[healthlab.TeamID]int
 }
 
-func newLanes(workers int) lanes {
-	return lanes{workers: workers, apps: map[string]int{}, teams: map[healthlab.TeamID]int{}}
+func newWorkerLimiter(workers int) workerLimiter {
+	return workerLimiter{workers: workers, apps: map[string]int{}, teams: map[healthlab.TeamID]int{}}
 }
 
 // perApp is how many requests of one application may be under way: half of the workers.
-func (l *lanes) perApp() int { return max(1, l.workers/2) }
+func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
 // perTeam is how many requests of one team, and of all background work, may be under way:
 // three quarters of the workers.
-func (l *lanes) perTeam() int { return max(1, l.workers*3/4) }
+func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// take lets a task start. If it may not, full names what has no room.
-func (l *lanes) take(t *Task) (full laneFull) {
+// storeItems lets a task start. If it may not, full names what has no room.
+func (l *workerLimiter) take(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch app := t.App(); {
@@ -43,12 +43,12 @@ func (l *lanes) take(t *Task) (full laneFull) {
 		if t.Turn >= 0 {
 			l.background++
 		}
-		return laneFree
+		return hasRoom
 	}
 }
 
-// release gives back what a task took, and reports whether something was full.
-func (l *lanes) release(t *Task) bool {
+// releaseFollowers gives back what a task took, and reports whether something was full.
+func (l *workerLimiter) release(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	app := t.App()
@@ -66,7 +66,7 @@ func (l *lanes) release(t *Task) bool {
 }
 
 // full returns the applications that have no room.
-func (l *lanes) full() (apps []string) {
+func (l *workerLimiter) full() (apps []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for app, n := range l.apps {
@@ -77,11 +77,11 @@ func (l *lanes) full() (apps []string) {
 	return apps
 }
 
-// laneFull says what kept a task from starting.
-type laneFull uint8
+// limiterState says what kept a task from starting.
+type limiterState uint8
 
 const (
-	laneFree laneFull = iota
+	hasRoom limiterState = iota
 	appFull
 	teamFull
 )

@@ -32,9 +32,9 @@ func (w *pairs) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage
 	if r.Resource == w.refuses {
 		return linking.PullPage{}, healthlab.Invalid
 	}
-	series := func(unit string) []linking.Pulled {
+	series := func(unit string) []linking.PullItem {
 		at, offset := healthlab.At(r.To.Add(-time.Hour)), 0
-		return []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: []healthdata.Sample{
+		return []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: []healthdata.Sample{
 			{Timestamp: at, TimezoneOffset: &offset, Unit: unit, Value: healthdata.Number(60)},
 		}}}
 	}
@@ -55,7 +55,7 @@ func together(t *testing.T, provider linking.Puller, edits ...func(*healthdata.P
 			edit(p)
 		}
 	})
-	s, err := pull.New(f.spy, f.health, f.keeper, map[string]linking.ProviderConnector{
+	s, err := pull.New(f.spy, f.health, f.refresher, map[string]linking.ProviderConnector{
 		band: {Puller: provider, Together: [][]string{{"heartrate", "hrv"}}},
 	}, &pull.Options{Now: f.cloud.now, Every: 24 * time.Hour})
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestTogetherLostLead(t *testing.T) {
 			var scheduled pull.Task
 			provider.meanwhile = func() {
 				f.wait(time.Hour)
-				require.NoError(t, s.Again(t.Context(), pull.Ref{Team: team, User: ann, Provider: band}, f.now()))
+				require.NoError(t, s.Refetch(t.Context(), pull.Ref{Team: team, User: ann, Provider: band}, f.now()))
 				scheduled = *f.histories(ann)["hrv"]
 				require.Equal(t, "heartrate", scheduled.Lead)
 			}

@@ -18,7 +18,7 @@ const (
 )
 
 // IsUserToken reports whether a bearer token looks like an access token of [Apps]. Whether
-// it works, [Apps.Who] says.
+// it works, [Apps.Authenticate] says.
 func IsUserToken(token string) bool { return strings.HasPrefix(token, accessPrefix) }
 
 // appToken is what a token of an app says: whose it is, and a secret of 256 bits. That of a

@@ -54,8 +54,8 @@ const (
 	clientLinger = TokenLife
 )
 
-// TakesTeamClients reports whether teams can have clients of their own here.
-func (s *Service) TakesTeamClients() bool { return s.roster.clients != nil }
+// SupportsTeamClients reports whether teams can have clients of their own here.
+func (s *Service) SupportsTeamClients() bool { return s.connectors.clients != nil }
 
 // TeamClients returns the clients of a team, of one provider if it is named: by provider,
 // the current one first. Those that were retired are here while connections need them.
@@ -68,13 +68,6 @@ func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provid
 	return slices.DeleteFunc(list, func(c TeamClient) bool {
 		return provider != "" && c.Provider != provider || !c.current() && c.Connections == 0 && c.RetiredAt.Before(linger)
 	}), nil
-}
-
-func (s *Service) teamClients(ctx context.Context, q ClientQuery) ([]TeamClient, error) {
-	if s.roster.clients == nil {
-		return nil, nil
-	}
-	return s.roster.clients.Clients(ctx, q)
 }
 
 // SetTeamClient makes a client the one by which a team's people are asked at a provider,
@@ -93,13 +86,13 @@ func (s *Service) SetTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 }
 
 func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
-	conn, err := s.ownable(n.Provider)
+	conn, err := s.teamClientConnector(n.Provider)
 	if err != nil {
 		return TeamClient{}, err
 	}
 	p := n.problems()
 	if len(p) == 0 {
-		if _, err := conn.As(OAuthClient{n.ClientID, n.Secret, maps.Clone(n.Details)}); err != nil {
+		if _, err := conn.ForClient(OAuthClient{n.ClientID, n.Secret, maps.Clone(n.Details)}); err != nil {
 			p = problemsOf(err)
 		}
 	}
@@ -107,7 +100,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 		return TeamClient{}, err
 	}
 	at := s.now()
-	store := s.roster.clients
+	store := s.connectors.clients
 	if _, err := store.ForgetClients(ctx, team, "", at.Add(-clientLinger)); err != nil {
 		return TeamClient{}, err
 	}
@@ -133,7 +126,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	}
 	doc, err := json.Marshal(map[string]any{"secret": n.Secret, "details": n.Details})
 	if err == nil {
-		c.Box, err = s.seal.Seal(ctx, doc, clientPlace(&c))
+		c.Box, err = s.seal.Seal(ctx, doc, teamClientContext(&c))
 	}
 	if err != nil {
 		return TeamClient{}, err
@@ -176,18 +169,18 @@ func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, p
 			bound += c.Connections
 		}
 	}
-	if s.roster.clients == nil {
+	if s.connectors.clients == nil {
 		return 0, healthlab.NotFound
 	}
 	at := s.now()
 	if !erase {
-		if err := s.roster.clients.RetireClient(ctx, team, provider, at); err != nil {
+		if err := s.connectors.clients.RetireClient(ctx, team, provider, at); err != nil {
 			return 0, err
 		}
-		_, err = s.roster.clients.ForgetClients(ctx, team, "", at.Add(-clientLinger))
+		_, err = s.connectors.clients.ForgetClients(ctx, team, "", at.Add(-clientLinger))
 		return bound, err
 	}
-	n, err := s.roster.clients.ForgetClients(ctx, team, provider, at)
+	n, err := s.connectors.clients.ForgetClients(ctx, team, provider, at)
 	if err == nil && n == 0 {
 		err = healthlab.NotFound
 	}
@@ -221,7 +214,7 @@ func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 }
 
 func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
-	conn, err := s.ownable(provider)
+	conn, err := s.teamClientConnector(provider)
 	if err != nil {
 		return Preparation{}, err
 	}
@@ -234,9 +227,9 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return Preparation{}, err
 	}
-	has, own := settings.own[provider]
+	has, own := settings.teamClients[provider]
 	if redirectURL != nil {
-		settings.own = map[string]TeamClient{provider: {RedirectURL: *redirectURL}}
+		settings.teamClients = map[string]TeamClient{provider: {RedirectURL: *redirectURL}}
 	}
 	back := s.callbackURL(&settings, provider)
 	out := Preparation{Status: PrepareRequired, Steps: []SetupStep{}}
@@ -247,7 +240,7 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 		}
 		out.Steps = append(out.Steps, SetupStep{Type: SetupRedirect, Key: "redirect_uri", Value: back, Description: what})
 	}
-	if conn.OwnListener {
+	if conn.ClientListener {
 		out.Steps = append(out.Steps, SetupStep{
 			Type: SetupWebhook, Key: "webhook_uri", Value: s.opts.BaseURL + "/v2/link/push/" + url.PathEscape(provider) + "/" + team.String(),
 			Description: "Register this address with your client at the provider, as the one that it sends its messages to.",
@@ -260,16 +253,16 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 	return out, nil
 }
 
-// ownable returns the connector of a provider where teams can have clients of their own.
-func (s *Service) ownable(provider string) (ProviderConnector, error) {
+// teamClientConnector returns the connector of a provider where teams can have clients of their own.
+func (s *Service) teamClientConnector(provider string) (ProviderConnector, error) {
 	p := s.users.Providers().Get(provider)
 	if p == nil {
 		var bad healthlab.Problems
 		bad.Add("unknown_provider", "is not the slug of a provider", "provider")
 		return ProviderConnector{}, bad.Err()
 	}
-	conn := s.roster.connectors[provider]
-	if s.roster.clients == nil || conn.As == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
+	conn := s.connectors.byProvider[provider]
+	if s.connectors.clients == nil || conn.ForClient == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
 		return ProviderConnector{}, rule(RuleNoOwnClient, "teams have no OAuth credentials of their own at this provider")
 	}
 	return conn, nil
@@ -324,53 +317,8 @@ func tail(s string) string {
 	return "…" + s[len(s)-shown:]
 }
 
-// settings are those of a team, with the clients that people are asked by.
-func (s *Service) settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
-	out, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return TeamSettings{}, fmt.Errorf("settings: %w", err)
-	}
-	list, err := s.teamClients(ctx, ClientQuery{Team: team})
-	if err != nil {
-		return TeamSettings{}, fmt.Errorf("clients of team: %w", err)
-	}
-	for _, c := range list {
-		if c.current() && s.roster.connectors[c.Provider].As != nil {
-			if out.own == nil {
-				out.own = map[string]TeamClient{}
-			}
-			out.own[c.Provider] = c
-		}
-	}
-	return out, nil
-}
-
-// Owns reports whether the grants that a client got at a provider are the team's: those of
-// every client of its own, and those of the deployment's, which has no id, where OwnOAuth
-// says so.
-func (t *TeamSettings) Owns(provider, client string) bool {
-	return client != "" || slices.Contains(t.OwnOAuth, provider)
-}
-
-// OwnClient is the id of the client of its own by which the team's people are asked at a
-// provider; empty if that is the deployment's.
-func (t *TeamSettings) OwnClient(provider string) string { return t.own[provider].ClientID }
-
-// proven notes that a person came back through a team's own client.
-func (s *Service) proven(ctx context.Context, t *step, redirectURL string) {
-	if t.client == "" {
-		return
-	}
-	if c := t.settings.own[t.provider.Slug]; c.ClientID == t.client && c.ProvenURL == redirectURL {
-		return
-	}
-	if err := s.roster.clients.ProveClient(ctx, t.session.Team, t.provider.Slug, t.client, redirectURL, t.at); err != nil {
-		s.opts.Log.WarnContext(ctx, "own client not marked as proven", "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
-	}
-}
-
-// ListenersOf returns who reads what a provider sends to a team's own clients, by client id.
-func (s *Service) ListenersOf(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
+// TeamListeners returns who reads what a provider sends to a team's own clients, by client id.
+func (s *Service) TeamListeners(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
 	list, err := s.teamClients(ctx, ClientQuery{Team: team})
 	if err != nil {
 		return nil, fmt.Errorf("listeners of team: %w", err)
@@ -380,7 +328,7 @@ func (s *Service) ListenersOf(ctx context.Context, team healthlab.TeamID, provid
 		if list[i].Provider != provider {
 			continue
 		}
-		conn, err := s.roster.by(ctx, &list[i])
+		conn, err := s.connectors.forTeamClient(ctx, &list[i])
 		if err != nil {
 			return nil, fmt.Errorf("listeners of team: %w", err)
 		}

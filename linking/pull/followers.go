@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // Histories of resources that one request brings are fetched together: the first of a set is the
@@ -75,54 +73,12 @@ func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	}), nil
 }
 
-// keepFollowers stores what a page of a task has of those that follow it, and notes how far they
-// are. The same page may come twice.
-func (s *Service) keepFollowers(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page *linking.PullPage) error {
-	for _, f := range followers {
-		var items []linking.Pulled
-		for _, of := range page.With {
-			if of.Resource == f.Resource {
-				items = append(items, of.Items...)
-			}
-		}
-		got, err := s.take(ctx, &f, c, items)
-		if err != nil {
-			return err
-		}
-		e, announced, err := s.users.HistoricalEvent(f.Team, f.User, f.Provider, f.Resource, t.From, t.To)
-		if err != nil {
-			return err
-		}
-		now := s.now()
-		_, err = s.store.Update(ctx, f.Key, func(stored *Task) ([]healthlab.Event, error) {
-			if !stored.follows(&f, &t) || stored.Status == Success {
-				return nil, nil
-			}
-			stored.From, stored.To, stored.Until, stored.Cursor, stored.StartedAt, stored.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
-			stored.add(&got)
-			if !stored.advance(page.Next, now, &s.opts) {
-				stored.Due = time.Time{}
-				return nil, nil
-			}
-			stored.Lead = ""
-			if announced {
-				return []healthlab.Event{e}, nil
-			}
-			return nil, nil
-		})
-		if err != nil && !errors.Is(err, healthlab.NotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-// release puts the tasks that follow one back on the queue.
-func (s *Service) release(ctx context.Context, t *Task) error {
+// releaseFollowers puts the tasks that follow one back on the queue.
+func (s *Service) releaseFollowers(ctx context.Context, t *Task) error {
 	followers, err := s.followers(ctx, t)
 	for _, f := range followers {
 		now := s.now()
-		_, failed := s.store.Update(ctx, f.Key, only(func(stored *Task) {
+		_, failed := s.store.Update(ctx, f.Key, withoutEvents(func(stored *Task) {
 			if stored.follows(&f, t) {
 				stored.Lead, stored.Due = "", now
 			}

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 const allCodes = 1 << 32
 
 // guess tries a wrong code, and reports whether it was checked.
-func guess(t *linking.Try, at time.Time) bool {
+func guess(t *linking.CodeAttempt, at time.Time) bool {
 	t.Code = nil
 	_, err := t.Redeem(at)
 	return healthlab.KindOf(err) != healthlab.Exhausted
@@ -28,7 +28,7 @@ func guess(t *linking.Try, at time.Time) bool {
 func TestOneClientAtTheEdge(t *testing.T) {
 	most := 0
 	for _, early := range []time.Duration{time.Second, 30 * time.Minute, time.Hour - time.Second, time.Hour} {
-		try := &linking.Try{}
+		try := &linking.CodeAttempt{}
 		require.True(t, guess(try, noon.Add(-early))) // opens the window
 		looked := 0
 		for at := noon; at.Before(noon.Add(linking.CodeLife)); at = at.Add(time.Second) {
@@ -40,15 +40,15 @@ func TestOneClientAtTheEdge(t *testing.T) {
 		}
 		most = max(most, looked)
 	}
-	require.Equal(t, 2*linking.WrongPerClient-1, most, "the first of them came before the code")
+	require.Equal(t, 2*linking.MaxWrongPerClient-1, most, "the first of them came before the code")
 	require.Less(t, float64(most)/allCodes, 1e-8)
-	require.Less(t, 2.0*linking.WrongPerClient/allCodes, 1e-8)
+	require.Less(t, 2.0*linking.MaxWrongPerClient/allCodes, 1e-8)
 }
 
 // field is a team whose codes are guessed at, as a store keeps it.
 type field struct {
 	wrong, first int64
-	clients      map[string]*linking.Try
+	clients      map[string]*linking.CodeAttempt
 }
 
 func (f *field) code() linking.Code {
@@ -59,7 +59,7 @@ func (f *field) code() linking.Code {
 func (f *field) try(client string, code *linking.Code, at time.Time) error {
 	x := f.clients[client]
 	if x == nil {
-		x = &linking.Try{}
+		x = &linking.CodeAttempt{}
 		f.clients[client] = x
 	}
 	x.Code, x.TeamWrong, x.TeamFirst = code, f.wrong, f.first
@@ -70,7 +70,7 @@ func (f *field) try(client string, code *linking.Code, at time.Time) error {
 
 // would tells what a client would hear if it tried a code now.
 func (f *field) would(client string, code linking.Code, at time.Time) error {
-	x := linking.Try{}
+	x := linking.CodeAttempt{}
 	if known := f.clients[client]; known != nil {
 		x = *known
 	}
@@ -82,7 +82,7 @@ func (f *field) would(client string, code linking.Code, at time.Time) error {
 // Many clients, each with its own window, guess for the whole life of a code. A guess is
 // checked if it would have redeemed the code, had it been right.
 func TestAllClientsTogetherAtTheEdge(t *testing.T) {
-	const half = linking.Exposure / 2
+	const half = linking.MaxWrongPerCode / 2
 	const good, invalid, expired = "", linking.RuleCodeInvalid, linking.RuleCodeExpired
 	for _, c := range []struct {
 		name    string
@@ -92,15 +92,15 @@ func TestAllClientsTogetherAtTheEdge(t *testing.T) {
 		person  string // what who has not failed hears of the code afterwards
 		clumsy  string // and who has
 	}{
-		{"a hundred", 100, 30, 100 * linking.WrongPerClient, good, good},
+		{"a hundred", 100, 30, 100 * linking.MaxWrongPerClient, good, good},
 		{"a few more", 110, 30, 110 + half, good, invalid},
 		{"as many as leave the code to people", half - 1, 30, half - 1 + half, good, invalid},
-		{"one more", half, 30, linking.Exposure, expired, expired},
+		{"one more", half, 30, linking.MaxWrongPerCode, expired, expired},
 		{"one try each", half, 1, half, expired, expired},
 		{"two tries each, one after the other", 2 * half, 2, half + half - 1, expired, expired},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &field{wrong: 7, first: 3, clients: map[string]*linking.Try{}}
+			f := &field{wrong: 7, first: 3, clients: map[string]*linking.CodeAttempt{}}
 			require.Equal(t, invalid, ruleOf(f.try("clumsy", nil, noon)))
 			code, looked, at := f.code(), 0, noon
 			for n := range c.clients {
@@ -156,7 +156,7 @@ func TestRedeemVerdicts(t *testing.T) {
 		{"at its end", &code, noon.Add(time.Hour), linking.RuleCodeExpired, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			try := linking.Try{Code: c.code}
+			try := linking.CodeAttempt{Code: c.code}
 			_, err := try.Redeem(c.at)
 			var rule *healthlab.RuleError
 			require.ErrorAs(t, err, &rule)
@@ -166,10 +166,10 @@ func TestRedeemVerdicts(t *testing.T) {
 			require.EqualValues(t, 1, try.TeamFirst)
 		})
 	}
-	// Who has used up the tries learns nothing, not even from a right code.
-	try := linking.Try{Code: &code, Since: noon, Wrong: linking.WrongPerClient}
+	// Authenticate has used up the tries learns nothing, not even from a right code.
+	try := linking.CodeAttempt{Code: &code, Since: noon, Wrong: linking.MaxWrongPerClient}
 	_, err := try.Redeem(noon.Add(10 * time.Minute))
-	var wait *linking.TooManyTries
+	var wait *linking.TooManyTriesError
 	require.ErrorAs(t, err, &wait)
 	require.ErrorIs(t, err, healthlab.Exhausted)
 	require.Equal(t, 50*time.Minute, wait.RetryAfter())

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// appendPrint appends what tells an item from others, whatever it is: also numbers that are
+// appendFingerprint appends what tells an item from others, whatever it is: also numbers that are
 // not finite and zero dates, which JSON does not have.
-func appendPrint(b []byte, v reflect.Value) []byte {
+func appendFingerprint(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return append(b, "-;"...)
 		}
-		return appendPrint(b, v.Elem())
+		return appendFingerprint(b, v.Elem())
 	case reflect.Struct:
 		if v.CanInterface() {
 			if t, ok := v.Interface().(time.Time); ok {
@@ -25,7 +25,7 @@ func appendPrint(b []byte, v reflect.Value) []byte {
 			}
 		}
 		for i := range v.NumField() {
-			b = appendPrint(b, v.Field(i))
+			b = appendFingerprint(b, v.Field(i))
 		}
 		return b
 	case reflect.Slice, reflect.Array:
@@ -34,17 +34,17 @@ func appendPrint(b []byte, v reflect.Value) []byte {
 			return append(b, v.Bytes()...)
 		}
 		for i := range v.Len() {
-			b = appendPrint(b, v.Index(i))
+			b = appendFingerprint(b, v.Index(i))
 		}
 		return b
 	case reflect.Map:
 		b = fmt.Appendf(b, "%d{", v.Len())
 		byKey := map[string]reflect.Value{}
 		for _, k := range v.MapKeys() {
-			byKey[string(appendPrint(nil, k))] = v.MapIndex(k)
+			byKey[string(appendFingerprint(nil, k))] = v.MapIndex(k)
 		}
 		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			b = appendPrint(append(b, key...), byKey[key])
+			b = appendFingerprint(append(b, key...), byKey[key])
 		}
 		return b
 	case reflect.String:

@@ -2,50 +2,10 @@ package linking
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-)
-
-// OAuthClient is what a provider knows an application by.
-type OAuthClient struct {
-	// ID is the client id. Secret is empty where the provider gives none.
-	ID, Secret string
-	// Details are what the provider wants besides, by the names that its connector knows.
-	Details map[string]string
-}
-
-// String shows nothing of it.
-func (OAuthClient) String() string { return "OAuth client" }
-
-// GoString is String.
-func (c OAuthClient) GoString() string { return c.String() }
-
-// LogValue is String.
-func (c OAuthClient) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-// SetupStep is something that the owner of a client has to set up at the provider.
-type SetupStep struct {
-	// Type is one of the names Setup… (open).
-	Type string
-	// Key names what it is at the provider, and Value is what to enter.
-	Key, Value string
-	// Description tells a person what to do.
-	Description string
-}
-
-// Types of steps.
-const (
-	// SetupRedirect: an address that the provider may send people back to.
-	SetupRedirect = "redirect_uri"
-	// SetupWebhook: an address that the provider sends its messages to.
-	SetupWebhook = "webhook_uri"
-	// SetupPrincipal: an account of ours in a cloud that needs a right there.
-	SetupPrincipal = "iam_principal"
 )
 
 // TeamClient is a client that a team has registered at a provider itself. People who link
@@ -122,67 +82,4 @@ type TeamClients interface {
 	// bound to it. With a provider, it deletes all of that provider instead, needed or not;
 	// it returns how many it deleted.
 	ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error)
-}
-
-// clientPlace is what the box of a client is bound to.
-func clientPlace(c *TeamClient) []byte {
-	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
-}
-
-// roster finds the connector of the client that made a grant.
-type roster struct {
-	connectors map[string]ProviderConnector
-	clients    TeamClients
-	seal       healthlab.Sealer
-}
-
-func newRoster(connectors map[string]ProviderConnector, clients TeamClients, seal healthlab.Sealer) roster {
-	return roster{maps.Clone(connectors), clients, seal}
-}
-
-// as returns a provider as a client of a team is known to it; an empty client is the
-// deployment's. A client that is gone for good is NotFound.
-func (r *roster) as(ctx context.Context, team healthlab.TeamID, provider, client string) (ProviderConnector, error) {
-	conn := r.connectors[provider]
-	if client == "" {
-		return conn, nil
-	}
-	if r.clients == nil || conn.As == nil {
-		return ProviderConnector{}, fmt.Errorf("%w: clients of teams are not configured here", healthlab.Unavailable)
-	}
-	c, err := r.clients.Client(ctx, team, provider, client)
-	if err != nil {
-		return ProviderConnector{}, fmt.Errorf("own client: %w", err)
-	}
-	return r.by(ctx, &c)
-}
-
-// by is [roster.as] of a client that was read.
-func (r *roster) by(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
-	as := r.connectors[c.Provider].As
-	if as == nil {
-		return ProviderConnector{}, fmt.Errorf("%w: the provider takes no clients of teams here", healthlab.Unavailable)
-	}
-	doc, err := r.seal.Open(ctx, c.Box, clientPlace(c))
-	var kept struct {
-		Secret  string            `json:"secret"`
-		Details map[string]string `json:"details"`
-	}
-	if err == nil {
-		err = json.Unmarshal(doc, &kept)
-	}
-	if err != nil {
-		return ProviderConnector{}, unusable(err)
-	}
-	conn, err := as(OAuthClient{ID: c.ClientID, Secret: kept.Secret, Details: kept.Details})
-	if err != nil {
-		return ProviderConnector{}, unusable(err)
-	}
-	return conn, nil
-}
-
-// unusable says of a client that is kept and cannot be used that it may work again: no
-// person has to link anew for it.
-func unusable(cause error) error {
-	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause)
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunGrants runs the contract of [linking.Grants]. newStore returns a fresh, empty store
+// RunCredentialStore runs the contract of [linking.CredentialStore]. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
-func RunGrants(t *testing.T, newStore func(t testing.TB) StoreHarness) {
+func RunCredentialStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(grantCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
 
-// AddGrant adds a user whose link session has ended with a connection to acme_scale, and returns
+// AddConnection adds a user whose link session has ended with a connection to acme_scale, and returns
 // the credential.
-func (h StoreHarness) AddGrant(t *testing.T, team, user string) linking.Credential {
+func (h StoreHarness) AddConnection(t *testing.T, team, user string) linking.Credential {
 	t.Helper()
 	s := h.linked(t, team, user)
 	_, err := h.Linking.Complete(t.Context(), h.success(s, "ext of "+user))
@@ -36,14 +36,14 @@ func (h StoreHarness) AddGrant(t *testing.T, team, user string) linking.Credenti
 // Credential returns the credential of a user's connection to acme_scale.
 func (h StoreHarness) Credential(t *testing.T, team, user string) linking.Credential {
 	t.Helper()
-	c, err := h.Grants.Credential(t.Context(), conformance.Team(team), conformance.User(user), "acme_scale")
+	c, err := h.Credentials.Credential(t.Context(), conformance.Team(team), conformance.User(user), "acme_scale")
 	require.NoError(t, err)
 	return c
 }
 
-// Renew changes a credential as a refresh does. It sets every field to something else than
+// RenewCredential changes a credential as a refresh does. It sets every field to something else than
 // its zero value.
-func Renew(c *linking.Credential) {
+func RenewCredential(c *linking.Credential) {
 	c.Previous, c.Secret = c.Secret, healthlab.Sealed{KeyID: "k2", Box: []byte{9, 0, 255}}
 	c.ExpiresAt, c.Lease, c.RetryAt = noon.Add(2*time.Hour), noon.Add(time.Minute), noon.Add(3*time.Minute)
 	c.Version++
@@ -61,13 +61,13 @@ func grantEvent(u *healthdata.User) healthlab.Event {
 func (h StoreHarness) updateGrant(ctx context.Context, c linking.Credential,
 	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
-	return h.Grants.UpdateCredential(ctx, c.Team, c.User, c.Provider, change)
+	return h.Credentials.UpdateCredential(ctx, c.Team, c.User, c.Provider, change)
 }
 
 // requireGrant expects a credential and its user as they were.
 func (h StoreHarness) requireGrant(t *testing.T, want linking.Credential, revision int64) {
 	t.Helper()
-	got, err := h.Grants.Credential(t.Context(), want.Team, want.User, want.Provider)
+	got, err := h.Credentials.Credential(t.Context(), want.Team, want.User, want.Provider)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	u, err := h.Users.Get(t.Context(), want.Team, want.User)
@@ -77,12 +77,12 @@ func (h StoreHarness) requireGrant(t *testing.T, want linking.Credential, revisi
 
 var grantCases = map[string]func(*testing.T, StoreHarness){
 	"RoundTrip": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		require.NotEqual(t, uuid.Nil, c.ID)
 		want := c
-		Renew(&want)
+		RenewCredential(&want)
 		got, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
-			Renew(c)
+			RenewCredential(c)
 			c.ExpiresAt = c.ExpiresAt.Add(123 * time.Nanosecond).In(time.FixedZone("x", 3600))
 			return nil, nil
 		})
@@ -91,7 +91,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		h.requireGrant(t, want, 2)
 	},
 	"StoreTime": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		require.Zero(t, c.StoreTime)
 		for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
 			h.SetClock(at)
@@ -108,7 +108,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"KeepsItsOwn": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		got, err := h.updateGrant(t.Context(), c, func(x *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 			*x = linking.Credential{Secret: c.Secret}
 			return nil, nil
@@ -119,7 +119,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		h.requireGrant(t, want, 2)
 	},
 	"EventsBringTheUser": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		var event uuid.UUID
 		_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 			c.Version = 7
@@ -139,7 +139,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 2, m.Seq)
 	},
 	"NoEventsLeaveTheUser": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		want := c
 		want.Version = 7
 		_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
@@ -154,19 +154,19 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, healthdata.Connected, u.Connections[0].Status)
 	},
 	"ErrorWritesNothing": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		own := errors.New("own")
 		_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
-			Renew(c)
+			RenewCredential(c)
 			return []healthlab.Event{grantEvent(u)}, own
 		})
 		require.ErrorIs(t, err, own)
 		h.requireGrant(t, c, 2)
 	},
 	"BadEventWritesNothing": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
-			Renew(c)
+			RenewCredential(c)
 			e := grantEvent(u)
 			e.ID = uuid.Nil
 			return []healthlab.Event{e}, nil
@@ -175,7 +175,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		h.requireGrant(t, c, 2)
 	},
 	"NoLostUpdates": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		wins := conformance.Successes(conformance.Together(16, func(int) error {
 			_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 				c.Version++
@@ -187,7 +187,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, wins, h.Credential(t, "a", "ann").Version)
 	},
 	"Aliasing": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		box := []byte{1, 2, 3}
 		got, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 			c.Previous = healthlab.Sealed{KeyID: "k", Box: box}
@@ -200,8 +200,8 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, c.Secret, stored.Secret)
 	},
 	"NotThere": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
-		h.AddGrant(t, "b", "bob")
+		c := h.AddConnection(t, "a", "ann")
+		h.AddConnection(t, "b", "bob")
 		never := func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error) { panic("called") }
 		for name, who := range conformance.Sorted(map[string]linking.Credential{
 			"other team":     {Team: conformance.Team("b"), User: c.User, Provider: c.Provider},
@@ -222,9 +222,9 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, err, healthlab.NotFound, "removed")
 	},
 	"LinkedAgain": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		_, err := h.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
-			Renew(c)
+			RenewCredential(c)
 			return nil, nil
 		})
 		require.NoError(t, err)
@@ -236,7 +236,7 @@ var grantCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, again.Credential, h.Credential(t, "a", "ann"), "nothing of the old grant is left")
 	},
 	"Ended": func(t *testing.T, h StoreHarness) {
-		c := h.AddGrant(t, "a", "ann")
+		c := h.AddConnection(t, "a", "ann")
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		_, err := h.updateGrant(ctx, c, func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error) { panic("called") })

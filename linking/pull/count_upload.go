@@ -10,24 +10,24 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Uploaded counts what was uploaded, for [Service.Resources]: for
+// CountUpload counts what was uploaded, for [Service.Resources]: for
 // healthdata.Options.Uploaded. NotFound if the user or the connection went away.
-func (s *Service) Uploaded(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
+func (s *Service) CountUpload(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 	now := s.now()
 	ref := Ref{team, user, provider}
 	key := Key{ref, resource, Uploads}
-	_, err := s.store.Update(ctx, key, only(func(t *Task) { t.count(&got, now) }))
+	_, err := s.store.Update(ctx, key, withoutEvents(func(t *Task) { t.addUpload(&got, now) }))
 	if errors.Is(err, healthlab.NotFound) { // it is the first one
-		err = s.store.Plan(ctx, ref, func(c healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
+		err = s.store.Plan(ctx, ref, func(c healthdata.Connection, _ healthdata.User, old []Task) (ConnectionPlan, error) {
 			for i := range old {
 				if old[i].Key == key { // another process was first
-					old[i].count(&got, now)
-					return Planned{Tasks: old, Due: c.Due}, nil
+					old[i].addUpload(&got, now)
+					return ConnectionPlan{Tasks: old, Due: c.Due}, nil
 				}
 			}
 			t := Task{Key: key, Linked: c.LinkedAt, Status: Success, ScheduledAt: now}
-			t.count(&got, now)
-			return Planned{Tasks: append(old, t), Due: c.Due}, nil
+			t.addUpload(&got, now)
+			return ConnectionPlan{Tasks: append(old, t), Due: c.Due}, nil
 		})
 	}
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *Service) Uploaded(ctx context.Context, team healthlab.TeamID, user heal
 	return nil
 }
 
-// count adds what an upload brought.
-func (t *Task) count(got *healthdata.Received, now time.Time) {
+// countUse adds what an upload brought.
+func (t *Task) addUpload(got *healthdata.Received, now time.Time) {
 	t.LastTry, t.LastOK = now, true
 	t.Sent += int64(got.Sent)
 	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {

@@ -30,7 +30,7 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user he
 	if err != nil {
 		return err
 	}
-	return s.let(ctx, team, user, provider, change)
+	return s.removeCredential(ctx, team, user, provider, change)
 }
 
 // WithdrawConsent ends the consent of a person for a provider: it removes the connection and
@@ -42,7 +42,7 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, us
 	if err != nil {
 		return err
 	}
-	return s.let(ctx, team, user, provider, change)
+	return s.removeCredential(ctx, team, user, provider, change)
 }
 
 // Pause is [Service.Disconnect] of a connection that stays to be seen, as paused, until
@@ -52,16 +52,16 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return err
 	}
-	return s.let(ctx, team, user, provider, change)
+	return s.removeCredential(ctx, team, user, provider, change)
 }
 
-// let changes a connection, lets its credential go, and tells the provider.
-func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
+// removeCredential changes a connection, lets its credential go, and tells the provider.
+func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)
 	}
-	if s.roster.connectors[provider].Revoker == nil || c.Secret.Box == nil {
+	if s.connectors.byProvider[provider].Revoker == nil || c.Secret.Box == nil {
 		return nil
 	}
 	if err := s.revoke(context.WithoutCancel(ctx), &c); err != nil {
@@ -72,7 +72,7 @@ func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab
 
 // revoke tells the provider, as the client that the grant was given to.
 func (s *Service) revoke(ctx context.Context, c *Credential) error {
-	conn, err := s.roster.as(ctx, c.Team, c.Provider, c.Client)
+	conn, err := s.connectors.forClient(ctx, c.Team, c.Provider, c.Client)
 	if err != nil || conn.Revoker == nil {
 		return err
 	}
@@ -80,16 +80,16 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	if err != nil {
 		return err
 	}
-	_, err = ask(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
+	_, err = callConnector(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
 	if c.Client != "" { // it may have been the last one of a client that was replaced
-		_, gone := s.roster.clients.ForgetClients(ctx, c.Team, "", s.now().Add(-clientLinger))
+		_, gone := s.connectors.clients.ForgetClients(ctx, c.Team, "", s.now().Add(-clientLinger))
 		err = errors.Join(err, gone)
 	}
 	return err
 }
 
-// Reveal opens a credential that was read from a store, for moving connections.
-func (s *Service) Reveal(ctx context.Context, c Credential) ([]byte, error) {
+// OpenCredential opens a credential that was read from a store, for moving connections.
+func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, error) {
 	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
 		return nil, fmt.Errorf("reveal: %w", err)

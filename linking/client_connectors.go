@@ -1,0 +1,73 @@
+package linking
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// teamClientContext is what the box of a client is bound to.
+func teamClientContext(c *TeamClient) []byte {
+	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
+}
+
+// clientConnectors finds the connector of the client that made a grant.
+type clientConnectors struct {
+	byProvider map[string]ProviderConnector
+	clients    TeamClients
+	seal       healthlab.Sealer
+}
+
+func newClientConnectors(connectors map[string]ProviderConnector, clients TeamClients, seal healthlab.Sealer) clientConnectors {
+	return clientConnectors{maps.Clone(connectors), clients, seal}
+}
+
+// forClient returns a provider as a client of a team is known to it; an empty client is the
+// deployment's. A client that is gone for good is NotFound.
+func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID, provider, client string) (ProviderConnector, error) {
+	conn := r.byProvider[provider]
+	if client == "" {
+		return conn, nil
+	}
+	if r.clients == nil || conn.ForClient == nil {
+		return ProviderConnector{}, fmt.Errorf("%w: clients of teams are not configured here", healthlab.Unavailable)
+	}
+	c, err := r.clients.Client(ctx, team, provider, client)
+	if err != nil {
+		return ProviderConnector{}, fmt.Errorf("own client: %w", err)
+	}
+	return r.forTeamClient(ctx, &c)
+}
+
+// forTeamClient is [clientConnectors.as] of a client that was read.
+func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
+	as := r.byProvider[c.Provider].ForClient
+	if as == nil {
+		return ProviderConnector{}, fmt.Errorf("%w: the provider takes no clients of teams here", healthlab.Unavailable)
+	}
+	doc, err := r.seal.Open(ctx, c.Box, teamClientContext(c))
+	var kept struct {
+		Secret  string            `json:"secret"`
+		Details map[string]string `json:"details"`
+	}
+	if err == nil {
+		err = json.Unmarshal(doc, &kept)
+	}
+	if err != nil {
+		return ProviderConnector{}, unusableClient(err)
+	}
+	conn, err := as(OAuthClient{ID: c.ClientID, Secret: kept.Secret, Details: kept.Details})
+	if err != nil {
+		return ProviderConnector{}, unusableClient(err)
+	}
+	return conn, nil
+}
+
+// unusableClient says of a client that is kept and cannot be used that it may work again: no
+// person has to link anew for it.
+func unusableClient(cause error) error {
+	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause)
+}

@@ -1,0 +1,138 @@
+package linking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// connect makes the connection: it, its event, the credential and the end of the token
+// are one write.
+func (s *Service) connect(ctx context.Context, t *linkAttempt, g Grant) (Result, error) {
+	return s.establish(ctx, t, g, false)
+}
+
+func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo bool) (Result, error) {
+	consent := healthdata.Consent{Version: t.settings.Consent.Version, Means: healthdata.ConsentByLink}
+	n, err := s.prepareConnection(ctx, t, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
+	if _, ok := typeOf(err); ok {
+		return s.failedResult(ctx, t, err)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("link: %w", err)
+	}
+	c := Completion{
+		Team: t.session.Team, Session: t.session.ID, Credential: n.Credential, Sole: n.Sole,
+		Change: func(x *Session, u *healthdata.User) ([]healthlab.Event, error) {
+			if err := x.recordConnection(t.provider.Slug, t.at); err != nil {
+				return nil, err
+			}
+			return n.Change(u)
+		},
+	}
+	done, err := s.store.Complete(ctx, c)
+	if err == nil {
+		out := Result{
+			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
+			ExternalUserID: n.externalUserID,
+		}
+		out.Location = s.location(t.settings, &done, Outcome{Provider: t.provider.Slug})
+		return out, nil
+	}
+	var taken *AccountTakenError
+	switch {
+	case errors.As(err, &taken):
+		err = fail(DuplicateConnection)
+	case errors.Is(err, healthlab.NotFound):
+		err = fail(InvalidToken)
+	}
+	return s.failedResult(ctx, t, err)
+}
+
+// sound reports whether a grant can be kept. What a provider makes up is not.
+func (g *Grant) sound() bool {
+	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
+}
+
+// plain reports whether texts of a provider can be kept.
+func plain(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(s string) bool {
+		return len(s) > 512 || !utf8.ValidString(s) || strings.Contains(s, "\x00")
+	})
+}
+
+// PreparedConnection is a connection that is about to be made of a grant, for a store that writes
+// all of it in one step with something of its own.
+type PreparedConnection struct {
+	// Credential replaces that of the user and provider. Without a Box, it only says whose
+	// and which provider's is removed.
+	Credential Credential
+	// Sole is as in [Completion].
+	Sole *string
+	// Change edits the user and returns the events, as
+	// healthdata.Service.Establishing says.
+	Change func(*healthdata.User) ([]healthlab.Event, error)
+
+	externalUserID *string
+}
+
+// PrepareConnection prepares a connection of a grant that no sign-in of ours led to, as one that moves
+// here from another service. g.Client says whose the grant is. It writes nothing. The
+// provider is not asked.
+//
+// Errors: Invalid (the provider is not configured); an [*Error] of type
+// [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
+func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (PreparedConnection, error) {
+	settings, err := s.settings(ctx, team)
+	if err != nil {
+		return PreparedConnection{}, fmt.Errorf("adopt: %w", err)
+	}
+	p := s.users.Providers().Get(provider)
+	if p == nil {
+		return PreparedConnection{}, fmt.Errorf("adopt: %w: the provider is not configured", healthlab.Invalid)
+	}
+	t := linkAttempt{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
+	out, err := s.prepareConnection(ctx, &t, g, healthdata.NewConnection{})
+	if err != nil {
+		return PreparedConnection{}, fmt.Errorf("adopt: %w", err)
+	}
+	return out, nil
+}
+
+// prepareConnection makes a connection of what a provider gave. Of n, Demo and Consent count.
+func (s *Service) prepareConnection(ctx context.Context, t *linkAttempt, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
+	if !g.sound() {
+		return PreparedConnection{}, fail(ProviderAPIError)
+	}
+	scopes, err := s.plan(t).granted(g.Scopes)
+	if err != nil {
+		return PreparedConnection{}, err
+	}
+	team, user, slug := t.session.Team, t.session.User, t.provider.Slug
+	n.Provider, n.Scopes, n.Client = slug, scopes, g.Client
+	if g.ExternalUserID != "" {
+		n.ExternalUserID = &g.ExternalUserID
+	}
+	out := PreparedConnection{
+		Credential:     Credential{ID: s.opts.NewID(), Team: team, User: user, Provider: slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
+		externalUserID: n.ExternalUserID,
+	}
+	if out.Change, err = s.users.Establishing(n); err != nil {
+		return PreparedConnection{}, err
+	}
+	if t.settings.RejectDuplicates {
+		out.Sole = n.ExternalUserID
+	}
+	if g.Secret != nil {
+		if out.Credential.Secret, err = s.seal.Seal(ctx, g.Secret, grantPlace(team, user, slug)); err != nil {
+			return PreparedConnection{}, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,169 @@
+package linking
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// linkAttempt is one try under way.
+type linkAttempt struct {
+	at       time.Time
+	session  Session
+	n        int
+	provider *healthdata.Provider
+	settings *TeamSettings
+	conn     ProviderConnector
+	client   string // of the team, empty for the deployment's
+}
+
+func (s *Service) plan(p *linkAttempt) scopePlan {
+	var want *ScopeRequirement
+	if w, ok := p.settings.Scopes[p.provider.Slug]; ok {
+		want = &w
+	}
+	return planScopes(p.provider, p.conn.Minimum, want)
+}
+
+// begin opens a token and starts a try.
+func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
+	t := &linkAttempt{at: s.now()}
+	x, err := s.open(ctx, token, t.at)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.permits(provider); err != nil {
+		return nil, err
+	}
+	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
+		return nil, err
+	}
+	if own, ok := t.settings.teamClients[provider]; ok {
+		t.client = own.ClientID
+		t.conn, err = s.connectors.forTeamClient(ctx, &own)
+	} else {
+		t.conn = s.connectors.byProvider[provider]
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.realUser(ctx, &x); err != nil {
+		return nil, err
+	}
+	return t, s.beginAttempt(ctx, t, x)
+}
+
+// realUser refuses a user whose data is made up, before the person goes anywhere.
+func (s *Service) realUser(ctx context.Context, x *Session) error {
+	u, err := s.users.User(ctx, x.Team, x.User)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
+		return c.Demo && c.Status != healthdata.Deregistered
+	}) {
+		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
+	}
+	return nil
+}
+
+// savePending notes, sealed, what the next part of a try needs, unless a newer try has begun.
+func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, notes []byte, c Challenge) error {
+	place := stepPlace(&t.session, t.n)
+	if on == AskCode {
+		place = mfaPlace(t.session.ID)
+	}
+	box, err := s.seal.Seal(ctx, notes, place)
+	if err != nil {
+		return err
+	}
+	_, err = s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
+		if err := x.usable(t.at); err != nil {
+			return err
+		}
+		if x.Step != t.n {
+			return fail(TokenNotValidated)
+		}
+		x.Pending, x.Challenge = box, c
+		return x.fire(on)
+	})
+	return err
+}
+
+// mfaPlace is what the notes of a challenge are bound to: every code that is entered is
+// a step of its own, and the notes outlive it.
+func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
+
+// callConnector calls a connector within the time that a person waits.
+func callConnector[T any](ctx context.Context, s *Service, call func(context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
+	defer stop()
+	v, err := call(ctx)
+	if err == nil {
+		err = ctx.Err() // an answer that comes too late is none
+	}
+	return v, err
+}
+
+// asLinkError turns a connector's error into a link error: its own, if it is one that the flow
+// may have, else [ProviderAPIError].
+func asLinkError(err error, allowed ...ErrorType) error {
+	if t, ok := typeOf(err); ok && slices.Contains(allowed, t) {
+		return &Error{Type: t}
+	}
+	return &Error{Type: ProviderAPIError, Cause: err}
+}
+
+// beginWithoutConnector opens a token and starts a try at a provider that needs no connector.
+func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
+	t := &linkAttempt{at: s.now()}
+	x, err := s.open(ctx, token, t.at)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.permits(provider); err != nil {
+		return nil, err
+	}
+	if t.provider, t.settings, err = s.offeredWithoutConnector(ctx, x.Team, provider, ok); err != nil {
+		return nil, err
+	}
+	return t, s.beginAttempt(ctx, t, x)
+}
+
+func (s *Service) beginAttempt(ctx context.Context, t *linkAttempt, x Session) (err error) {
+	t.session, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
+		return x.begin(t.provider.Slug, t.at)
+	})
+	t.n = t.session.Step
+	return err
+}
+
+// recordFailure records that a try failed, also when the person has gone, and returns the error.
+func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) (Session, error) {
+	kind, ok := typeOf(err)
+	if !ok {
+		kind = ProviderAPIError
+	}
+	if kind == TokenConsumed || kind == TokenExpired {
+		return t.session, err
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.recordFailure(t.n, kind) })
+	if bad != nil {
+		s.opts.Log.WarnContext(ctx, "link try not recorded", "session", t.session.ID, "kind", healthlab.KindOf(bad).Error())
+		return t.session, err
+	}
+	if kind == ProviderAPIError {
+		s.opts.Log.WarnContext(ctx, "provider failed", "session", x.ID, "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
+	}
+	return x, err
+}
+
+func (s *Service) failedResult(ctx context.Context, t *linkAttempt, err error) (Result, error) {
+	x, err := s.recordFailure(ctx, t, err)
+	return s.result(ctx, x, err)
+}

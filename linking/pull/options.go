@@ -1,0 +1,109 @@
+package pull
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Limits are those of the providers, by slug. A provider without an entry has those of
+	// its record; one without any is asked as often as there is work, and as its answers
+	// allow.
+	Limits map[string]Limits
+	// Settings returns the settings of a team. Default: the zero settings for all.
+	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
+	// Demo makes up the data of demo connections. Default: they have none.
+	Demo linking.Puller
+	// Pause closes a connection whose ingestion window is over; best
+	// linking.Service.Pause. Default: it only stops being asked.
+	Pause func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error
+
+	// Accessed is called before a page with data of a user is stored. After an error nothing is
+	// stored, and the page is fetched again later. Default: no call.
+	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
+
+	// Every is how often news are looked for. Default 15 minutes.
+	Every time.Duration
+	// Overlap is how far before the last look a look begins, for data that comes late.
+	// Default 48 hours.
+	Overlap time.Duration
+	// SweepEvery is how often a look goes back further, by SweepBack. Defaults 24 hours
+	// and 14 days.
+	SweepEvery, SweepBack time.Duration
+	// NewsBefore is how far before the link news may reach. Default 14 days.
+	NewsBefore time.Duration
+	// Piece is the longest range of one request. Default 30 days.
+	Piece time.Duration
+	// Ahead is how long before its slot a request waits in a worker's hands. Default 2 s.
+	Ahead time.Duration
+	// RefreshLimit is how many refreshes a user may have in any hour. Default 8.
+	RefreshLimit int
+
+	// Workers is how many requests are under way at a time in one process. Default 16. One
+	// application at a provider has at most half of them, one team at most three quarters;
+	// a quarter is kept for refreshes.
+	Workers int
+	// Timeout bounds one request. Default 1 minute.
+	Timeout time.Duration
+	// Lease is how long a task is one process's. Default 5 minutes; at least twice the
+	// Timeout.
+	Lease time.Duration
+	// Idle is how often a process looks for tasks when it has none. Default 500 ms.
+	Idle time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Log receives what a person should look at. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// TeamSettings are the choices of a team.
+type TeamSettings struct {
+	// HistoryDays says by provider how far back history is fetched.
+	HistoryDays map[string]HistoryDays
+}
+
+// HistoryDays is how many days of history a team wants; zero leaves it to the provider's
+// record. What the provider cannot do is cut off.
+type HistoryDays struct {
+	Default   int
+	Resources map[string]int
+}
+
+func (o *Options) setDefaults() {
+	orTime := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
+	}
+	const day = 24 * time.Hour
+	orTime(&o.Every, 15*time.Minute)
+	orTime(&o.Overlap, 2*day)
+	orTime(&o.SweepEvery, day)
+	orTime(&o.SweepBack, 14*day)
+	orTime(&o.NewsBefore, 14*day)
+	orTime(&o.Piece, 30*day)
+	orTime(&o.Ahead, 2*time.Second)
+	orTime(&o.Timeout, time.Minute)
+	orTime(&o.Lease, max(5*time.Minute, 2*o.Timeout))
+	orTime(&o.Idle, 500*time.Millisecond)
+	if o.RefreshLimit <= 0 {
+		o.RefreshLimit = 8
+	}
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	if o.Settings == nil {
+		o.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+}

@@ -1,0 +1,93 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// errLeaseLost says that another process has the task.
+var errLeaseLost = errors.New("the lease is over")
+
+// updateClaimed records what became of a task, unless its lease went to another process.
+func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
+	_, err := s.store.Update(ctx, t.Key, func(now *Task) ([]healthlab.Event, error) {
+		if now.Fence != t.Fence {
+			return nil, errLeaseLost
+		}
+		return change(now)
+	})
+	if errors.Is(err, errLeaseLost) || errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// recordRefusal records that a provider gave no data.
+func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Connection, access linking.GrantSecret, cause error) error {
+	var over *linking.GrantError
+	var limited *linking.RateLimitError
+	switch {
+	case c.Demo:
+	case errors.As(cause, &over):
+		if err := s.credentials.Fail(ctx, t.Team, t.User, t.Provider, access, over); err != nil {
+			return err
+		}
+	case errors.As(cause, &limited):
+		until, err := s.updateLimits(ctx, &t, nil, limited)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.fail(RateLimited, max(until.Sub(now), time.Microsecond), now, &s.opts) }))
+	case errors.Is(cause, healthlab.Unauthenticated):
+		if _, err := s.credentials.Renew(ctx, t.Team, t.User, t.Provider, access); err != nil {
+			cause = err
+			break
+		}
+		now := s.now()
+		if t.Failures == 0 { // the first time, it is done at once
+			return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.Failures, t.Due, t.Lease = 1, now, time.Time{} }))
+		}
+	}
+	return s.recordFailure(ctx, t, cause)
+}
+
+// recordFailure records that a try failed.
+func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // we stop; the lease brings the task back
+	}
+	class := ProviderDown
+	var over *linking.GrantError
+	switch {
+	case errors.As(cause, &over), errors.Is(cause, healthlab.Invalid), errors.Is(cause, healthlab.Unimplemented):
+		class = NonRetriable
+	case errors.Is(cause, healthlab.NotFound): // the connection went away
+		return s.updateClaimed(ctx, t, withoutEvents((*Task).stop))
+	case errors.Is(cause, context.DeadlineExceeded):
+		class = TransportFailure
+	}
+	var wait time.Duration
+	var hint interface{ RetryAfter() time.Duration }
+	if errors.As(cause, &hint) {
+		wait = min(hint.RetryAfter(), maxBlock)
+	}
+	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "trace", t.Trace(), "class", string(class), "kind", healthlab.KindOf(cause).Error())
+	now, tried := s.now(), t
+	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // before it is stored: a process may stop between
+		if err := s.releaseFollowers(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) {
+		t.fail(class, wait, now, &s.opts)
+		if over != nil {
+			t.stop()
+		}
+	}))
+}

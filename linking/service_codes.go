@@ -1,0 +1,93 @@
+package linking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// CreateCode makes a link code for a user. expires is nil for an hour.
+//
+// Errors: Invalid (it expires in the past, or later than in seven days), NotFound (the
+// team has no such user).
+func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, expires *time.Time) (IssuedCode, error) {
+	at := s.now()
+	until, err := codeExpiry(expires, at)
+	if err == nil {
+		err = s.mustHave(ctx, team, user, healthlab.NotFound)
+	}
+	if err != nil {
+		return IssuedCode{}, fmt.Errorf("create link code: %w", err)
+	}
+	c := Code{Team: team, User: user, CreatedAt: at, ExpiresAt: until}
+	// With a million codes open, one in 4,000 new ones is taken: five in a row never are.
+	for range 5 {
+		if c.Text, err = newCodeText(s.opts.Random, codePrefix(s.opts.Environment, s.opts.Region)); err != nil {
+			break
+		}
+		if err = s.store.InsertCode(ctx, c); !errors.Is(err, healthlab.Conflict) {
+			break
+		}
+	}
+	if err != nil {
+		return IssuedCode{}, fmt.Errorf("create link code: %w", err)
+	}
+	link := s.opts.AppScheme + "://" + s.opts.AppHost + "?code=" + c.Text
+	return IssuedCode{Code: c.Text, ExchangeURL: link, ExpiresAt: healthlab.At(until)}, nil
+}
+
+// Redeem uses a link code up and returns whom it binds. client is whatever tells one
+// client from another, best its network address (of IPv6, the first 64 bits): it is kept
+// only after a wrong try, for a few hours, as a hash under the key that signs tokens, so
+// that no address can be read out of it. While many guess at the team's codes, a client
+// that has failed lately may find no such code where there is one; a new code works.
+//
+// Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
+// [RuleCodeExpired] or [RuleCodeConsumed].
+func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, code string) (healthlab.UserID, error) {
+	got, err := s.redeem(ctx, team, client, code)
+	if err != nil {
+		return healthlab.UserID{}, fmt.Errorf("redeem link code: %w", err)
+	}
+	return got.User, nil
+}
+
+// redeem uses a code up. A zero team finds that of any team.
+func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, code string) (Code, error) {
+	at := s.now()
+	if !codeForm.MatchString(code) {
+		code = "" // no team has it, and the try counts
+	}
+	var got Code
+	var verdict error
+	err := s.store.TryCode(ctx, team, s.clientKey(client), code, func(t *CodeAttempt) {
+		got, verdict = t.Redeem(at)
+	})
+	if err == nil {
+		err = verdict
+	}
+	if err == nil {
+		err = s.mustHave(ctx, got.Team, got.User, errCode())
+	}
+	return got, err
+}
+
+// Exchange is [Service.Redeem] for a companion app, which has a code and no key of a team.
+// It returns the team and the user that the code binds. Wrong tries are counted for all
+// teams together. Errors as of Redeem.
+func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.TeamID, healthlab.UserID, error) {
+	got, err := s.redeem(ctx, healthlab.TeamID{}, client, code)
+	if err != nil {
+		return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("exchange link code: %w", err)
+	}
+	return got.Team, got.User, nil
+}
+
+// clientKey is what a client is known by.
+func (s *Service) clientKey(client string) (out [32]byte) {
+	copy(out[:], mac(s.signer.keys[0], "client "+client))
+	return out
+}
