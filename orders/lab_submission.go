@@ -11,48 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// task is the next call to a lab about an order.
-type task uint8
-
-const (
-	nothing task = iota
-	sendKit
-	sendRequisition
-	sendCancel
-)
-
-// task returns the next call to the lab. It is a pure function of the record.
-func (r *Record) task() task {
-	switch low := r.LowLevel(); {
-	case endings[low].TakeBack:
-		if r.Lab.Started && !r.Lab.Cancel {
-			return sendCancel
-		}
-	case low == AwaitingRegistration && !r.Lab.Kit:
-		return sendKit
-	case (low == Ordered || low == Registered) && patientKnown(r.Facts()) && !r.Lab.Requisition:
-		return sendRequisition
-	}
-	return nothing
-}
-
-// plan sets when the lab is called about the order in its present state: at once, or at the
-// first instant (UTC) of the day for which it is scheduled. A process that is talking to
-// the lab about it has a lease, so a cancellation does not overtake the order.
-func (r *Record) plan(at time.Time) {
-	r.planNotifications()
-	r.Lab.Attempts = 0
-	t := r.task()
-	switch {
-	case t == nothing:
-		r.Lab.Due = time.Time{}
-	case r.ActivateBy != nil && t != sendCancel && r.ActivateBy.At(time.UTC).After(at):
-		r.Lab.Due = r.ActivateBy.At(time.UTC)
-	default:
-		r.Lab.Due = at
-	}
-}
-
 // PlaceDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.

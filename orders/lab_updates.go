@@ -5,117 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // maxMessages bounds how many ids of messages an order remembers.
 const maxMessages = 200
-
-// feedPause says when a feed that failed is read again: after a second, then twice as long
-// each time, at most a minute. So an outage of the lab is a line in the log each minute.
-// Safe for concurrent use.
-type feedPause struct {
-	mu       sync.Mutex
-	failures int
-	until    time.Time
-}
-
-// over reports whether the feed may be read.
-func (p *feedPause) over(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !now.Before(p.until)
-}
-
-// read notes how a reading ended.
-func (p *feedPause) read(now time.Time, err error) {
-	const first, doublings, longest = time.Second, 6, time.Minute
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err == nil {
-		p.failures, p.until = 0, time.Time{}
-		return
-	}
-	p.until = now.Add(min(first<<min(p.failures, doublings), longest))
-	p.failures++
-}
-
-// runUpdates takes in what the lab reports, until ctx ends. The feed is one process's at a
-// time.
-func (s *Service) runUpdates(ctx context.Context) error {
-	type feed struct {
-		cursor string
-		until  time.Time
-	}
-	var pause feedPause
-	loop := &work.Loop[feed]{
-		Name: "lab updates",
-		Claim: func(ctx context.Context, _ int) ([]feed, error) {
-			if !pause.over(s.now()) {
-				return nil, nil
-			}
-			cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
-			if err != nil || until.IsZero() {
-				return nil, err
-			}
-			return []feed{{cursor, until}}, nil
-		},
-		Do: func(ctx context.Context, f feed) error {
-			_, err := s.pull(ctx, f.cursor, f.until)
-			pause.read(s.now(), err)
-			return err
-		},
-		// One would do; with two, a claim that got the feed still waits before the next.
-		Workers: 2, Idle: s.opts.Idle, Log: s.opts.Log,
-	}
-	return loop.Run(ctx)
-}
-
-// TakeUpdates takes in what the lab has to report now, and returns how many messages
-// that were: for hosts that bring their own scheduler. Zero also means that another
-// process is at it.
-func (s *Service) TakeUpdates(ctx context.Context) (int, error) {
-	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
-	if err != nil || until.IsZero() {
-		return 0, err
-	}
-	return s.pull(ctx, cursor, until)
-}
-
-// pull reads the feed to its end, or until the claim, which is of this moment, is about to
-// end. The cursor is kept afterwards, so a message is taken in at least once; its id makes
-// that exactly once.
-func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
-	const batch = 100
-	taken, stop := 0, s.now().Add(s.opts.Lease-s.opts.LabTimeout)
-	for {
-		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
-		b, err := s.lab.Updates(call, cursor, batch)
-		cancel()
-		if err == nil {
-			for _, m := range b.Messages {
-				if err = s.Receive(ctx, m); err != nil {
-					break
-				}
-				taken++
-			}
-		}
-		if err != nil {
-			return taken, errors.Join(fmt.Errorf("lab updates: %w", err), s.store.MoveFeed(ctx, s.opts.LabName, until, cursor))
-		}
-		cursor = b.Cursor
-		if len(b.Messages) < batch || !s.now().Before(stop) {
-			return taken, s.store.MoveFeed(ctx, s.opts.LabName, until, cursor)
-		}
-	}
-}
 
 // Receive handles one message of a lab. A message changes nothing and is no error, so that the
 // lab's feed continues, if it was received before, is about an unknown order, names an order and
@@ -127,9 +29,6 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	}
 	return s.receive(ctx, m)
 }
-
-// reports says whether a message is a report of results.
-func (m Message) reports() bool { return m.Results != nil && !slices.Contains(notTheLabs, m.On) }
 
 // receiveResults takes in results: by themselves where they belong to an order for
 // certain, else they are held for review.
@@ -322,35 +221,6 @@ func (r *Record) once(m Message) error {
 // errTaken ends an update that has nothing to do.
 var errTaken = errors.New("message was taken in before")
 
-// ofSample finds the order with the sample id of a message. NotFound also for one that
-// no order can have.
-func (s *Service) ofSample(ctx context.Context, m Message) (Record, error) {
-	r, err := s.allOrders.FindSample(ctx, m.Team, m.SampleID)
-	if errors.Is(err, healthlab.Invalid) {
-		err = healthlab.NotFound
-	}
-	return r, err
-}
-
-// addressee finds the order that a message is about.
-func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
-	if slices.Contains(notTheLabs, m.On) {
-		return Record{}, healthlab.NotFound
-	}
-	if m.Order.IsZero() && m.SampleID != "" {
-		return s.ofSample(ctx, m)
-	}
-	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
-	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
-		// Order and specimen contradict each other: whose result is it?
-		return Record{}, healthlab.NotFound
-	}
-	return r, err
-}
-
-// What happens to an order without the lab, so that a lab cannot report it.
-var notTheLabs = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited, RedrawOffered}
-
 // receive lets a message happen to an order. It is pure apart from r.
 func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
@@ -404,49 +274,6 @@ func (r *Record) reach(path []Trigger, m Message, steps []Step) (events []health
 	return events, nil
 }
 
-// silentPartial reports whether a partial result can be read although the order has no
-// status for it, as with kits.
-func (r *Record) silentPartial() bool {
-	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
-}
-
-// What must have happened before what is reported, if it was not reported: a lab that tests
-// a sample has accepted the order and received the sample, and a patient who sent one
-// had the kit.
-var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
-
-// maxImplied bounds how many steps a message can imply before its own.
-const maxImplied = 5
-
-// implied returns the shortest way from where the order stands to what is reported,
-// the report included, over steps that it implies. False if there is none.
-func (r *Record) implied(on Trigger) ([]Trigger, bool) {
-	type way struct {
-		at   LowLevel
-		path []Trigger
-	}
-	m, f := r.Method(), r.Facts()
-	// A kit on its way says nothing of the requisition of its patient.
-	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
-	seen := map[LowLevel]bool{r.LowLevel(): true}
-	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
-		w := todo[0]
-		if _, ok := Next(m, w.at, on, f); ok {
-			return append(w.path, on), true
-		}
-		if len(w.path) == maxImplied {
-			continue
-		}
-		for _, i := range impliable {
-			if to, ok := Next(m, w.at, i, f); ok && !seen[to] && (i != LabAccepted || !parcel) {
-				seen[to] = true
-				todo = append(todo, way{to, append(slices.Clone(w.path), i)})
-			}
-		}
-	}
-	return nil, false
-}
-
 // specimen notes the lab's id of the specimen, if none is known.
 func (r *Record) specimen(m Message) {
 	if m.SampleID != "" && r.SampleID == nil {
@@ -475,4 +302,86 @@ func (r *Record) track(t *Tracking, at healthlab.Time) {
 	ship.UpdatedAt, kit.UpdatedAt = at, at
 	kit.Shipment = &ship
 	r.Details.Testkit = &kit
+}
+
+// isHeld reports whether a message was held for review before: whatever its order could
+// take by now, and whatever was decided, a person decides.
+func (s *Service) isHeld(ctx context.Context, m Message) (bool, error) {
+	if s.opts.Reviews == nil {
+		return false, nil
+	}
+	_, err := s.opts.Reviews.Result(ctx, m.Team, m.RawID())
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find result under review: %w", err)
+	}
+	return true, nil
+}
+
+// hold keeps a result for review. One that is held already changes nothing.
+func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Settings) error {
+	j := w.judgement
+	at := healthlab.At(s.now())
+	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
+		ID: m.RawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: rules.NonNil(j.sub), Reason: j.reason,
+		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
+	}}
+	if p := m.patient(); p != (ReportedPatient{}) {
+		r.Patient = &ReviewPatient{FirstName: rules.NonEmpty(p.FirstName), LastName: rules.NonEmpty(p.LastName), Gender: rules.NonEmpty(string(p.Gender))}
+		if !p.DOB.IsZero() {
+			dob := healthlab.At(p.DOB.At(time.UTC))
+			r.Patient.DOB = &dob
+		}
+	}
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return fmt.Errorf("find labs: %w", err)
+	}
+	if i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.Slug == r.Lab.Slug }); i >= 0 {
+		r.Lab.ID, r.Lab.Name = labs[i].ID, labs[i].Name
+	}
+	for _, one := range m.Results.Results {
+		name := one.Name
+		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name})
+	}
+	whole, err := s.complete(ctx, m, w.test())
+	if err != nil {
+		return err
+	}
+	worst, status := labresult.Worst(whole.Results.Results), labresult.Final
+	if m.On == PartialResult {
+		status = labresult.Partial
+	}
+	r.Interpretation, r.ResultStatus, r.Subject = &worst, &status, w.subject()
+	var events []healthlab.Event
+	if settings.UnmatchedResults {
+		if events, err = r.tell(EventMatchReviewCreated, s.opts.NewID(), at); err != nil {
+			return err
+		}
+	} else {
+		r.Status = MatchPendingOps
+	}
+	err = s.opts.Reviews.InsertResult(ctx, r, events)
+	switch {
+	case errors.Is(err, healthlab.Conflict):
+		return nil
+	case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.NotFound): // erased meanwhile
+		s.unkept(m, err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("hold result: %w", err)
+	}
+	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
+	return nil
+}
+
+// steps are n steps, all at one time, with an id each for the event that will tell of it.
+func (s *Service) steps(n int, at time.Time, settings Settings) []Step {
+	steps := make([]Step, n)
+	for i := range steps {
+		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+	}
+	return steps
 }

@@ -131,15 +131,6 @@ func (r *Record) result(m Message, at time.Time) (corrected []labresult.Correcte
 	return corrected
 }
 
-// withdraw takes back what was reported of a sample that the lab cannot use. A report of
-// missing results alone says why, and stays.
-func (r *Record) withdraw() {
-	r.Interpretation, r.ReportFile = nil, ""
-	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
-		r.Results, r.HasMissingResults = nil, nil
-	}
-}
-
 // alarm tells of a critical result, once for each, and when its report was fetched.
 func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {

@@ -2,8 +2,13 @@ package orders
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -265,4 +270,169 @@ func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported i
 		}
 	}
 	return shared, len(ids) + len(codes)
+}
+
+// patientMatches returns the team's orders whose patient has the reported name and birth
+// date.
+func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
+	if !p.known() {
+		return nil, nil
+	}
+	const most = 20 // pages
+	p.Gender = ""   // the name alone counts
+	var out []Order
+	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: catalogue.MaxPageSize, Page: 1,
+		Sort: SortCreatedAt, Direction: catalogue.Descending, Today: today(s.now())}
+	for ; q.Page <= most; q.Page++ {
+		page, err := s.store.List(ctx, q)
+		if errors.Is(err, healthlab.Invalid) {
+			return nil, nil // no patient can have such a name
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find patients: %w", err)
+		}
+		for _, o := range page.Orders {
+			if p.of(o.PatientDetails) == agrees {
+				out = append(out, o)
+			}
+		}
+		if len(page.Orders) < q.Size {
+			break
+		}
+	}
+	return out, nil
+}
+
+// tied returns the order that a message names: by its id, else by its specimen; or the one
+// that took its place, and its specimen. Nil if there is none.
+func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
+	var r Record
+	var err error = healthlab.NotFound
+	if !m.Order.IsZero() {
+		if r, err = s.store.Get(ctx, m.Team, m.Order); err == nil {
+			r, err = s.successor(ctx, m, r)
+		}
+	}
+	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
+		r, err = s.ofSample(ctx, m)
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// evaluation holds what the match of a message with results found.
+type evaluation struct {
+	judgement
+	tied           *Record
+	patientMatches []Order
+}
+
+// subject is the only user of all candidates; zero if there are none or several.
+func (w evaluation) subject() healthlab.UserID {
+	var user healthlab.UserID
+	all := w.patientMatches
+	if w.tied != nil {
+		all = append([]Order{w.tied.Order}, all...)
+	}
+	for i, o := range all {
+		if i > 0 && o.UserID != user {
+			return healthlab.UserID{}
+		}
+		user = o.UserID
+	}
+	return user
+}
+
+// lab is the slug of the lab that a message is from: as it says, else that of the order
+// which it names. Empty if nothing says.
+func (w evaluation) lab(m Message) string {
+	if l := w.test().Lab; m.Lab == "" && l != nil {
+		return l.Slug
+	}
+	return m.Lab
+}
+
+// test is that of the order which a message names; empty without one.
+func (w evaluation) test() catalogue.LabTest {
+	if w.tied == nil {
+		return catalogue.LabTest{}
+	}
+	return w.tied.LabTest
+}
+
+// evaluate finds the orders that a message with results may belong to and decides the match.
+func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
+	tied, err := s.tied(ctx, m)
+	if err != nil {
+		return evaluation{}, err
+	}
+	if tied != nil && m.sure(tied) {
+		if j := judge(m, tied, nil); !j.to.IsZero() {
+			return evaluation{j, tied, nil}, nil
+		}
+	}
+	same, err := s.patientMatches(ctx, m.Team, m.patient())
+	if err != nil {
+		return evaluation{}, err
+	}
+	return evaluation{judge(m, tied, same), tied, same}, nil
+}
+
+// successor returns the order that took the place of another one and has the specimen of a
+// message since; that other one where there is none.
+func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, error) {
+	if r.SampleID != nil || m.SampleID == "" {
+		return r, nil
+	}
+	next, err := s.ofSample(ctx, m)
+	if errors.Is(err, healthlab.NotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	if next.Origin != OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
+		return r, nil
+	}
+	return next, nil
+}
+
+// ofSample finds the order with the sample id of a message. NotFound also for one that
+// no order can have.
+func (s *Service) ofSample(ctx context.Context, m Message) (Record, error) {
+	r, err := s.allOrders.FindSample(ctx, m.Team, m.SampleID)
+	if errors.Is(err, healthlab.Invalid) {
+		err = healthlab.NotFound
+	}
+	return r, err
+}
+
+// addressee finds the order that a message is about.
+func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
+	if slices.Contains(notTheLabs, m.On) {
+		return Record{}, healthlab.NotFound
+	}
+	if m.Order.IsZero() && m.SampleID != "" {
+		return s.ofSample(ctx, m)
+	}
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
+	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
+		// Order and specimen contradict each other: whose result is it?
+		return Record{}, healthlab.NotFound
+	}
+	return r, err
+}
+
+// What happens to an order without the lab, so that a lab cannot report it.
+var notTheLabs = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited, RedrawOffered}
+
+// reports says whether a message is a report of results.
+func (m Message) reports() bool { return m.Results != nil && !slices.Contains(notTheLabs, m.On) }
+
+// RawID is what a message with results is called while it is under review, and after. Two
+// labs may give their messages the same ids.
+func (m Message) RawID() RawResultID {
+	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }

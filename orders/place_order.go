@@ -283,18 +283,3 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 	}
 	return stored.Order, nil
 }
-
-// Physicians returns the physicians of a team. NotFound unless it is the caller's.
-func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
-	if caller != team {
-		return nil, rules.Missing(TeamNotFound, "there is no such team")
-	}
-	if s.opts.Physicians == nil {
-		return []people.Physician{}, nil
-	}
-	found, err := s.opts.Physicians(ctx, team)
-	if err != nil {
-		return nil, fmt.Errorf("list physicians: %w", err)
-	}
-	return rules.NonNil(found), nil
-}

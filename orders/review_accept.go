@@ -311,25 +311,6 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// successor returns the order that took the place of another one and has the specimen of a
-// message since; that other one where there is none.
-func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, error) {
-	if r.SampleID != nil || m.SampleID == "" {
-		return r, nil
-	}
-	next, err := s.ofSample(ctx, m)
-	if errors.Is(err, healthlab.NotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	if next.Origin != OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
-		return r, nil
-	}
-	return next, nil
-}
-
 // replacement is an order that takes the place of one which cannot take a result: at
 // the lab that the result came from.
 func (s *Service) replacement(ctx context.Context, item RawResult, was Record, at time.Time) (*Record, error) {
@@ -342,20 +323,6 @@ func (s *Service) replacement(ctx context.Context, item RawResult, was Record, a
 		}
 	}
 	return &r, nil
-}
-
-// again is a new order for the same patient and test, before its first event.
-func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
-	c := *r
-	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
-	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
-	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
-	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.CriticalSent = nil, nil, nil, time.Time{}, false
-	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
-	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}
-	c.Visits, c.VisitWork = nil, VisitWork{}
-	return c
 }
 
 // moveTo changes what an order is of, to what the lab of a result has measured.

@@ -11,32 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
-
-// SimulationFlags says what a simulated lab finds.
-type SimulationFlags struct {
-	// Interpretation of the order as a whole; normal if empty.
-	Interpretation labresult.Interpretation `json:"interpretation"`
-	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
-	// value with the unit and the reference interval of the marker, or a qualitative
-	// result; the others are numeric, comment and range in turn.
-	ResultTypes []labresult.Type `json:"result_types"`
-	// HasMissingResults: one of the expected results is missing.
-	HasMissingResults *bool `json:"has_missing_results"`
-}
-
-// Simulator says what a simulated laboratory does: see package simulation. Its methods are
-// pure and safe for concurrent use.
-type Simulator interface {
-	// Route returns the triggers that lead an order from where it stands to a status; false
-	// if none do.
-	Route(o *Order, to LowLevel) ([]Trigger, bool)
-	// Report returns what the laboratory says when a trigger happens to an order. A sample
-	// id, tracking and results come with the triggers that bring them. Expected are the
-	// results that each marker brings.
-	Report(o *Order, on Trigger, at time.Time, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult) Message
-}
 
 // Simulate walks an order to a status, in a sandbox only: along the success path of
 // its method as far as that leads there, with all events, and with generated results.
@@ -127,33 +102,8 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	return s.Get(ctx, r.TeamID, r.ID)
 }
 
-func (f *SimulationFlags) check(final Status) error {
-	var p healthlab.Problems
-	if final != "" {
-		if _, ok := ParseStatus(string(final)); !ok {
-			p.Add("enum", "must be <stage>.<collection method>.<low-level status>, such as completed.walk_in_test.completed", "final_status")
-		}
-	}
-	if f.Interpretation != "" {
-		rules.OneOf(&p, f.Interpretation, labresult.Interpretations(), "interpretation")
-	}
-	for i, t := range f.ResultTypes {
-		rules.OneOf(&p, t, []labresult.Type{labresult.Numeric, labresult.Range, labresult.Comment, labresult.CodedValue}, "result_types", i)
-	}
-	return p.Err()
-}
-
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
-
-// steps are n steps, all at one time, with an id each for the event that will tell of it.
-func (s *Service) steps(n int, at time.Time, settings Settings) []Step {
-	steps := make([]Step, n)
-	for i := range steps {
-		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
-	}
-	return steps
-}
 
 func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
 	target := Completed
@@ -202,15 +152,6 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 	r.Lab.Requisition = r.Lab.Requisition || r.Reached(RequisitionCreated)
 	r.plan(steps[0].At)
 	return events, nil
-}
-
-// Simulation is a walk of an order that takes its time.
-type Simulation struct {
-	Final Status
-	Flags SimulationFlags
-	// Delay is between two steps.
-	Delay time.Duration
-	Next  time.Time
 }
 
 // stepOn does the next step of a simulation. One that leads nowhere any more ends.

@@ -221,3 +221,31 @@ func (r *Record) ReachedAt(l LowLevel) time.Time {
 
 // HasResults reports whether the order has results of a known patient.
 func (r *Record) HasResults() bool { return r.Results != nil && patientKnown(r.Facts()) }
+
+// Notifications are planned for an order: messages to its patient, and the
+// next step of a simulation.
+type Notifications struct {
+	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
+	// looks for it.
+	Due time.Time
+	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
+	Lease time.Time
+	// Notify: the patient gets messages.
+	Notify bool
+	// Alarmed is when a critical result was found, of which the team may get an e-mail;
+	// zero for never.
+	Alarmed time.Time
+	// Told are the messages that were sent, or were not to be, by their ids.
+	Told []uuid.UUID
+	// Simulation is under way; nil for none.
+	Simulation *Simulation
+}
+
+// Simulation is a walk of an order that takes its time.
+type Simulation struct {
+	Final Status
+	Flags SimulationFlags
+	// Delay is between two steps.
+	Delay time.Duration
+	Next  time.Time
+}

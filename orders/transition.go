@@ -144,3 +144,46 @@ func (s Step) detail(to LowLevel) StatusDetail {
 	}
 	return endings[to].Detail
 }
+
+// What must have happened before what is reported, if it was not reported: a lab that tests
+// a sample has accepted the order and received the sample, and a patient who sent one
+// had the kit.
+var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
+
+// maxImplied bounds how many steps a message can imply before its own.
+const maxImplied = 5
+
+// implied returns the shortest way from where the order stands to what is reported,
+// the report included, over steps that it implies. False if there is none.
+func (r *Record) implied(on Trigger) ([]Trigger, bool) {
+	type way struct {
+		at   LowLevel
+		path []Trigger
+	}
+	m, f := r.Method(), r.Facts()
+	// A kit on its way says nothing of the requisition of its patient.
+	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
+	seen := map[LowLevel]bool{r.LowLevel(): true}
+	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
+		w := todo[0]
+		if _, ok := Next(m, w.at, on, f); ok {
+			return append(w.path, on), true
+		}
+		if len(w.path) == maxImplied {
+			continue
+		}
+		for _, i := range impliable {
+			if to, ok := Next(m, w.at, i, f); ok && !seen[to] && (i != LabAccepted || !parcel) {
+				seen[to] = true
+				todo = append(todo, way{to, append(slices.Clone(w.path), i)})
+			}
+		}
+	}
+	return nil, false
+}
+
+// silentPartial reports whether a partial result can be read although the order has no
+// status for it, as with kits.
+func (r *Record) silentPartial() bool {
+	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
+}

@@ -14,51 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Visit is an appointment as it is kept with its order: what is published, and what is
-// not.
-type Visit struct {
-	Appointment
-	// PatientManaged: only the patient and the lab can change it; its order does not
-	// move before it is confirmed.
-	PatientManaged bool
-	// Slot is what was chosen; empty for a visit that was only asked for.
-	Slot appointment.Slot
-	// Keys name the booking keys that were used for it, the latest last.
-	Keys []uuid.UUID
-	// Open: the provider owes an answer to the call that books.
-	Open bool
-	// Told: the provider has nothing of it any more.
-	Told bool
-	// Deadline is the time until which an open booking may be confirmed; zero for no
-	// deadline.
-	Deadline time.Time
-	// Move is another slot that the provider was asked for; nil for none.
-	Move *VisitMove
-	// Next is the time of the next call to the provider; zero for none. Attempts counts
-	// the calls since the last one that settled the booking or the move.
-	Next     time.Time
-	Attempts int
-	// Reason and Remark go with a cancellation.
-	Reason, Remark string
-}
-
-// VisitMove is another slot that a provider was asked for.
-type VisitMove struct {
-	Key  uuid.UUID
-	Slot appointment.Slot
-	// Notes are those of the visit afterwards; null for none.
-	Notes *string
-}
-
-// VisitWork is when something is to be done about the appointments of an order.
-type VisitWork struct {
-	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it.
-	Due time.Time
-	// Lease is until when, on the store's clock, a process may be talking to a provider;
-	// zero if none is.
-	Lease time.Time
-}
-
 // Rules for appointments of orders without a requisition.
 const (
 	// noRequisitionFor is how old an order without one may be, if no day was set.
@@ -70,33 +25,6 @@ const (
 	// more is the least that is more.
 	more = time.Microsecond
 )
-
-// HasRequisition reports whether the lab, or the one that placed the order, has written one.
-func (r *Record) HasRequisition() bool {
-	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
-}
-
-// visit returns the place of an appointment; -1 if the order has no such one.
-func (r *Record) visit(id uuid.UUID) int {
-	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
-}
-
-// activeVisit returns the place of the appointment that is not over; -1 if there is none.
-func (r *Record) activeVisit() int {
-	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
-}
-
-// shownVisit returns the place of the appointment that a team sees: the active one,
-// else the latest; -1 if there is none of this type.
-func (r *Record) shownVisit(t appointment.Type) int {
-	shown := -1
-	for i, v := range r.Visits {
-		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {
-			shown = i
-		}
-	}
-	return shown
-}
 
 // Holds returns names that no two orders of a team may have at once: of every booking
 // key that was used, and of the provider who comes to the patient's home next.
