@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// atOnce is how many orders a host that brings its own scheduler has looked at in one call.
-const atOnce = 100
+// batchSize is how many orders a host that brings its own scheduler has looked at in one call.
+const batchSize = 100
 
 // newLoop is background work of one kind: what is due is claimed for the time of a lease, and
 // done.

@@ -12,7 +12,7 @@ import (
 // Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
 // allow it, cancelled included. The lab is called in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
-	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
+	o, err := s.changeOrder(ctx, team, id, CancelAsked, func(r *Record) error {
 		if !r.Cancellable() {
 			return rules.Broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
 		}
@@ -30,7 +30,7 @@ func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id O
 	if err := s.allowed(ctx, team, func(have Settings) bool { return have.OnSiteCollection }); err != nil {
 		return Order{}, fmt.Errorf("complete draw: %w", err)
 	}
-	o, err := s.step(ctx, team, id, SampleDrawn, func(r *Record) error {
+	o, err := s.changeOrder(ctx, team, id, SampleDrawn, func(r *Record) error {
 		if r.Method() != catalogue.OnSiteCollection {
 			return rules.Broken(catalogue.MethodNotSupported, "only on-site collection reports the draw")
 		}
@@ -49,7 +49,7 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	at := s.now()
 	if day != nil {
 		var p healthlab.Problems
-		if checkActivation(&p, *day, today(at)); p.Err() != nil {
+		if checkActivation(&p, *day, rules.UTCDay(at)); p.Err() != nil {
 			return Order{}, p.Err()
 		}
 	}
@@ -59,12 +59,12 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 			return nil, rules.Broken(OrderNotModifiable, "the order was handed over")
 		case !r.Scheduled:
 			return nil, rules.Broken(OrderNotScheduled, "the order was not created with a day of activation")
-		case day != nil && day.Before(today(at)):
+		case day != nil && day.Before(rules.UTCDay(at)):
 			return nil, rules.Broken(ActivateByInPast, "the day of activation is today or later")
 		}
 		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
-		r.rejoin()
-		r.plan(at)
+		r.refreshTransaction()
+		r.planSubmission(at)
 		return nil, nil
 	})
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	return r.Order, nil
 }
 
-// step lets one thing happen to an order, if allowed finds nothing against it.
-func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
+// changeOrder lets one thing happen to an order, if allowed finds nothing against it.
+func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return Order{}, fmt.Errorf("team settings: %w", err)

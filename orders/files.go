@@ -21,17 +21,17 @@ const maxReportBytes = 20 << 20
 func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
 	f, err := s.opts.Files.Get(ctx, r.TeamID, r.UserID, key)
 	if err != nil {
-		return nil, filed("read document", err)
+		return nil, fileError("read document", err)
 	}
 	b, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, filed("read document", err)
+		return nil, fileError("read document", err)
 	}
 	return b, nil
 }
 
-// filed keeps the kinds of a BlobStore's errors from being taken for the caller's own.
-func filed(verb string, err error) error {
+// fileError keeps the kinds of a BlobStore's errors from being taken for the caller's own.
+func fileError(verb string, err error) error {
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -81,7 +81,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
-		return filed("keep report", err)
+		return fileError("keep report", err)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf 
 		return nil
 	}
 	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
-		return filed("keep "+name, err)
+		return fileError("keep "+name, err)
 	}
 	return nil
 }

@@ -19,15 +19,15 @@ type feedPause struct {
 	until    time.Time
 }
 
-// over reports whether the feed may be read.
-func (p *feedPause) over(now time.Time) bool {
+// ended reports whether the feed may be read.
+func (p *feedPause) ended(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !now.Before(p.until)
 }
 
-// read notes how a reading ended.
-func (p *feedPause) read(now time.Time, err error) {
+// noteOutcome notes how a reading ended.
+func (p *feedPause) noteOutcome(now time.Time, err error) {
 	const first, doublings, longest = time.Second, 6, time.Minute
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 	loop := &work.Loop[feed]{
 		Name: "lab updates",
 		Claim: func(ctx context.Context, _ int) ([]feed, error) {
-			if !pause.over(s.now()) {
+			if !pause.ended(s.now()) {
 				return nil, nil
 			}
 			cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
@@ -61,7 +61,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 		},
 		Do: func(ctx context.Context, f feed) error {
 			_, err := s.pull(ctx, f.cursor, f.until)
-			pause.read(s.now(), err)
+			pause.noteOutcome(s.now(), err)
 			return err
 		},
 		// One would do; with two, a claim that got the feed still waits before the next.

@@ -30,7 +30,7 @@ func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id O
 	if err != nil {
 		return CommunicationSettings{}, fmt.Errorf("get communication settings: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	return CommunicationSettings{r.ID, r.sms(settings)}, nil
+	return CommunicationSettings{r.ID, r.allowsSMS(settings)}, nil
 }
 
 // SetCommunication says whether the patient of an order may get an SMS, whatever holds
@@ -49,14 +49,14 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 // DoNotifications does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
 func (s *Service) DoNotifications(ctx context.Context) (int, error) {
-	return s.later().Once(ctx, atOnce)
+	return s.notificationLoop().Once(ctx, batchSize)
 }
 
-func (s *Service) later() *work.Loop[Record] {
-	return newLoop(s, "patient messages", s.store.ClaimNotifications, s.doNotifications)
+func (s *Service) notificationLoop() *work.Loop[Record] {
+	return newLoop(s, "patient messages", s.store.ClaimNotifications, s.sendNotifications)
 }
 
-func (s *Service) doNotifications(ctx context.Context, r Record) error {
+func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 	settings, err := s.opts.Settings(ctx, r.TeamID)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -71,7 +71,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		if n.team {
 			n.To = settings.CriticalEmail
 		}
-		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.wanted(&r, settings) {
+		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.shouldSend(&r, settings) {
 			call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 			err := s.opts.Messenger.Send(call, n.PatientMessage)
 			cancel()
@@ -87,7 +87,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		done = append(done, n.ID)
 	}
 	if sim := r.Notifications.Simulation; sim != nil && !sim.Next.After(now) {
-		if err := s.stepOn(ctx, r, settings, now); err != nil {
+		if err := s.continueSimulation(ctx, r, settings, now); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 			r.Notifications.Lease = time.Time{}
 		}
 		r.Notifications.Told = append(slices.Clone(r.Notifications.Told), done...)
-		r.planNotifications()
+		r.planMessages()
 		if !again.IsZero() && r.Notifications.Due.Before(again) {
 			r.Notifications.Due = again
 		}

@@ -20,7 +20,7 @@ type Operations struct{ s *Service }
 // Operations returns the decisions of the service's operators.
 func (s *Service) Operations() Operations { return Operations{s} }
 
-func (d Operations) store() (ReviewStore, error) {
+func (d Operations) reviewStore() (ReviewStore, error) {
 	if d.s.opts.Reviews == nil {
 		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on")
 	}
@@ -30,7 +30,7 @@ func (d Operations) store() (ReviewStore, error) {
 // Waiting returns a page of a team's results that wait for operations. The query's
 // status and Escalated count for nothing. Errors as [Reviews.List].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
-	store, err := d.store()
+	store, err := d.reviewStore()
 	if err != nil {
 		return UnmatchedPage{}, err
 	}
@@ -38,13 +38,13 @@ func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, 
 	if q, err = q.Normal(); err != nil {
 		return UnmatchedPage{}, err
 	}
-	return d.s.page(ctx, store, q, MatchPendingOps)
+	return d.s.reviewPage(ctx, store, q, MatchPendingOps)
 }
 
 // Accept gives a result that waits for operations to an order, as
 // [Reviews.Accept] does, with the same errors.
 func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
-	store, err := d.store()
+	store, err := d.reviewStore()
 	if err != nil {
 		return Order{}, err
 	}
@@ -55,7 +55,7 @@ func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawRes
 // the team's. NotFound if the team has none of this id that waits for operations;
 // Invalid for a note that is too long.
 func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
-	store, err := d.store()
+	store, err := d.reviewStore()
 	if err != nil {
 		return UnmatchedResult{}, err
 	}

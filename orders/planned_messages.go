@@ -97,8 +97,8 @@ func (r *Record) patientNotices() []notice {
 	return append(out, r.visitNotices()...)
 }
 
-// booked reports whether the patient has an appointment.
-func (r *Record) booked() bool {
+// hasAppointment reports whether the patient has an appointment.
+func (r *Record) hasAppointment() bool {
 	i := r.activeVisit()
 	return i >= 0 && r.Visits[i].Status.Published()
 }
@@ -149,8 +149,8 @@ func (r *Record) address(c Channel) string {
 	return ""
 }
 
-// planNotifications sets when the order is to be looked at again.
-func (r *Record) planNotifications() {
+// planMessages sets when the order is to be looked at again.
+func (r *Record) planMessages() {
 	var due time.Time
 	earlier := func(t time.Time) {
 		if due.IsZero() || t.Before(due) {
@@ -167,24 +167,24 @@ func (r *Record) planNotifications() {
 }
 
 // sms reports whether the patient may get an SMS.
-func (r *Record) sms(settings Settings) bool {
+func (r *Record) allowsSMS(settings Settings) bool {
 	if r.SMSEnabled != nil {
 		return *r.SMSEnabled
 	}
 	return !settings.SMSOff
 }
 
-// wanted reports whether a message is to be sent at all.
-func (n notice) wanted(r *Record, settings Settings) bool {
+// shouldSend reports whether a message is to be sent at all.
+func (n notice) shouldSend(r *Record, settings Settings) bool {
 	switch {
 	case n.team:
 		return n.To != ""
-	case n.Moment == RemindVisit && r.booked():
+	case n.Moment == RemindVisit && r.hasAppointment():
 		return false
 	case n.reminder && !settings.Reminders, n.fallback && r.address(Email) != "" && !settings.EmailOff:
 		return false
 	case n.Channel == SMS:
-		return r.sms(settings)
+		return r.allowsSMS(settings)
 	default:
 		return !settings.EmailOff
 	}

@@ -31,11 +31,11 @@ func (r *Record) task() task {
 	return nothing
 }
 
-// plan sets when the lab is called about the order in its present state: at once, or at the
+// planSubmission sets when the lab is called about the order in its present state: at once, or at the
 // first instant (UTC) of the day for which it is scheduled. A process that is talking to
 // the lab about it has a lease, so a cancellation does not overtake the order.
-func (r *Record) plan(at time.Time) {
-	r.planNotifications()
+func (r *Record) planSubmission(at time.Time) {
+	r.planMessages()
 	r.Lab.Attempts = 0
 	t := r.task()
 	switch {
@@ -51,11 +51,11 @@ func (r *Record) plan(at time.Time) {
 // apply is Apply for a record; it also plans the call to the lab.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	was := *r
-	r.drawn(st.On, st.At)
+	r.noteDraw(st.On, st.At)
 	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
 	to, _ := Next(r.Method(), r.LowLevel(), st.On, r.Facts())
 	if endings[to].WithdrawResults {
-		r.withdraw()
+		r.withdrawResults()
 	}
 	if r.endsVisit(to, st) != "" {
 		r.showVisit(nil) // the event of the order must not name it
@@ -65,14 +65,14 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 		*r = was
 		return nil, err
 	}
-	more, err := r.visitsFollow(st)
-	r.plan(st.At)
+	more, err := r.followOrder(st)
+	r.planSubmission(st.At)
 	return append(events, more...), err
 }
 
-// withdraw takes back what was reported of a sample that the lab cannot use. A report of
+// withdrawResults takes back what was reported of a sample that the lab cannot use. A report of
 // missing results alone says why, and stays.
-func (r *Record) withdraw() {
+func (r *Record) withdrawResults() {
 	r.Interpretation, r.ReportFile = nil, ""
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
 		r.Results, r.HasMissingResults = nil, nil

@@ -40,7 +40,7 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 	if err != nil {
 		return nil, err
 	}
-	q.Team, q.Today = team, today(now)
+	q.Team, q.Today = team, rules.UTCDay(now)
 	ids := []OrderID{}
 	for q.Page = 1; ; q.Page++ {
 		page, err := s.store.List(ctx, q)
@@ -96,7 +96,7 @@ func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id Ord
 		if len(r.Events) == 1 {
 			name = EventOrderCreated
 		}
-		return r.tell(name, event, healthlab.At(at))
+		return r.newEvent(name, event, healthlab.At(at))
 	})
 	return err
 }

@@ -23,8 +23,8 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 	return s.opts.Reviews, nil
 }
 
-// show draws what is not kept of a result under review, for those whom status waits for.
-func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
+// publishReview draws what is not kept of a result under review, for those whom status waits for.
+func (s *Service) publishReview(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
 	out := r.UnmatchedResult
 	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
 	if r.Status == MatchResolved {
@@ -41,10 +41,10 @@ func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (Un
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
-	if w.tied != nil && w.tied.UserDeleted {
-		w.tied = nil
+	if w.named != nil && w.named.UserDeleted {
+		w.named = nil
 	}
-	out.CandidateGroups = candidates(&r, w.tied, w.patientMatches)
+	out.CandidateGroups = candidates(&r, w.named, w.patientMatches)
 	return out, nil
 }
 
@@ -73,17 +73,17 @@ func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error)
 		return UnmatchedPage{}, err
 	}
 	q.Escalated = true // the rest is not the team's to read
-	return v.s.page(ctx, store, q, MatchPendingCustomer)
+	return v.s.reviewPage(ctx, store, q, MatchPendingCustomer)
 }
 
-func (s *Service) page(ctx context.Context, store ReviewStore, q ResultQuery, status MatchStatus) (UnmatchedPage, error) {
+func (s *Service) reviewPage(ctx context.Context, store ReviewStore, q ResultQuery, status MatchStatus) (UnmatchedPage, error) {
 	page, err := store.Results(ctx, q)
 	if err != nil {
 		return UnmatchedPage{}, fmt.Errorf("list unmatched results: %w", err)
 	}
 	out := UnmatchedPage{Results: []UnmatchedResult{}, Next: page.Next, Total: page.Total}
 	for _, r := range page.Results {
-		one, err := s.show(ctx, r, status)
+		one, err := s.publishReview(ctx, r, status)
 		if err != nil {
 			return UnmatchedPage{}, err
 		}
@@ -106,7 +106,7 @@ func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID)
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return v.s.show(ctx, r, MatchPendingCustomer)
+	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }
 
 // ResolveRequest decides against a result, or hands it to operations.
@@ -150,7 +150,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 		if r.Status != status {
 			return nil, notReviewable()
 		}
-		hears := r.heard()
+		hears := r.visibleToTeam()
 		r.Status, r.Escalated = MatchResolved, false
 		if req.Action == ReviewUnsure {
 			r.Status, r.Escalated = MatchPendingOps, true
@@ -163,7 +163,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 		if !hears {
 			return nil, nil
 		}
-		return r.tell(EventMatchReviewUpdated, event, at)
+		return r.newEvent(EventMatchReviewUpdated, event, at)
 	})
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
@@ -171,7 +171,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 	if r.Status == MatchResolved {
 		s.dropReport(ctx, r.Message)
 	}
-	return s.show(ctx, r, status)
+	return s.publishReview(ctx, r, status)
 }
 
 // Return gives a result that operations reviewed back to the team, which can
@@ -195,10 +195,10 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 		if note != nil {
 			r.Note = note
 		}
-		return r.tell(name, event, at)
+		return r.newEvent(name, event, at)
 	})
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return v.s.show(ctx, r, MatchPendingCustomer)
+	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }

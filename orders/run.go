@@ -17,17 +17,17 @@ import (
 // The orders of a sandbox wait to be simulated ([Service.Simulate]) unless
 // [Options].SandboxMoves is set: they are not handed to the laboratory.
 func (s *Service) Run(ctx context.Context) error {
-	parts := []work.Part{{Name: "patient messages", Run: s.later().Run}}
+	parts := []work.Part{{Name: "patient messages", Run: s.notificationLoop().Run}}
 	add := func(name string, run func(context.Context) error) {
 		parts = append(parts, work.Part{Name: name, Run: run})
 	}
 	sandbox := s.opts.Environment == healthlab.Sandbox
 	if !sandbox || s.opts.SandboxMoves {
-		add("placing", s.placing().Run)
+		add("placing", s.submissionLoop().Run)
 		add("lab updates", s.runUpdates)
 	}
 	if s.visits != nil && s.bookings != nil {
-		add("appointments", s.attending().Run)
+		add("appointments", s.visitLoop().Run)
 	}
 	if s.opts.SlotCache != nil {
 		add("slot cache", s.appointments.RunCache)

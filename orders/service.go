@@ -241,9 +241,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Today is the current day in UTC, by the Service's clock: what the Check of a request
 // wants.
-func (s *Service) Today() healthlab.Date { return today(s.now()) }
-
-func today(at time.Time) healthlab.Date { return rules.UTCDay(at) }
+func (s *Service) Today() healthlab.Date { return rules.UTCDay(s.now()) }
 
 // Get returns one order.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
@@ -283,7 +281,7 @@ func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	if q.Today.IsZero() {
-		q.Today = today(s.now())
+		q.Today = rules.UTCDay(s.now())
 	}
 	page, err := s.store.List(ctx, q)
 	if err != nil {
@@ -304,7 +302,7 @@ func (s *Service) CountByStatus(ctx context.Context, team healthlab.TeamID) (map
 
 // Transaction returns a testing journey with all its orders.
 func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
-	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
+	q := Query{Team: team, Transaction: id, Today: rules.UTCDay(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
 	page, err := s.store.List(ctx, q)
 	if err != nil {
 		return TransactionDetail{}, fmt.Errorf("get order transaction: %w", err)

@@ -50,7 +50,7 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == catalogue.WalkInTest {
 		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
 	}
-	steps := s.steps(maxSimulated, at, settings)
+	steps := s.newSteps(maxSimulated, at, settings)
 	s.formURLs(ctx, &kept, steps)
 	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
@@ -73,13 +73,13 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	lost := true
 	flags.HasMissingResults = &lost
 	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
-		steps, critical := s.steps(maxSimulated, at, settings), s.opts.NewID()
+		steps, critical := s.newSteps(maxSimulated, at, settings), s.opts.NewID()
 		s.formURLs(ctx, &r, steps)
 		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 			events, err := r.simulate(s.opts.Simulator, StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
 			if err == nil && delay > 0 {
 				r.Notifications.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
-				r.planNotifications()
+				r.planMessages()
 			}
 			return events, err
 		})
@@ -94,7 +94,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errMoved) {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errOrderChanged) {
 		return Order{}, unreachable
 	} else if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
@@ -136,7 +136,7 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := r.alarm(healthlab.At(st.At), healthlab.At(st.At), critical)
+		alarm, err := r.alertCritical(healthlab.At(st.At), healthlab.At(st.At), critical)
 		if err != nil {
 			return nil, err
 		}
@@ -150,12 +150,12 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 	// What was simulated needs no lab any more.
 	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
 	r.Lab.Requisition = r.Lab.Requisition || r.Reached(RequisitionCreated)
-	r.plan(steps[0].At)
+	r.planSubmission(steps[0].At)
 	return events, nil
 }
 
-// stepOn does the next step of a simulation. One that leads nowhere any more ends.
-func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
+// continueSimulation does the next step of a simulation. One that leads nowhere any more ends.
+func (s *Service) continueSimulation(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
 	expected, err := s.catalogue.ExpectedResults(ctx, claimed.LabTest.MarkerIDs())
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
@@ -168,12 +168,12 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		}
 		_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 			r.Notifications.Simulation = nil
-			r.planNotifications()
+			r.planMessages()
 			return nil, nil
 		})
 		return err
 	}
-	steps := s.steps(maxSimulated, now, settings)
+	steps := s.newSteps(maxSimulated, now, settings)
 	s.formURLs(ctx, &claimed, steps)
 	critical := s.opts.NewID()
 	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -184,7 +184,7 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		r.Notifications.Simulation = nil
 		events, err := r.simulate(s.opts.Simulator, sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
 		if errors.As(err, &rule) {
-			r.planNotifications() // the order has gone another way
+			r.planMessages() // the order has gone another way
 			return nil, nil
 		}
 		return events, err

@@ -88,7 +88,7 @@ const (
 type CandidateReason string
 
 // UnmatchedResult is a result under review as it is published. Printing or logging it
-// shows nothing.
+// showActiveVisit nothing.
 type UnmatchedResult struct {
 	ID     RawResultID `json:"id"`
 	Status MatchStatus `json:"status"`
@@ -253,9 +253,9 @@ const (
 // Open reports whether the team can decide.
 func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
-// heard reports whether the team knows of the result: it could decide, or did, and
+// visibleToTeam reports whether the team knows of the result: it could decide, or did, and
 // handed it to operations.
-func (r *RawResult) heard() bool { return r.Open() || r.Escalated }
+func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
 // Belongs returns the user with whom it is erased: the one it was given to, else the
 // only one whom it could be about. Zero if there is none.
@@ -337,11 +337,11 @@ func (r *RawResult) ReportedDOB() string {
 	if r.Patient == nil || r.Patient.DOB == nil {
 		return ""
 	}
-	return today(r.Patient.DOB.Time).String()
+	return rules.UTCDay(r.Patient.DOB.Time).String()
 }
 
-// tell returns an event about the review.
-func (r *RawResult) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+// newEvent returns an event about the review.
+func (r *RawResult) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	n := MatchReviewNotice{
 		ID: r.ID.UUID, Status: string(r.Status), DecisionCode: string(r.DecisionCode), SubReasonCodes: []string{},
 		ResolvedUserID: r.ResolvedUserID, ResolvedOrderID: r.ResolvedOrderID,

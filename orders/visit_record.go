@@ -22,8 +22,8 @@ const (
 	noRequisitionBefore = 2 * time.Hour
 	// refundBefore is how long before a visit what was paid is still given back.
 	refundBefore = 24 * time.Hour
-	// more is the least that is more.
-	more = time.Microsecond
+	// tick is the precision of stored times.
+	tick = time.Microsecond
 )
 
 // Holds returns names that no two orders of a team may have at once: of every booking
@@ -44,9 +44,9 @@ func (r *Record) Holds() []string {
 	return out
 }
 
-// usedKey reports whether an appointment of the order was booked, or moved, with a
-// booking key: it is for one time.
-func (r *Record) usedKey(key uuid.UUID) bool {
+// usesKey reports whether an appointment of the order was booked, or moved, with a
+// bookingOf key: it is for one time.
+func (r *Record) usesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
@@ -90,9 +90,9 @@ func (g *eventIDs) next() uuid.UUID {
 }
 
 // said is the data of a step that this service or the patient caused.
-type said map[string]any
+type eventData map[string]any
 
-func because(data said) json.RawMessage {
+func encodeData(data eventData) json.RawMessage {
 	b, err := json.Marshal(data)
 	if err != nil {
 		panic("orders: data of an appointment does not encode")
@@ -100,9 +100,9 @@ func because(data said) json.RawMessage {
 	return b
 }
 
-// happen lets one thing happen to an appointment, with what follows for its order, and
+// applyVisit lets one thing happen to an appointment, with what follows for its order, and
 // returns the events for the team. It changes nothing but r; an error leaves r as it was.
-func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) applyVisit(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()
 	from := v.Status
@@ -118,7 +118,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	if to.Final() {
 		v.Open, v.Move, v.Next = false, nil, s.at
 	}
-	r.shows()
+	r.showActiveVisit()
 	if !to.Published() {
 		r.planVisits()
 		return nil, nil
@@ -138,14 +138,14 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 		return nil, err
 	}
 	for _, on := range r.effects(v, from, s.on) {
-		told, err := r.orderStep(on, s)
+		told, err := r.applyToOrder(on, s)
 		if err != nil {
 			return nil, err
 		}
 		events = append(events, told...)
 	}
 	r.planVisits()
-	r.planNotifications() // the patient is told
+	r.planMessages() // the patient is told
 	return events, nil
 }
 
@@ -174,18 +174,18 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	return out
 }
 
-// orderStep lets a step of an appointment happen to the order, if the order has not
+// applyToOrder lets a step of an appointment happen to the order, if the order has not
 // moved on without it.
-func (r *Record) orderStep(on Trigger, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) applyToOrder(on Trigger, s visitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
 	}
-	r.drawn(on, s.at)
+	r.noteDraw(on, s.at)
 	return Apply(&r.Order, Step{On: on, At: s.at, EventID: s.ids.next()})
 }
 
-// shows puts the active appointment into the details of the order.
-func (r *Record) shows() {
+// showActiveVisit puts the active appointment into the details of the order.
+func (r *Record) showActiveVisit() {
 	var active *uuid.UUID
 	if i := r.activeVisit(); i >= 0 && r.Visits[i].Status.Published() {
 		id := r.Visits[i].ID
@@ -205,14 +205,14 @@ func (r *Record) showVisit(active *uuid.UUID) {
 	}
 }
 
-// visitsFollow lets the appointment of an order follow a step of the order.
-func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
+// followOrder lets the appointment of an order follow a step of the order.
+func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	i := r.activeVisit()
 	if i < 0 {
 		return nil, nil
 	}
 	if st.On == LabAccepted || st.On == Imported {
-		return r.requisitionCame(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
+		return r.onRequisition(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
 	}
 	events, err := r.endVisit(st)
 	if r.activeVisit() >= 0 {
@@ -222,7 +222,7 @@ func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 }
 
 // requisitionCame: what waited for the requisition goes on.
-func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
 	if !v.Status.Published() || waits {
@@ -231,7 +231,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 	}
 	var events []healthlab.Event
 	if !v.PatientManaged {
-		made, err := r.orderStep(AppointmentMade, s)
+		made, err := r.applyToOrder(AppointmentMade, s)
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +242,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 		return events, nil
 	}
 	s.on = appointment.VisitAgreed
-	agreed, err := r.happen(i, s)
+	agreed, err := r.applyVisit(i, s)
 	return append(events, agreed...), err
 }
 
@@ -255,10 +255,10 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 	}
 	var at time.Time
 	if !r.Scheduled {
-		at = r.CreatedAt.Add(noRequisitionFor + more)
+		at = r.CreatedAt.Add(noRequisitionFor + tick)
 	}
 	if v.StartAt != nil {
-		if near := v.StartAt.Add(more - noRequisitionBefore); at.IsZero() || near.Before(at) {
+		if near := v.StartAt.Add(tick - noRequisitionBefore); at.IsZero() || near.Before(at) {
 			at = near
 		}
 	}
@@ -271,18 +271,18 @@ func (v *Visit) agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-// calls reports whether the provider is to be called about an appointment.
-func (v *Visit) calls() bool {
+// needsCall reports whether the provider is to be called about an appointment.
+func (v *Visit) needsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Told
 	}
 	return v.Open || v.Move != nil
 }
 
-// untilAsked returns how long to wait before the provider is asked again for its
+// retryDelay returns how long to wait before the provider is asked again for its
 // confirmation. A booking without a deadline can stay pending for weeks: the wait is at least
 // a 24th of the time since it was announced, at most a day, and never less than retry.
-func (v *Visit) untilAsked(at time.Time, retry time.Duration) time.Duration {
+func (v *Visit) retryDelay(at time.Time, retry time.Duration) time.Duration {
 	if !v.Deadline.IsZero() || len(v.Events) == 0 {
 		return retry
 	}
@@ -300,7 +300,7 @@ func (r *Record) planVisits() {
 	}
 	for i := range r.Visits {
 		v := &r.Visits[i]
-		if v.calls() {
+		if v.needsCall() {
 			sooner(v.Next)
 		}
 		if v.Open && !v.Status.Final() {
@@ -311,8 +311,8 @@ func (r *Record) planVisits() {
 	r.VisitWork.Due = due
 }
 
-// learn notes what the provider calls an appointment; empty text is no news.
-func (v *Visit) learn(providerID, externalID string) {
+// setProviderIDs notes what the provider calls an appointment; empty text is no news.
+func (v *Visit) setProviderIDs(providerID, externalID string) {
 	if providerID != "" {
 		v.ProviderID = providerID
 	}
@@ -321,8 +321,8 @@ func (v *Visit) learn(providerID, externalID string) {
 	}
 }
 
-// settle records what a provider answered to the call that books.
-func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
+// applyBooking records what a provider answered to the call that books.
+func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	kind := healthlab.KindOf(fault)
 	refused := fault != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
@@ -333,12 +333,12 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 		r.planVisits()
 		return nil, nil
 	case refused:
-		s.on, s.data = appointment.VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
+		s.on, s.data = appointment.VisitDropped, encodeData(eventData{"origin": "provider", "reason": "not_available"})
 		if !v.Status.Published() {
 			s.on = appointment.VisitRefused
 		}
 		v.Told = true
-		return r.happen(i, s)
+		return r.applyVisit(i, s)
 	}
 	v.Attempts++
 	if b.Start.Before(b.End) && v.StartAt == nil {
@@ -346,10 +346,10 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	}
 	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.start.IsZero()) // without a time, nothing is
 	if fault == nil {
-		v.learn(b.ProviderID, b.ExternalID)
+		v.setProviderIDs(b.ProviderID, b.ExternalID)
 		s.data = b.Data
 	}
-	v.Next = s.at.Add(v.untilAsked(s.at, retry(v.Attempts)))
+	v.Next = s.at.Add(v.retryDelay(s.at, retry(v.Attempts)))
 	events, err := r.announce(i, b, fault, s)
 	if err != nil {
 		return nil, err
@@ -361,7 +361,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 			s.on = appointment.VisitKept
 		}
 		if !v.agreed() && (s.on != appointment.VisitKept || v.Status != appointment.VisitReserved) {
-			told, err := r.happen(i, s)
+			told, err := r.applyVisit(i, s)
 			if err != nil {
 				return nil, err
 			}
@@ -394,7 +394,7 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 	if s.on == appointment.VisitAsked {
 		s.start, s.end = time.Time{}, time.Time{}
 	}
-	return r.happen(i, s)
+	return r.applyVisit(i, s)
 }
 
 // endVisit ends the appointment of an order that has ended.
@@ -412,9 +412,9 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 		case StageFailed:
 			origin = "order_failed"
 		}
-		s.data = because(said{"origin": origin})
+		s.data = encodeData(eventData{"origin": origin})
 	}
-	return r.happen(i, s)
+	return r.applyVisit(i, s)
 }
 
 // endsVisit returns the trigger that ends the active appointment when its order reaches a
