@@ -12,7 +12,7 @@ import (
 // Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
 // allow it, cancelled included. The lab is called in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
-	o, err := s.changeOrder(ctx, team, id, CancelAsked, func(r *Record) error {
+	o, err := s.changeOrder(ctx, team, id, CancelRequested, func(r *Record) error {
 		if !r.Cancellable() {
 			return rules.Broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
 		}

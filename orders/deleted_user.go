@@ -29,7 +29,7 @@ func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, 
 
 // cancelOfDeleted cancels an order that was placed while its user was being deleted.
 func (s *Service) cancelOfDeleted(ctx context.Context, claimed Record) (Record, error) {
-	st := Step{On: CancelAsked, At: s.now(), EventID: s.opts.NewID()}
+	st := Step{On: CancelRequested, At: s.now(), EventID: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		if !r.UserDeleted || !r.Cancellable() {
 			return nil, rules.Broken(CancelNotAllowed, "the order is too far on")

@@ -40,7 +40,7 @@ func fileError(verb string, err error) error {
 
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
-// KeepReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
+// StoreReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
 // same for the same report of the order: letters, digits, hyphens and underscores. It is
 // not shown before results come that name it ([Message.ReportFile]) and are the
 // order's, and until others come. It may be called again with the same report.
@@ -48,7 +48,7 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 // Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
 // team has no such order. Of an order whose patient is to be erased, and where no files
 // are kept, it keeps nothing.
-func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
+func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		p.Add("file_id", "is letters, digits, hyphens and underscores", "id")
@@ -177,7 +177,7 @@ var keptDocuments = []string{"requisition", "abn"}
 
 func documentKey(id OrderID, name string) string { return "orders/" + id.String() + "/" + name }
 
-// Document returns a document of an order that [Service.KeepDocument] keeps. NotFound if it
+// Document returns a document of an order that [Service.StoreDocument] keeps. NotFound if it
 // keeps none.
 func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
 	if s.opts.Files == nil {
@@ -186,9 +186,9 @@ func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte,
 	return s.fetch(ctx, r, documentKey(r.ID, name))
 }
 
-// KeepDocument keeps a document of an order as it was first printed: requisition or abn,
+// StoreDocument keeps a document of an order as it was first printed: requisition or abn,
 // else Invalid. It keeps nothing where no files are kept, and nothing of a user who is deleted.
-func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
+func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
 	if !slices.Contains(keptDocuments, name) {
 		return fmt.Errorf("%w: a document that is kept is one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
 	}

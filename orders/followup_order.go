@@ -96,7 +96,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 			}
 		}
 		if parent.Cancellable() {
-			return CancelAsked, nil
+			return CancelRequested, nil
 		}
 		return "", nil
 	})

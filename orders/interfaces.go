@@ -161,7 +161,7 @@ type Message struct {
 	Lab           string
 	AccountNumber string
 	// Visit is news of an appointment of the order; On is then empty. Nil for none.
-	Visit *VisitNews
+	Visit *VisitUpdate
 	// Results come with PartialResult, FinalResult and CorrectedResult, and with
 	// SampleRejected if there are missing results alone; nil otherwise: a redraw is offered
 	// by the service, where results are missing. What they leave out and
@@ -170,7 +170,7 @@ type Message struct {
 	// report that is all there will be, required results of which it does not say a word
 	// are missing.
 	Results *labresult.Report
-	// ReportFile is the id of the lab's own report of Results, as [Service.KeepReport]
+	// ReportFile is the id of the lab's own report of Results, as [Service.StoreReport]
 	// was given it; empty for none.
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
@@ -262,9 +262,9 @@ const (
 	RemindAppointment Moment = "appointment_reminder"
 )
 
-// AlarmTeam is the one moment that is not the patient's: the team is told that a result is
+// AlertTeam is the one moment that is not the patient's: the team is told that a result is
 // critical, at [Settings].CriticalEmail.
-const AlarmTeam Moment = "critical_result"
+const AlertTeam Moment = "critical_result"
 
 // PatientMessage is a message to a patient, or to the team that looks after one. Printing or
 // logging it shows nothing.

@@ -70,10 +70,10 @@ func (s *Service) runUpdates(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// TakeUpdates takes in what the lab has to report now, and returns how many messages
+// PullUpdates takes in what the lab has to report now, and returns how many messages
 // that were: for hosts that bring their own scheduler. Zero also means that another
 // process is at it.
-func (s *Service) TakeUpdates(ctx context.Context) (int, error) {
+func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
 	if err != nil || until.IsZero() {
 		return 0, err

@@ -11,10 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// PlaceDue hands over what is due now, and returns how many orders it took up: for
+// SubmitDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.
-func (s *Service) PlaceDue(ctx context.Context) (int, error) {
+func (s *Service) SubmitDue(ctx context.Context) (int, error) {
 	return s.submissionLoop().Once(ctx, batchSize)
 }
 
@@ -61,7 +61,7 @@ func (s *Service) submit(ctx context.Context, r Record) error {
 	return s.recordSubmission(ctx, r, t, accepted, refused)
 }
 
-// record writes what the lab answered. If the order has moved on in the meantime, only
+// recordSubmission writes what the lab answered. If the order has moved on in the meantime, only
 // what is still true of it counts.
 func (s *Service) recordSubmission(ctx context.Context, claimed Record, t task, accepted Accepted, refused error) error {
 	st := Step{At: s.now(), EventID: s.opts.NewID()}
@@ -145,7 +145,7 @@ func (r *Record) recordRefused(t task, st Step, cause error, retry func(int) tim
 		return nil, nil
 	case t != sendCancel && kind == healthlab.Invalid:
 		// The lab refuses the order for good. A kit has a status for that.
-		st.On, st.Detail = CancelAsked, OrderRefused
+		st.On, st.Detail = CancelRequested, OrderRefused
 		if _, ok := Next(r.Method(), r.LowLevel(), Stopped, r.Facts()); ok {
 			st.On, st.Detail = Stopped, FulfillmentError
 		}

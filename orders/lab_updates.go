@@ -320,7 +320,7 @@ func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	return true, nil
 }
 
-// reserveVisit keeps a result for review. One that is held already changes nothing.
+// holdForReview keeps a result for review. One that is held already changes nothing.
 func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, settings Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())

@@ -46,9 +46,9 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 	return CommunicationSettings{r.ID, sms}, nil
 }
 
-// DoNotifications does what is due now, and returns how many orders it looked at: for hosts that
+// SendDueNotifications does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
-func (s *Service) DoNotifications(ctx context.Context) (int, error) {
+func (s *Service) SendDueNotifications(ctx context.Context) (int, error) {
 	return s.notificationLoop().Once(ctx, batchSize)
 }
 
@@ -95,7 +95,7 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 		if r.Notifications.Lease.Equal(lease) {
 			r.Notifications.Lease = time.Time{}
 		}
-		r.Notifications.Told = append(slices.Clone(r.Notifications.Told), done...)
+		r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), done...)
 		r.planMessages()
 		if !again.IsZero() && r.Notifications.Due.Before(again) {
 			r.Notifications.Due = again

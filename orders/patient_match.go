@@ -427,7 +427,7 @@ func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 }
 
 // What happens to an order without the lab, so that a lab cannot report it.
-var internalTriggers = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited, RedrawOffered}
+var internalTriggers = []Trigger{CancelRequested, KitRegistered, Imported, PatientAwaited, RedrawOffered}
 
 // reportsResults says whether a message is a report of results.
 func (m Message) reportsResults() bool {

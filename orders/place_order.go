@@ -158,7 +158,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := notBefore(req.ActivateBy, at); err != nil {
 		return Record{}, err
 	}
-	if err := s.catalogue.KeepBuilt(ctx, team, &chosen.LabTest, at); err != nil {
+	if err := s.catalogue.StoreBuilt(ctx, team, &chosen.LabTest, at); err != nil {
 		return Record{}, err
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)

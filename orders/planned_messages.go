@@ -64,11 +64,11 @@ func (r *Record) notices() []notice {
 	out := r.patientNotices()
 	if at := r.Notifications.Alarmed; !at.IsZero() {
 		out = append(out, notice{due: at, team: true, PatientMessage: PatientMessage{
-			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlarmTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
-			Moment: AlarmTeam, Method: r.Method(), At: at,
+			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlertTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
+			Moment: AlertTeam, Method: r.Method(), At: at,
 		}})
 	}
-	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Told, n.ID) })
+	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Sent, n.ID) })
 }
 
 // patientNotices are those to the patient, whether or not they were sent.
@@ -166,7 +166,7 @@ func (r *Record) planMessages() {
 	r.Notifications.Due = due
 }
 
-// sms reports whether the patient may get an SMS.
+// allowsSMS reports whether the patient may get an SMS.
 func (r *Record) allowsSMS(settings Settings) bool {
 	if r.SMSEnabled != nil {
 		return *r.SMSEnabled

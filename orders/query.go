@@ -280,7 +280,7 @@ func searchWords(text string) []string {
 	})
 }
 
-// shouldSend returns the terms that a row has if its name has all words of a text. A text without
+// wanted returns the terms that a row has if its name has all words of a text. A text without
 // words is found nowhere.
 func wanted(kind, text string) []string {
 	words := searchWords(text)

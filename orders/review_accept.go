@@ -84,7 +84,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, err
 		}
 	}
-	var to Settlement
+	var to Assignment
 	var of catalogue.LabTest
 	if req.OrderID != nil {
 		was, err := s.store.Get(ctx, team, *req.OrderID)
@@ -113,7 +113,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		g.made = true
 	}
 	if to.New != nil {
-		if err := s.catalogue.KeepBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
+		if err := s.catalogue.StoreBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
 			return Order{}, err
 		}
 		of = to.New.LabTest
@@ -128,19 +128,19 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	for range 12 {
 		g.ids = append(g.ids, s.opts.NewID())
 	}
-	done, err := store.SettleResult(ctx, team, id, to, g.assign)
+	done, err := store.AssignResult(ctx, team, id, to, g.assign)
 	if errors.Is(err, healthlab.Conflict) && g.specimen != "" {
 		g.specimen = "" // another order has it, and a person decided all the same
-		done, err = store.SettleResult(ctx, team, id, to, g.assign)
+		done, err = store.AssignResult(ctx, team, id, to, g.assign)
 	}
 	if err != nil {
 		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
-	s.moveReport(ctx, item.Message, done.Belongs(), *done.ResolvedOrderID, file)
+	s.moveReport(ctx, item.Message, done.Owner(), *done.ResolvedOrderID, file)
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 
-// unfit is the error of a choice that cannot be.
+// reviewError is the error of a choice that cannot be.
 func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
@@ -191,7 +191,7 @@ func (g *acceptance) needsNewOrder(was *Record) bool {
 	return elsewhere || low.Final() && !endings[low].TakesResult
 }
 
-// assign lets the decision happen. It is pure, as [Settle] says.
+// assign lets the decision happen. It is pure, as [AssignChange] says.
 func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
@@ -263,7 +263,7 @@ func (g *acceptance) beginOrder(was, made *Record, st, first Step) ([]healthlab.
 	}
 	on := Trigger("")
 	if was.Cancellable() {
-		on = CancelAsked
+		on = CancelRequested
 	}
 	dead := on != "" || was.LowLevel().Final()
 	if dead && was.Results == nil && was.SampleID != nil && *was.SampleID == g.specimen {

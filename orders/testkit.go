@@ -145,7 +145,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		r.PatientDetails.MedicalProxy = proxy
 		// What happened before is no news to the person who has the kit.
 		for _, n := range r.patientNotices() {
-			r.Notifications.Told = append(slices.Clone(r.Notifications.Told), n.ID)
+			r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), n.ID)
 		}
 		r.PhysicianInput = req.Physician.Input()
 		r.Physician = r.PhysicianInput.Physician()

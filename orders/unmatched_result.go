@@ -205,8 +205,8 @@ type ResultPage struct {
 	Total int
 }
 
-// Settlement is which orders a decision changes.
-type Settlement struct {
+// Assignment is which orders a decision changes.
+type Assignment struct {
 	// Order is there already; zero for none.
 	Order OrderID
 	// New is an order to be made: in the transaction of Order, or where that is zero in
@@ -214,20 +214,20 @@ type Settlement struct {
 	New *Record
 }
 
-// Settle edits a result under review and the orders that the decision changes. was is
+// AssignChange edits a result under review and the orders that the decision changes. was is
 // nil where the settlement names no order, made where it has no new one. It is pure, as
 // [Change] is.
-type Settle func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
+type AssignChange func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
 
 // ReviewStore keeps results under review, in the store that keeps the orders. What
 // [Store] promises holds here, too. Erasing a user removes the results that went to the
-// user's orders, and those that wait and belong to no other user ([RawResult.Belongs]).
+// user's orders, and those that wait and belong to no other user ([RawResult.Owner]).
 type ReviewStore interface {
 	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
-	// the store keeps the team's users, and whose it is ([RawResult.Belongs]) was erased.
+	// the store keeps the team's users, and whose it is ([RawResult.Owner]) was erased.
 	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
 	// Result returns one; NotFound if the team has none of this id. While the user whose it
-	// is ([RawResult.Belongs]) is deleted, where the same store keeps users, Result and
+	// is ([RawResult.Owner]) is deleted, where the same store keeps users, Result and
 	// Results do not find it.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
 	// Results returns a page. Invalid if the cursor is none of such a query.
@@ -235,10 +235,10 @@ type ReviewStore interface {
 	// UpdateResult lets change edit a result, and writes it with the events: as
 	// [Store.Update].
 	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
-	// SettleResult lets change edit a result and orders together, and writes them with
+	// AssignResult lets change edit a result and orders together, and writes them with
 	// the events: all or nothing. Errors as [Store.Update] and [Store.InsertAfter], and
 	// for a new order alone as [Store.Insert].
-	SettleResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Settlement, change Settle) (RawResult, error)
+	AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (RawResult, error)
 }
 
 // Names of the rules about results under review.
@@ -257,9 +257,9 @@ func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 // handed it to operations.
 func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
-// Belongs returns the user with whom it is erased: the one it was given to, else the
+// Owner returns the user with whom it is erased: the one it was given to, else the
 // only one whom it could be about. Zero if there is none.
-func (r *RawResult) Belongs() healthlab.UserID {
+func (r *RawResult) Owner() healthlab.UserID {
 	if r.ResolvedUserID != nil {
 		return *r.ResolvedUserID
 	}

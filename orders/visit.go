@@ -196,8 +196,8 @@ type VisitCancellation struct {
 	Reason, Notes string
 }
 
-// VisitNews is what a provider reports of an appointment, as a part of a [Message].
-type VisitNews struct {
+// VisitUpdate is what a provider reports of an appointment, as a part of a [Message].
+type VisitUpdate struct {
 	Appointment uuid.UUID
 	On          appointment.Trigger
 	// Start and End are the new time; zero if it is the same.
@@ -221,8 +221,8 @@ type Visit struct {
 	Keys []uuid.UUID
 	// Open: the provider owes an answer to the call that books.
 	Open bool
-	// Told: the provider has nothing of it any more.
-	Told bool
+	// Released: the provider has no booking of it.
+	Released bool `json:"Told"`
 	// Deadline is the time until which an open booking may be confirmed; zero for no
 	// deadline.
 	Deadline time.Time

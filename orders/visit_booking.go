@@ -120,9 +120,9 @@ func (b Bookings) Book(ctx context.Context, team healthlab.TeamID, id OrderID, t
 	return b.s.book(ctx, team, id, v, key, settings, at, wait)
 }
 
-// MayBookOnce checks that the team's bookings at centers take an idempotency key.
+// CheckBookingIdempotency checks that the team's bookings at centers take an idempotency key.
 // RuleError FEATURE_NOT_ENABLED (Forbidden).
-func (b Bookings) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
+func (b Bookings) CheckBookingIdempotency(ctx context.Context, team healthlab.TeamID) error {
 	settings, err := b.s.opts.Settings(ctx, team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -217,7 +217,7 @@ func (r *Record) reserveVisit(v Visit, key uuid.UUID, settings Settings, day hea
 		return r.Visits[i].ID, nil, nil
 	}
 	if r.usesKey(key) {
-		return uuid.Nil, nil, &HeldError{holdSlot + key.String()}
+		return uuid.Nil, nil, &ReservedError{slotReservation + key.String()}
 	}
 	var events []healthlab.Event
 	if i >= 0 {
@@ -243,9 +243,9 @@ func notConfirmed() error {
 
 // bookingError says why a slot was not held.
 func (s *Service) bookingError(t appointment.Type, err error) error {
-	var taken *HeldError
+	var taken *ReservedError
 	switch {
-	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
+	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, VisitReservation):
 		return rules.Broken(AppointmentExists, "the patient has an appointment with this provider")
 	case errors.As(err, &taken):
 		return appointment.SlotGone()
@@ -426,7 +426,7 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
 			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
 		case r.usesKey(key.ID):
-			return nil, &HeldError{holdSlot + key.ID.String()}
+			return nil, &ReservedError{slotReservation + key.ID.String()}
 		}
 		notes := req.Notes
 		if req.KeepNotes {
@@ -469,7 +469,7 @@ func samePlace(a appointment.Address, b *appointment.Address) bool {
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
 }
 
-// moved records what the provider said to another time.
+// recordMove records what the provider said to another time.
 func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
@@ -480,7 +480,7 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id Orde
 			r.planVisits()
 			return nil, nil
 		}
-		return r.applyMove(i, b, fault, visitStep{on: appointment.VisitMoved, at: at, ids: &following}, s)
+		return r.applyMove(i, b, fault, visitStep{on: appointment.VisitRescheduled, at: at, ids: &following}, s)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record reschedule: %w", err)
@@ -488,10 +488,10 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id Orde
 	return r, nil
 }
 
-// moved records what a provider answered to the call that moves.
+// applyMove records what a provider answered to the call that moves.
 func (r *Record) applyMove(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitMoved, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
+	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
 	switch kind := healthlab.KindOf(fault); {
 	case !movable:
 		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
@@ -534,7 +534,7 @@ func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID,
 		v := &r.Visits[visit]
 		switch {
 		case why < 0:
-			return nil, rules.Broken(ReasonUnknown, "is not one of the reasons")
+			return nil, rules.Broken(CancellationReasonUnknown, "is not one of the reasons")
 		case v.Status.Final(), v.PatientManaged:
 			return nil, rules.Broken(NotCancellable, "the appointment cannot be cancelled now")
 		}
@@ -544,7 +544,7 @@ func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID,
 		if notes != nil {
 			v.Remark, data["notes"] = *notes, *notes
 		}
-		return r.applyVisit(visit, visitStep{on: appointment.VisitDropped, at: at, ids: &following, data: encodeData(data)})
+		return r.applyVisit(visit, visitStep{on: appointment.VisitCalledOff, at: at, ids: &following, data: encodeData(data)})
 	})
 	if err != nil {
 		return Appointment{}, fmt.Errorf("cancel appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))

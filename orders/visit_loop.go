@@ -14,12 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Due does what is due about appointments now: it asks providers again whose answer
+// ProcessDue does what is due about appointments now: it asks providers again whose answer
 // is open, takes cancelled ones back, and cancels those that wait too long for a requisition
 // or a confirmation. It returns how many orders it took
 // up: for hosts that bring their own scheduler. The first errors that left an outcome
 // unrecorded are returned; a provider that fails is not an error.
-func (b Bookings) Due(ctx context.Context) (int, error) {
+func (b Bookings) ProcessDue(ctx context.Context) (int, error) {
 	if b.s.visits == nil || b.s.bookings == nil {
 		return 0, nil
 	}
@@ -92,7 +92,7 @@ func (s *Service) cancelOverdueVisit(ctx context.Context, claimed Record) (Recor
 			return -1, visitStep{}
 		}
 		v := &r.Visits[i]
-		st := visitStep{on: appointment.VisitDropped, at: at}
+		st := visitStep{on: appointment.VisitCalledOff, at: at}
 		if !v.Status.Published() {
 			st.on = appointment.VisitRefused
 		}
@@ -133,7 +133,7 @@ func (s *Service) recordCancellation(ctx context.Context, claimed Record, visit 
 			v := &r.Visits[i]
 			switch kind := healthlab.KindOf(fault); {
 			case fault == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
-				v.Told = true // or it is too late to tell
+				v.Released = true // or it is too late to tell
 			default:
 				v.Attempts++
 				v.Next = at.Add(s.opts.Retry(v.Attempts))
@@ -150,7 +150,7 @@ func (s *Service) recordCancellation(ctx context.Context, claimed Record, visit 
 
 // receiveVisitUpdate takes in what a provider reports of an appointment. It is pure apart from r; an
 // error leaves r as it was.
-func (r *Record) receiveVisitUpdate(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+func (r *Record) receiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	was, visits := *r, slices.Clone(r.Visits)
 	events, err := r.applyVisitUpdate(n, at, base)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *Record) receiveVisitUpdate(n *VisitNews, at time.Time, base uuid.UUID) 
 }
 
 // applyVisitUpdate lets the steps happen that news are about; an error may come between two.
-func (r *Record) applyVisitUpdate(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.visit(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
 		return nil, rules.Broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
@@ -170,16 +170,16 @@ func (r *Record) applyVisitUpdate(n *VisitNews, at time.Time, base uuid.UUID) ([
 	v.setProviderIDs(n.ProviderID, n.ExternalID)
 	s := visitStep{on: n.On, at: at, ids: &eventIDs{base: base}, data: n.Data, start: n.Start, end: n.End}
 	var events []healthlab.Event
-	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAgreed || n.On == appointment.VisitKept) {
+	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAccepted || n.On == appointment.VisitSlotReserved) {
 		first := s
-		first.on, first.data = appointment.VisitAsked, nil
+		first.on, first.data = appointment.VisitRequested, nil
 		told, err := r.applyVisit(i, first)
 		if err != nil {
 			return nil, err
 		}
 		events = told
 	}
-	if n.On == appointment.VisitAgreed {
+	if n.On == appointment.VisitAccepted {
 		if v.Open && v.agreed() {
 			v.Open = false // the answer that it owed
 			r.planVisits()
@@ -187,18 +187,18 @@ func (r *Record) applyVisitUpdate(n *VisitNews, at time.Time, base uuid.UUID) ([
 		}
 		v.Open = false
 		if !r.HasRequisition() {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 			if v.Status == appointment.VisitReserved {
 				r.planVisits()
 				return events, nil // it waits for the requisition
 			}
 		}
 	}
-	if s.on == appointment.VisitMoved && s.data == nil {
+	if s.on == appointment.VisitRescheduled && s.data == nil {
 		s.data = encodeData(eventData{"origin": "provider", "is_reschedule": true})
 	}
-	if s.on == appointment.VisitDropped {
-		v.Told = true
+	if s.on == appointment.VisitCalledOff {
+		v.Released = true
 		if !v.Status.Published() {
 			s.on = appointment.VisitRefused
 		}

@@ -26,19 +26,19 @@ const (
 	tick = time.Microsecond
 )
 
-// Holds returns names that no two orders of a team may have at once: of every booking
+// Reservations returns names that no two orders of a team may have at once: of every booking
 // key that was used, and of the provider who comes to the patient's home next.
-func (r *Record) Holds() []string {
+func (r *Record) Reservations() []string {
 	var out []string
 	for _, v := range r.Visits {
 		for _, k := range v.Keys {
-			out = append(out, holdSlot+k.String())
+			out = append(out, slotReservation+k.String())
 		}
 		if v.Move != nil {
-			out = append(out, holdSlot+v.Move.Key.String())
+			out = append(out, slotReservation+v.Move.Key.String())
 		}
 		if v.Type == appointment.Phlebotomy && !v.Status.Final() {
-			out = append(out, HoldVisit+v.Provider+" "+r.UserID.String())
+			out = append(out, VisitReservation+v.Provider+" "+r.UserID.String())
 		}
 	}
 	return out
@@ -50,22 +50,22 @@ func (r *Record) usesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
-// holdSlot is how the names of [Record.Holds] begin that are about booking keys.
-const holdSlot = "slot "
+// slotReservation is how the names of [Record.Reservations] begin that are about booking keys.
+const slotReservation = "slot "
 
-// HoldVisit is how the names of [Record.Holds] begin that are about a provider's next
+// VisitReservation is how the names of [Record.Reservations] begin that are about a provider's next
 // visit to a patient; the others are about booking keys.
-const HoldVisit = "visit "
+const VisitReservation = "visit "
 
-// HeldError says that another order of the team has one of [Record.Holds], or this one had
+// ReservedError says that another order of the team has one of [Record.Reservations], or this one had
 // it before. It unwraps to [healthlab.Conflict].
-type HeldError struct{ Name string }
+type ReservedError struct{ Name string }
 
 // Error does not say which.
-func (e *HeldError) Error() string { return "conflict: a slot or a visit is held already" }
+func (e *ReservedError) Error() string { return "conflict: a slot or a visit is held already" }
 
 // Unwrap returns [healthlab.Conflict].
-func (e *HeldError) Unwrap() error { return healthlab.Conflict }
+func (e *ReservedError) Unwrap() error { return healthlab.Conflict }
 
 // visitStep is one thing that happens to an appointment.
 type visitStep struct {
@@ -89,7 +89,7 @@ func (g *eventIDs) next() uuid.UUID {
 	return uuid.NewSHA1(g.base, []byte("visit "+strconv.Itoa(g.n)))
 }
 
-// said is the data of a step that this service or the patient caused.
+// eventData is the data of a step that this service or the patient caused.
 type eventData map[string]any
 
 func encodeData(data eventData) json.RawMessage {
@@ -157,17 +157,17 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	agreed := v.Status == appointment.VisitConfirmed && from != appointment.VisitConfirmed
 	var out []Trigger
 	if made := !from.Published() && !v.PatientManaged; made || agreed && v.PatientManaged {
-		out = append(out, AppointmentMade)
+		out = append(out, AppointmentBooked)
 	}
 	switch {
 	case agreed:
 		out = append(out, AppointmentConfirmed)
-	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed && v.Type == appointment.PatientServiceCenter:
-		out = append(out, AppointmentMoved, AppointmentConfirmed)
-	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed:
-		out = append(out, AppointmentMoved)
+	case on == appointment.VisitRescheduled && v.Status == appointment.VisitConfirmed && v.Type == appointment.PatientServiceCenter:
+		out = append(out, AppointmentRescheduled, AppointmentConfirmed)
+	case on == appointment.VisitRescheduled && v.Status == appointment.VisitConfirmed:
+		out = append(out, AppointmentRescheduled)
 	case v.Status == appointment.VisitCancelled:
-		out = append(out, AppointmentDropped)
+		out = append(out, AppointmentCalledOff)
 	case v.Status == appointment.VisitCompleted && v.Type == appointment.Phlebotomy:
 		out = append(out, SampleDrawn)
 	}
@@ -221,7 +221,7 @@ func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// requisitionCame: what waited for the requisition goes on.
+// onRequisition: what waited for the requisition goes on.
 func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
@@ -231,7 +231,7 @@ func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 	}
 	var events []healthlab.Event
 	if !v.PatientManaged {
-		made, err := r.applyToOrder(AppointmentMade, s)
+		made, err := r.applyToOrder(AppointmentBooked, s)
 		if err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 		r.planVisits()
 		return events, nil
 	}
-	s.on = appointment.VisitAgreed
+	s.on = appointment.VisitAccepted
 	agreed, err := r.applyVisit(i, s)
 	return append(events, agreed...), err
 }
@@ -274,7 +274,7 @@ func (v *Visit) agreed() bool {
 // needsCall reports whether the provider is to be called about an appointment.
 func (v *Visit) needsCall() bool {
 	if v.Status.Final() {
-		return v.Status != appointment.VisitCompleted && !v.Told
+		return v.Status != appointment.VisitCompleted && !v.Released
 	}
 	return v.Open || v.Move != nil
 }
@@ -329,15 +329,15 @@ func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry f
 	switch {
 	case v.Status.Final():
 		// It was cancelled while the call was under way; so it is taken back.
-		v.Told, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
+		v.Released, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
 		r.planVisits()
 		return nil, nil
 	case refused:
-		s.on, s.data = appointment.VisitDropped, encodeData(eventData{"origin": "provider", "reason": "not_available"})
+		s.on, s.data = appointment.VisitCalledOff, encodeData(eventData{"origin": "provider", "reason": "not_available"})
 		if !v.Status.Published() {
 			s.on = appointment.VisitRefused
 		}
-		v.Told = true
+		v.Released = true
 		return r.applyVisit(i, s)
 	}
 	v.Attempts++
@@ -356,11 +356,11 @@ func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry f
 	}
 	if fault == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
-		s.on = appointment.VisitAgreed
+		s.on = appointment.VisitAccepted
 		if !r.HasRequisition() {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 		}
-		if !v.agreed() && (s.on != appointment.VisitKept || v.Status != appointment.VisitReserved) {
+		if !v.agreed() && (s.on != appointment.VisitSlotReserved || v.Status != appointment.VisitReserved) {
 			told, err := r.applyVisit(i, s)
 			if err != nil {
 				return nil, err
@@ -382,16 +382,16 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 	switch {
 	case fault == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
 		v.Deadline = time.Time{} // it says so when it knows
-		s.on = appointment.VisitAsked
+		s.on = appointment.VisitRequested
 		if v.PatientManaged {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 		}
 	case fault != nil || !b.Confirmed:
-		s.on = appointment.VisitAsked
+		s.on = appointment.VisitRequested
 	default:
 		return nil, nil
 	}
-	if s.on == appointment.VisitAsked {
+	if s.on == appointment.VisitRequested {
 		s.start, s.end = time.Time{}, time.Time{}
 	}
 	return r.applyVisit(i, s)
@@ -436,5 +436,5 @@ func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	case e.VisitTookPlace && v.agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
 		return appointment.VisitDone
 	}
-	return appointment.VisitDropped
+	return appointment.VisitCalledOff
 }

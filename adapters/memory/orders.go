@@ -578,9 +578,9 @@ func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, r
 			return nil, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
 		}
 	}
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		if other, taken := t.holds[teamHold{r.TeamID, name}]; taken && other != r.ID {
-			return nil, &orders.HeldError{Name: name}
+			return nil, &orders.ReservedError{Name: name}
 		}
 	}
 	r.Revision = revision + 1
@@ -624,7 +624,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		}
 		t.byTerm[term][r.ID] = kept
 	}
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		t.holds[teamHold{r.TeamID, name}] = r.ID
 	}
 	if r.SampleID != nil {

@@ -20,7 +20,7 @@ type slotSite struct{ lab, site string }
 
 // release gives back what an order holds.
 func (t *orderTable) release(r *orders.Record) {
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		delete(t.holds, teamHold{r.TeamID, name})
 	}
 }
@@ -49,7 +49,7 @@ func (s *Store) SlotCache() appointment.SlotCache { return slotCache{s} }
 
 type slotCache struct{ s *Store }
 
-func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+func (v slotCache) PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}

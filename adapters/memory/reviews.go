@@ -53,7 +53,7 @@ func newReviewTable() reviewTable {
 // erase removes what is a user's. It is called with the lock held.
 func (t *reviewTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	for id, k := range t.results {
-		if id.team == team && k.read.Belongs() == user {
+		if id.team == team && k.read.Owner() == user {
 			delete(t.results, id)
 		}
 	}
@@ -86,7 +86,7 @@ func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult
 }
 
 func refOfResult(r *orders.RawResult) personkey.Ref {
-	return personkey.Ref{Team: r.Team, User: r.Belongs()}
+	return personkey.Ref{Team: r.Team, User: r.Owner()}
 }
 
 func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
@@ -109,7 +109,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if v.s.reviews.results[id] != nil {
 		return fmt.Errorf("%w: the result is there", healthlab.Conflict)
 	}
-	if user := r.Belongs(); !user.IsZero() && v.s.users.find(r.Team, user) == nil && len(v.s.users.of(r.Team)) > 0 {
+	if user := r.Owner(); !user.IsZero() && v.s.users.find(r.Team, user) == nil && len(v.s.users.of(r.Team)) > 0 {
 		return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
 	}
 	if err := v.s.emit(ctx, events); err != nil {
@@ -125,7 +125,7 @@ func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.Ra
 	}
 	defer v.s.mu.Unlock()
 	k := v.s.reviews.results[teamResult{team, id}]
-	if k == nil || v.s.users.isDeleted(team, k.read.Belongs()) {
+	if k == nil || v.s.users.isDeleted(team, k.read.Owner()) {
 		return orders.RawResult{}, noResult()
 	}
 	return v.s.reviews.load(ctx, k)
@@ -154,7 +154,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	}
 	var found []*keptResult
 	for _, k := range v.s.reviews.results {
-		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.s.users.isDeleted(q.Team, k.read.Belongs()) {
+		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.s.users.isDeleted(q.Team, k.read.Owner()) {
 			continue
 		}
 		page.Total++
@@ -178,12 +178,12 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 }
 
 func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
-	return v.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+	return v.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 		return change(r)
 	})
 }
 
-func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
+func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return orders.RawResult{}, err
 	}
@@ -236,7 +236,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 
 // sides are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Settlement, now time.Time) (was, made *orders.Record, err error) {
+func (t *orderTable) sides(ctx context.Context, team healthlab.TeamID, s orders.Assignment, now time.Time) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
 		r, err := t.get(ctx, team, s.Order)
 		if err != nil {
