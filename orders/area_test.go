@@ -62,7 +62,7 @@ func (d *fixture) everywhere() {
 		d.more = append(d.more, catalogue.LabAccount{ID: account(lab), Lab: lab, Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
 			AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}})
 	}
-	d.again()
+	d.restart()
 }
 
 func TestPSCs(t *testing.T) {

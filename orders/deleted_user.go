@@ -9,46 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// visibleStore is a Store as callers see it: the orders of deleted users are not found.
-type visibleStore struct{ Store }
-
-func visible(r Record, err error) (Record, error) {
-	if err == nil && r.UserDeleted {
-		return Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
-	}
-	return r, err
-}
-
-// Get implements [Store].
-func (v visibleStore) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
-	return visible(v.Store.Get(ctx, team, id))
-}
-
-// FindSample implements [Store].
-func (v visibleStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error) {
-	return visible(v.Store.FindSample(ctx, team, sampleID))
-}
-
-// Update implements [Store].
-func (v visibleStore) Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (Record, error) {
-	return v.Store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		if _, err := visible(*r, nil); err != nil {
-			return nil, err
-		}
-		return change(r)
-	})
-}
-
-// InsertAfter implements [Store].
-func (v visibleStore) InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (Record, Record, error) {
-	return v.Store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
-		if _, err := visible(*p, nil); err != nil {
-			return nil, err
-		}
-		return change(p, c)
-	})
-}
-
 // CancelForDeletion cancels what can be cancelled of a user's orders, before the user is
 // deleted; laboratories and providers of appointments are called in the background. Orders
 // that are too far on stay as they are. It may be called again after any error. Hand it to
@@ -69,7 +29,7 @@ func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, 
 
 // cancelOfDeleted cancels an order that was placed while its user was being deleted.
 func (s *Service) cancelOfDeleted(ctx context.Context, claimed Record) (Record, error) {
-	st := Step{On: CancelAsked, At: s.now(), EventID: s.opts.NewID()}
+	st := Step{On: CancelRequested, At: s.now(), EventID: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		if !r.UserDeleted || !r.Cancellable() {
 			return nil, rules.Broken(CancelNotAllowed, "the order is too far on")

@@ -18,7 +18,7 @@ func TestReportOfATransaction(t *testing.T) {
 	a.settings.Redraws = true
 	ctx := t.Context()
 	first := a.placed("walk-in", fated("missing"))
-	a.later(day)
+	a.advance(day)
 	first = a.get(first)
 	require.Equal(t, orders.RedrawAvailable, first.LowLevel())
 	redraw := a.get(orders.Order{ID: first.OrderTransaction.Orders[1].ID})
@@ -26,7 +26,7 @@ func TestReportOfATransaction(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), first.ID.String())
 	require.NotContains(t, string(file), redraw.ID.String(), "it has no result yet")
-	a.later(day)
+	a.advance(day)
 	file, err = a.docs().TransactionReport(ctx, a.team, first.OrderTransaction.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), redraw.ID.String())
@@ -86,7 +86,7 @@ func TestReportOfHeldResults(t *testing.T) {
 		a.settings.UnmatchedResults = true
 		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Ben" }))
 		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.On = orders.PartialResult })))
-		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		require.NoError(t, a.StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
 		held := a.held(a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
 		file, err := a.docs().Report(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestReportOfHeldResults(t *testing.T) {
 	t.Run("without reviews", func(t *testing.T) {
 		a := newArchive(t, func(o *orders.Options) { o.Reviews = nil })
 		mine := a.requisitioned("walk-in")
-		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		require.NoError(t, a.StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
 		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" })))
 		require.Zero(t, a.files.left(t))
 	})

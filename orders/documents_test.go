@@ -190,7 +190,7 @@ func TestRequisitionURL(t *testing.T) {
 		a := newArchive(t)
 		ctx := t.Context()
 		o := a.placed("walk-in", fated(fate))
-		a.later(25 * time.Hour)
+		a.advance(25 * time.Hour)
 		o = a.get(o)
 		require.NotNil(t, o.RequisitionFormURL, fate)
 		token, ok := strings.CutPrefix(*o.RequisitionFormURL, "https://lab.example.com/forms/")
@@ -225,10 +225,10 @@ func TestRequisitionURL(t *testing.T) {
 				made = e.CreatedAt
 			}
 		}
-		a.later(documents.LinkValidFor - a.now().Sub(made.Time) - time.Second)
+		a.advance(documents.LinkValidFor - a.now().Sub(made.Time) - time.Second)
 		_, err = a.docs().RequisitionAt(ctx, token)
 		require.NoError(t, err)
-		a.later(time.Second)
+		a.advance(time.Second)
 		file, err = a.docs().RequisitionAt(ctx, token)
 		noFile(t, file, err)
 		require.Equal(t, o.RequisitionFormURL, a.get(o).RequisitionFormURL)
@@ -276,7 +276,7 @@ func TestCoverageNotice(t *testing.T) {
 		ctx := t.Context()
 		o, other := a.placed("walk-in", fated(fate)), a.placed("walk-in")
 		require.False(t, o.HasABN)
-		a.later(25 * time.Hour)
+		a.advance(25 * time.Hour)
 		require.True(t, a.get(o).HasABN, fate)
 		require.Contains(t, string(a.messages(o)[1].Body), `"has_abn":true`)
 		kinds, err := a.docs().List(ctx, a.team, o.ID)
@@ -331,10 +331,10 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	var err error
-	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.user1), book(t), lab, a.opts)
+	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.hasUser), book(t), lab, a.opts)
 	require.NoError(t, err)
 	o := a.placed("walk-in")
-	_, err = a.PlaceDue(ctx)
+	_, err = a.SubmitDue(ctx)
 	require.NoError(t, err)
 	require.False(t, a.get(o).HasABN)
 	file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
@@ -353,7 +353,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	o = a.placed("walk-in")
-	_, err = a.PlaceDue(ctx)
+	_, err = a.SubmitDue(ctx)
 	require.NoError(t, err)
 	r, err := a.store.Orders().Get(ctx, a.team, o.ID)
 	require.NoError(t, err)
@@ -383,7 +383,7 @@ func TestRequisitionWithoutURL(t *testing.T) {
 	a.sealWith(t, seal)
 	o := a.placed("walk-in", fated("slow"))
 	also := a.placed("walk-in")
-	a.later(25 * time.Hour)
+	a.advance(25 * time.Hour)
 	for _, o := range []orders.Order{o, also} {
 		o = a.get(o)
 		require.Contains(t, history(o), orders.RequisitionCreated)
@@ -395,7 +395,7 @@ func TestRequisitionWithoutURL(t *testing.T) {
 	seal.fails, seal.n = false, 0
 	o = a.placed("walk-in", fated("partial"))
 	for a.get(o).LowLevel() != orders.Completed {
-		a.later(day)
+		a.advance(day)
 	}
 	require.NotNil(t, a.get(o).RequisitionFormURL)
 	require.Equal(t, 1, seal.n)
@@ -426,7 +426,7 @@ func TestCollectionInstructions(t *testing.T) {
 			{Marker: catalogue.Marker{ID: 1, LabID: ptr(1), Name: "glucose", ALaCarteEnabled: true}},
 			{Marker: catalogue.Marker{ID: 2, LabID: ptr(1), Name: "urea", ALaCarteEnabled: true}},
 		},
-		Tests: []catalogue.BookTest{
+		Tests: []catalogue.StaticTest{
 			{LabTest: catalogue.LabTest{ID: test("kit"), Name: "kit", SampleType: kind, Method: kit, Status: catalogue.LabTestActive, Fasting: true}, LabID: 1, MarkerIDs: []int{1}},
 			{LabTest: catalogue.LabTest{ID: test("walk-in"), Name: "walk-in", SampleType: kind, Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1, MarkerIDs: []int{1}},
 		},
@@ -440,7 +440,7 @@ func TestCollectionInstructions(t *testing.T) {
 	shelf, err := catalogue.NewStaticCatalog(contents)
 	require.NoError(t, err)
 	a.opts.LabTests = a.store.LabTests()
-	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.user1), shelf, a.lab, a.opts)
+	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.hasUser), shelf, a.lab, a.opts)
 	require.NoError(t, err)
 
 	file, err := a.docs().LabTestInstructions(ctx, a.team, test("kit"))
@@ -494,7 +494,7 @@ func TestReport(t *testing.T) {
 	_, err = a.docs().TransactionReport(ctx, a.team, o.OrderTransaction.ID)
 	require.Equal(t, orders.ResultNotFound, rule(err))
 	for a.get(o).LowLevel() != orders.PartialResults {
-		a.later(day)
+		a.advance(day)
 	}
 	file, err := a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
@@ -509,8 +509,8 @@ func TestReport(t *testing.T) {
 	// The lab's own report takes its place with the results that it says, until there
 	// are other results.
 	own := []byte("%PDF-1.7 the lab's own")
-	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
-	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
@@ -520,13 +520,13 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, own, file)
 	for a.get(o).LowLevel() != orders.Completed {
-		a.later(day)
+		a.advance(day)
 	}
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
-	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
+	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
 	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected.Report, ReportFile: "REPORT2"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
@@ -535,20 +535,20 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(all), "CORRECTED REPORT")
 	// An old one that comes again is not the newest.
-	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))
 
 	for name, bad := range map[string]func() error{
-		"no PDF":    func() error { return a.KeepReport(ctx, a.team, o.ID, "x", []byte("hello")) },
-		"no id":     func() error { return a.KeepReport(ctx, a.team, o.ID, "", own) },
-		"path":      func() error { return a.KeepReport(ctx, a.team, o.ID, "../x", own) },
-		"too large": func() error { return a.KeepReport(ctx, a.team, o.ID, "x", append(own, bytes.Repeat(own, 1<<20)...)) },
+		"no PDF":    func() error { return a.StoreReport(ctx, a.team, o.ID, "x", []byte("hello")) },
+		"no id":     func() error { return a.StoreReport(ctx, a.team, o.ID, "", own) },
+		"path":      func() error { return a.StoreReport(ctx, a.team, o.ID, "../x", own) },
+		"too large": func() error { return a.StoreReport(ctx, a.team, o.ID, "x", append(own, bytes.Repeat(own, 1<<20)...)) },
 	} {
 		require.ErrorIs(t, bad(), healthlab.Invalid, name)
 	}
-	require.Equal(t, orders.OrderNotFound, rule(a.KeepReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
+	require.Equal(t, orders.OrderNotFound, rule(a.StoreReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
 }
 
 // Erasing a user deletes the files of the user's documents.
@@ -566,7 +566,7 @@ func TestForgetDocuments(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.docs().CoverageNotice(ctx, a.team, mine.ID)
 	require.NoError(t, err)
-	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
+	require.NoError(t, a.StoreReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
 	_, err = a.docs().Requisition(ctx, a.team, other.ID)
 	require.NoError(t, err)
 	require.Equal(t, 4, a.files.left(t))
@@ -578,7 +578,7 @@ func TestForgetDocuments(t *testing.T) {
 	a.users[a.user] = false
 	_, err = a.docs().Requisition(ctx, a.team, mine.ID)
 	require.NoError(t, err)
-	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
+	require.NoError(t, a.StoreReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
 	require.Equal(t, 1, a.files.left(t))
 }
 
@@ -591,7 +591,7 @@ func TestDocumentsThatFail(t *testing.T) {
 	a.files.fails = true
 	_, err := a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
-	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.KeepReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
+	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.StoreReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
 	a.files.fails, a.printer.fails = false, true
 	_, err = a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unknown, healthlab.KindOf(err))
@@ -620,7 +620,7 @@ func TestNoDocuments(t *testing.T) {
 	noFile(t, file, err)
 	file, err = none.RequisitionAt(ctx, "a.b")
 	noFile(t, file, err)
-	require.NoError(t, d.KeepReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
+	require.NoError(t, d.StoreReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
 	require.NoError(t, d.Forget(ctx, d.team, d.user))
 	_, err = documents.NewLinks("https://x.example.com", nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

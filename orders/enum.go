@@ -143,10 +143,12 @@ const (
 	BookingNotConfirmed   = "BOOKING_NOT_CONFIRMED"
 	// IdempotencyInProgress: a request with the same key is running; retry.
 	IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS"
-	BookingRefused        = "BOOKING_REFUSED"
-	SlotOfOtherPlace      = "SLOT_OF_OTHER_PLACE"
-	OrderNotBookable      = "ORDER_NOT_BOOKABLE"
-	ProviderNotAvailable  = "PROVIDER_NOT_AVAILABLE"
-	ReasonUnknown         = "CANCELLATION_REASON_UNKNOWN"
-	PatientTooYoung       = "PATIENT_TOO_YOUNG"
+	// IdempotencyKeyReused: the key was sent before with another request.
+	IdempotencyKeyReused      = "IDEMPOTENCY_KEY_REUSED"
+	BookingRefused            = "BOOKING_REFUSED"
+	SlotOfOtherPlace          = "SLOT_OF_OTHER_PLACE"
+	OrderNotBookable          = "ORDER_NOT_BOOKABLE"
+	ProviderNotAvailable      = "PROVIDER_NOT_AVAILABLE"
+	CancellationReasonUnknown = "CANCELLATION_REASON_UNKNOWN"
+	PatientTooYoung           = "PATIENT_TOO_YOUNG"
 )

@@ -70,18 +70,3 @@ type MatchReviewNotice struct {
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
 	ResolvedOrderID  *OrderID          `json:"resolved_order_id"`
 }
-
-// ResendRequest says of which orders the latest event is to be told again: those that
-// are named and those whose latest event lies in the window; both if both are given.
-type ResendRequest struct {
-	OrderIDs []OrderID       `json:"order_ids" wire:"opt"`
-	StartAt  *healthlab.Time `json:"start_at"`
-	// EndAt is now if it is not given.
-	EndAt *healthlab.Time `json:"end_at"`
-}
-
-// Names of the rules of resending.
-const (
-	ResendSelectionMissing = "RESEND_SELECTION_MISSING"
-	ResendWindowInvalid    = "RESEND_WINDOW_INVALID"
-)

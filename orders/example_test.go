@@ -47,9 +47,9 @@ func Example() {
 
 	// Ten days pass. A host runs this in the background: RunPlacing and RunUpdates.
 	for range 10 {
-		_, err = service.PlaceDue(ctx)
+		_, err = service.SubmitDue(ctx)
 		check(err)
-		_, err = service.TakeUpdates(ctx)
+		_, err = service.PullUpdates(ctx)
 		check(err)
 		clock = clock.Add(24 * time.Hour)
 	}
@@ -91,7 +91,7 @@ func ExampleNext() {
 	bound := orders.Facts{Initial: true}
 	to, ok := orders.Next(catalogue.Testkit, orders.TransitLab, orders.SampleReceived, bound)
 	fmt.Println(to, ok)
-	_, ok = orders.Next(catalogue.Testkit, orders.WithCustomer, orders.CancelAsked, bound)
+	_, ok = orders.Next(catalogue.Testkit, orders.WithCustomer, orders.CancelRequested, bound)
 	fmt.Println(ok)
 	// Output:
 	// delivered_to_lab true

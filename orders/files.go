@@ -21,17 +21,17 @@ const maxReportBytes = 20 << 20
 func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
 	f, err := s.opts.Files.Get(ctx, r.TeamID, r.UserID, key)
 	if err != nil {
-		return nil, filed("read document", err)
+		return nil, fileError("read document", err)
 	}
 	b, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, filed("read document", err)
+		return nil, fileError("read document", err)
 	}
 	return b, nil
 }
 
-// filed keeps the kinds of a BlobStore's errors from being taken for the caller's own.
-func filed(verb string, err error) error {
+// fileError keeps the kinds of a BlobStore's errors from being taken for the caller's own.
+func fileError(verb string, err error) error {
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -40,7 +40,7 @@ func filed(verb string, err error) error {
 
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
-// KeepReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
+// StoreReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
 // same for the same report of the order: letters, digits, hyphens and underscores. It is
 // not shown before results come that name it ([Message.ReportFile]) and are the
 // order's, and until others come. It may be called again with the same report.
@@ -48,7 +48,7 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 // Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
 // team has no such order. Of an order whose patient is to be erased, and where no files
 // are kept, it keeps nothing.
-func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
+func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		p.Add("file_id", "is letters, digits, hyphens and underscores", "id")
@@ -81,7 +81,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
-		return filed("keep report", err)
+		return fileError("keep report", err)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ var keptDocuments = []string{"requisition", "abn"}
 
 func documentKey(id OrderID, name string) string { return "orders/" + id.String() + "/" + name }
 
-// Document returns a document of an order that [Service.KeepDocument] keeps. NotFound if it
+// Document returns a document of an order that [Service.StoreDocument] keeps. NotFound if it
 // keeps none.
 func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
 	if s.opts.Files == nil {
@@ -186,9 +186,9 @@ func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte,
 	return s.fetch(ctx, r, documentKey(r.ID, name))
 }
 
-// KeepDocument keeps a document of an order as it was first printed: requisition or abn,
+// StoreDocument keeps a document of an order as it was first printed: requisition or abn,
 // else Invalid. It keeps nothing where no files are kept, and nothing of a user who is deleted.
-func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
+func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
 	if !slices.Contains(keptDocuments, name) {
 		return fmt.Errorf("%w: a document that is kept is one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
 	}
@@ -200,7 +200,7 @@ func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf 
 		return nil
 	}
 	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
-		return filed("keep "+name, err)
+		return fileError("keep "+name, err)
 	}
 	return nil
 }

@@ -72,15 +72,15 @@ func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 		e(opts)
 	}
 	d.opts = opts
-	d.again()
+	d.restart()
 	return d
 }
 
-// again makes the service anew, for the lab that the fixture has now.
-func (d *fixture) again() {
+// restart makes the service anew, for the lab that the fixture has now.
+func (d *fixture) restart() {
 	d.t.Helper()
 	var err error
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(d.t, d.more...), d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(d.t, d.more...), d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
@@ -90,7 +90,7 @@ func (d *fixture) now() time.Time {
 	return d.at
 }
 
-func (d *fixture) user1(_ context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+func (d *fixture) hasUser(_ context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if team != d.team || !d.users[id] {
@@ -99,8 +99,8 @@ func (d *fixture) user1(_ context.Context, team healthlab.TeamID, id healthlab.U
 	return nil
 }
 
-// later does all background work that is due, before the clock moves and after.
-func (d *fixture) later(by time.Duration) {
+// advance does all background work that is due, before the clock moves and after.
+func (d *fixture) advance(by time.Duration) {
 	d.t.Helper()
 	d.work()
 	d.mu.Lock()
@@ -112,11 +112,11 @@ func (d *fixture) later(by time.Duration) {
 func (d *fixture) work() {
 	d.t.Helper()
 	for {
-		n, err := d.PlaceDue(d.t.Context())
+		n, err := d.SubmitDue(d.t.Context())
 		require.NoError(d.t, err)
-		m, err := d.TakeUpdates(d.t.Context())
+		m, err := d.PullUpdates(d.t.Context())
 		require.NoError(d.t, err)
-		v, err := d.Bookings().Due(d.t.Context())
+		v, err := d.Bookings().ProcessDue(d.t.Context())
 		require.NoError(d.t, err)
 		if n+m+v == 0 {
 			return
@@ -161,17 +161,17 @@ func (d *fixture) messages(o orders.Order) []webhook.Message {
 	return out
 }
 
-// told returns what messages tell, by the status of the order or their own type.
-func (d *fixture) told(o orders.Order) []string {
+// notified returns what messages tell, by the status of the order or their own type.
+func (d *fixture) notified(o orders.Order) []string {
 	d.t.Helper()
 	var out []string
 	for _, m := range d.messages(o) {
-		out = append(out, toldOf(d.t, m))
+		out = append(out, eventName(d.t, m))
 	}
 	return out
 }
 
-func toldOf(t testing.TB, m webhook.Message) string {
+func eventName(t testing.TB, m webhook.Message) string {
 	t.Helper()
 	var envelope struct {
 		Data struct {
@@ -213,8 +213,8 @@ func book(t testing.TB, more ...catalogue.LabAccount) *catalogue.StaticCatalog {
 	asks := func(questions ...catalogue.Question) func(*catalogue.MarkerComplete) {
 		return func(m *catalogue.MarkerComplete) { m.AOE = &catalogue.AOE{Questions: questions} }
 	}
-	entry := func(name string, lab int, method catalogue.CollectionMethod, markers ...int) catalogue.BookTest {
-		return catalogue.BookTest{LabTest: catalogue.LabTest{ID: test(name), Slug: name, Name: name, SampleType: catalogue.Serum,
+	entry := func(name string, lab int, method catalogue.CollectionMethod, markers ...int) catalogue.StaticTest {
+		return catalogue.StaticTest{LabTest: catalogue.LabTest{ID: test(name), Slug: name, Name: name, SampleType: catalogue.Serum,
 			Method: method, Price: number(t, "49.90"), Status: catalogue.LabTestActive}, LabID: lab, MarkerIDs: markers}
 	}
 	archived := entry("archived", 1, catalogue.WalkInTest, 11)
@@ -246,7 +246,7 @@ func book(t testing.TB, more ...catalogue.LabAccount) *catalogue.StaticCatalog {
 			marker(18, 1, "unpriced", func(m *catalogue.MarkerComplete) { m.Price = ptr("N/A") }),
 			marker(21, 2, "lipids"), marker(22, 2, "urea"), marker(31, 3, "iron"),
 		},
-		Tests: []catalogue.BookTest{
+		Tests: []catalogue.StaticTest{
 			entry("kit", 1, catalogue.Testkit, 11, 12), entry("walk-in", 1, catalogue.WalkInTest, 11, 12, 16),
 			entry("at home", 1, catalogue.AtHomePhlebotomy, 11), entry("on site", 1, catalogue.OnSiteCollection, 12),
 			entry("asked", 1, catalogue.WalkInTest, 13), entry("coded", 1, catalogue.WalkInTest, 17), entry("south", 2, catalogue.WalkInTest, 21), entry("east", 3, catalogue.WalkInTest, 31), entry("asked kit", 1, catalogue.Testkit, 13),

@@ -59,7 +59,7 @@ func also(p healthlab.Problems, err error) error {
 // chose the id is answered with the order that has it; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
 	at := s.now()
-	if err := req.Check(today(at)); err != nil {
+	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
 	if id.IsZero() {
@@ -96,7 +96,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 			}
 		}
 		if parent.Cancellable() {
-			return CancelAsked, nil
+			return CancelRequested, nil
 		}
 		return "", nil
 	})
@@ -149,11 +149,11 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	if !apart {
 		c.OrderTransaction = p.OrderTransaction
 	}
-	created, err := c.tell(EventOrderCreated, first, healthlab.At(st.At))
+	created, err := c.newEvent(EventOrderCreated, first, healthlab.At(st.At))
 	if err != nil {
 		return nil, err
 	}
-	c.plan(st.At)
+	c.planSubmission(st.At)
 	return append(events, created...), nil
 }
 
@@ -171,7 +171,7 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	if m.On != FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return Record{}, false
 	}
-	if _, ok := r.implied(RedrawOffered); !ok {
+	if _, ok := r.impliedPath(RedrawOffered); !ok {
 		return Record{}, false
 	}
 	var lost []catalogue.Marker
@@ -187,7 +187,7 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 		return Record{}, false
 	}
 	at := healthlab.At(s.now())
-	c := r.again(OrderID{s.opts.NewID()}, OriginRedraw, at)
+	c := r.reorder(OrderID{s.opts.NewID()}, OriginRedraw, at)
 	c.Details = NewDetails(catalogue.WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
 	c.LabTest.Markers = lost
 	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
@@ -266,7 +266,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id Ord
 	if !settings.OrderImport {
 		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: "imports are not switched on for the team"}
 	}
-	if err := req.Check(today(at)); err != nil {
+	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
 	r, err := s.prepare(ctx, team, id, req.place(), placeOptions{imported: true}, at)
@@ -281,4 +281,18 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id Ord
 		return Order{}, p.Err()
 	}
 	return o, err
+}
+
+// reorder is a new order for the same patient and test, before its first event.
+func (r *Record) reorder(id OrderID, origin Origin, at healthlab.Time) Record {
+	c := *r
+	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
+	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
+	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
+	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.CriticalSent = nil, nil, nil, time.Time{}, false
+	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
+	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
+	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}
+	c.Visits, c.VisitWork = nil, VisitWork{}
+	return c
 }

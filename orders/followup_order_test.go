@@ -22,7 +22,7 @@ func TestRedraw(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", fated("missing,repeats"))
-	d.later(day)
+	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, levels("ordered requisition_created redraw_available"), history(o))
 	require.Equal(t, orders.TransactionActive, o.OrderTransaction.Status)
@@ -37,14 +37,14 @@ func TestRedraw(t *testing.T) {
 	require.Equal(t, orders.OriginRedraw, again.Origin)
 	require.Len(t, again.LabTest.Markers, 1, "what is missing, and no more")
 	require.NotEqual(t, o.SampleID, again.SampleID)
-	d.later(day)
+	d.advance(day)
 	again = d.get(again)
 	require.Equal(t, levels("ordered requisition_created completed"), history(again), "no third try, whatever is missing")
 	require.True(t, *again.HasMissingResults)
 	require.Equal(t, orders.TransactionCompleted, again.OrderTransaction.Status)
 	require.Equal(t, again.OrderTransaction, d.get(o).OrderTransaction)
-	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.told(o))
-	require.Equal(t, strings.Fields("ordered requisition_created completed"), d.told(again))
+	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.notified(o))
+	require.Equal(t, strings.Fields("ordered requisition_created completed"), d.notified(again))
 
 	// What was told of either shows both as they were then.
 	for _, m := range [][]byte{d.messages(o)[2].Body, d.messages(again)[0].Body} {
@@ -67,9 +67,9 @@ func TestRedrawAfterALostAcceptance(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.report(o, lost)))
 	o = d.get(o)
 	require.Equal(t, levels("ordered requisition_created redraw_available"), history(o))
-	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.told(o))
+	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.notified(o))
 	require.Len(t, o.OrderTransaction.Orders, 2)
-	d.later(day)
+	d.advance(day)
 	require.Equal(t, levels("ordered requisition_created redraw_available"), history(d.get(o)), "the lab is not asked again")
 	require.Equal(t, orders.OriginRedraw, d.get(orders.Order{ID: o.OrderTransaction.Orders[1].ID}).Origin)
 }
@@ -89,7 +89,7 @@ func TestNoRedraw(t *testing.T) {
 			d.settings.Redraws = tc.on
 			o := d.placed(tc.test, fated("missing"))
 			for range 10 {
-				d.later(day)
+				d.advance(day)
 			}
 			require.Equal(t, orders.Completed, d.get(o).LowLevel())
 			require.Len(t, d.get(o).OrderTransaction.Orders, 1)
@@ -108,7 +108,7 @@ func (d *fixture) creates(parent *orders.OrderID, name string, edit ...func(*ord
 func TestRecreation(t *testing.T) {
 	d := newFixture(t)
 	first := d.placed("walk-in")
-	d.later(0)
+	d.advance(0)
 	second, err := d.creates(&first.ID, "at home")
 	require.NoError(t, err)
 	require.Equal(t, orders.OriginRecreation, second.Origin)
@@ -116,8 +116,8 @@ func TestRecreation(t *testing.T) {
 	require.Equal(t, first.OrderTransaction.ID, second.OrderTransaction.ID)
 	require.Equal(t, orders.TransactionActive, second.OrderTransaction.Status)
 	require.Equal(t, orders.Cancelled, d.get(first).LowLevel(), "cancelled, since it still could be")
-	require.Equal(t, strings.Fields("ordered requisition_created cancelled"), d.told(first))
-	require.Equal(t, []string{"ordered"}, d.told(second))
+	require.Equal(t, strings.Fields("ordered requisition_created cancelled"), d.notified(first))
+	require.Equal(t, []string{"ordered"}, d.notified(second))
 	_, err = d.creates(&first.ID, "at home")
 	requireRule(t, err, orders.AlreadyRecreated, healthlab.Precondition)
 
@@ -143,13 +143,13 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	one := catalogue.LabAccount{ID: account("one"), Lab: "northlab", Status: catalogue.LabAccountActive, TeamIDAllowlist: team, AllowedBilling: billing}
 	two, south := one, one
 	two.ID, south.ID, south.Lab = account("two"), account("south"), "southlab"
-	entry := func(name string, lab int) catalogue.BookTest {
-		return catalogue.BookTest{LabTest: catalogue.LabTest{ID: test(name), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: lab}
+	entry := func(name string, lab int) catalogue.StaticTest {
+		return catalogue.StaticTest{LabTest: catalogue.LabTest{ID: test(name), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: lab}
 	}
 	all := catalogue.CollectionMethods()
 	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
 		Labs:  []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
-		Tests: []catalogue.BookTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []catalogue.LabAccount{one, two, south}})
+		Tests: []catalogue.StaticTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []catalogue.LabAccount{one, two, south}})
 	require.NoError(t, err)
 	named := func(name string) func(*orders.CreateRequest) {
 		return func(r *orders.CreateRequest) { r.LabAccountID = ptr(account(name)) }
@@ -169,7 +169,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 			require.NoError(t, err)
 			d.Service = service
 			first, err := d.creates(nil, "walk-in", named("two"))
@@ -207,10 +207,10 @@ func TestImport(t *testing.T) {
 	o, err := d.Import(t.Context(), d.team, req)
 	require.NoError(t, err)
 	require.Equal(t, levels("ordered requisition_bypassed"), history(o))
-	require.Equal(t, strings.Fields("ordered requisition_bypassed"), d.told(o))
+	require.Equal(t, strings.Fields("ordered requisition_bypassed"), d.notified(o))
 	require.Equal(t, "R-1", *o.SampleID)
 	require.Equal(t, "somewhere", o.PatientAddress.Zip)
-	d.later(day)
+	d.advance(day)
 	record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.False(t, record.Lab.Started, "the lab has it from elsewhere")
@@ -281,11 +281,11 @@ func (d *fixture) accountsOf(accounts ...catalogue.LabAccount) {
 	all := catalogue.CollectionMethods()
 	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
 		Labs: []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
-		Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1},
+		Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1},
 			{LabTest: catalogue.LabTest{ID: test("south"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 2}},
 		Accounts: accounts})
 	require.NoError(d.t, err)
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
@@ -385,13 +385,13 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 func TestLabThatReusesSampleIDs(t *testing.T) {
 	d := newFixture(t)
 	lab := &reusing{d.lab, true}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	one := d.placed("walk-in", fated("never_again"))
-	d.later(0)
+	d.advance(0)
 	two := d.placed("walk-in", fated("never_again"))
-	d.later(0)
+	d.advance(0)
 	require.Equal(t, "SAME", *d.get(one).SampleID)
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
@@ -399,20 +399,20 @@ func TestLabThatReusesSampleIDs(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "and not its result")
 	lab.broken = false
-	d.later(time.Hour)
+	d.advance(time.Hour)
 	require.Equal(t, orders.RequisitionCreated, d.get(two).LowLevel())
 }
 
 func TestMessagesThatContradictThemselves(t *testing.T) {
 	d := newFixture(t)
 	ana, bo := d.placed("walk-in"), d.placed("walk-in")
-	d.later(0)
+	d.advance(0)
 	ana, bo = d.get(ana), d.get(bo)
 	for _, m := range []orders.Message{
 		{ID: "1", Team: d.team, Order: ana.ID, SampleID: *bo.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
 		{ID: "2", Team: d.team, SampleID: "0" + *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
 		{ID: "3", Team: healthlab.TeamID{UUID: id("other team")}, SampleID: *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
-		{ID: "4", Team: d.team, Order: ana.ID, On: orders.CancelAsked},
+		{ID: "4", Team: d.team, Order: ana.ID, On: orders.CancelRequested},
 		{ID: "5", Team: d.team, On: orders.FinalResult, Results: &labresult.Report{}},
 	} {
 		require.NoError(t, d.Receive(t.Context(), m))

@@ -38,7 +38,7 @@ func (d *fixture) once(s *orders.Service, key string, edit ...func(*orders.Place
 // once. There is one order; each answer is the stored one, or asks to ask again.
 func TestOneKeyOneOrder(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	callers := prove.Count(100, 1000)
 	answers := make([]string, callers)
@@ -90,7 +90,7 @@ func TestWorkThatWasNotAnswered(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.once(d.Service, "k")
 	requireRule(t, err, orders.IdempotencyInProgress, healthlab.Conflict)
-	d.later(time.Minute)
+	d.advance(time.Minute)
 	b, err := d.once(d.Service, "k")
 	require.NoError(t, err)
 	require.Contains(t, string(b), state.Order.String())

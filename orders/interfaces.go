@@ -5,6 +5,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -158,7 +161,7 @@ type Message struct {
 	Lab           string
 	AccountNumber string
 	// Visit is news of an appointment of the order; On is then empty. Nil for none.
-	Visit *VisitNews
+	Visit *VisitUpdate
 	// Results come with PartialResult, FinalResult and CorrectedResult, and with
 	// SampleRejected if there are missing results alone; nil otherwise: a redraw is offered
 	// by the service, where results are missing. What they leave out and
@@ -167,7 +170,7 @@ type Message struct {
 	// report that is all there will be, required results of which it does not say a word
 	// are missing.
 	Results *labresult.Report
-	// ReportFile is the id of the lab's own report of Results, as [Service.KeepReport]
+	// ReportFile is the id of the lab's own report of Results, as [Service.StoreReport]
 	// was given it; empty for none.
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
@@ -235,4 +238,101 @@ type BlobStore interface {
 	// Get returns the content; the caller closes it.
 	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
 	Delete(ctx context.Context, key string) error
+}
+
+// Channel is how a message reaches a patient.
+type Channel string
+
+// The channels.
+const (
+	SMS   Channel = "sms"
+	Email Channel = "email"
+)
+
+// Moment is what a message is about: a low-level status of the order, or a reminder.
+type Moment string
+
+// The reminders.
+const (
+	// RemindKit: the patient has the kit and has not sent the sample.
+	RemindKit Moment = "kit_reminder"
+	// RemindVisit: the patient can go to the lab and has not booked.
+	RemindVisit Moment = "visit_reminder"
+	// RemindAppointment: the patient's appointment is near.
+	RemindAppointment Moment = "appointment_reminder"
+)
+
+// AlertTeam is the one moment that is not the patient's: the team is told that a result is
+// critical, at [Settings].CriticalEmail.
+const AlertTeam Moment = "critical_result"
+
+// PatientMessage is a message to a patient, or to the team that looks after one. Printing or
+// logging it shows nothing.
+type PatientMessage struct {
+	// ID is the same each time that the message is handed over.
+	ID      uuid.UUID
+	Team    healthlab.TeamID
+	Order   OrderID
+	User    healthlab.UserID
+	Channel Channel
+	// To is the phone number or the e-mail address.
+	To     string
+	Moment Moment
+	Method catalogue.CollectionMethod
+	// FirstName is the patient's; it may be empty, and is of a message to the team.
+	FirstName string
+	// At is when what it is about happened, or, of an appointment that is near, when it
+	// begins.
+	At time.Time
+}
+
+// Messenger sends messages to patients and teams.
+//
+// Send may be called again with the same message after any error or timeout; an
+// implementation recognises its ID and sends it once. Errors: Invalid (the address is no
+// good: it is not tried again), anything else: it is tried again later. An error names neither
+// the address nor the person. Once ctx has ended, Send returns its error and sends nothing.
+// Implementations must be safe for concurrent use.
+type Messenger interface {
+	Send(ctx context.Context, m PatientMessage) error
+}
+
+// SimulationFlags says what a simulated lab finds.
+type SimulationFlags struct {
+	// Interpretation of the order as a whole; normal if empty.
+	Interpretation labresult.Interpretation `json:"interpretation"`
+	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
+	// value with the unit and the reference interval of the marker, or a qualitative
+	// result; the others are numeric, comment and range in turn.
+	ResultTypes []labresult.Type `json:"result_types"`
+	// HasMissingResults: one of the expected results is missing.
+	HasMissingResults *bool `json:"has_missing_results"`
+}
+
+func (f *SimulationFlags) check(final Status) error {
+	var p healthlab.Problems
+	if final != "" {
+		if _, ok := ParseStatus(string(final)); !ok {
+			p.Add("enum", "must be <stage>.<collection method>.<low-level status>, such as completed.walk_in_test.completed", "final_status")
+		}
+	}
+	if f.Interpretation != "" {
+		rules.OneOf(&p, f.Interpretation, labresult.Interpretations(), "interpretation")
+	}
+	for i, t := range f.ResultTypes {
+		rules.OneOf(&p, t, []labresult.Type{labresult.Numeric, labresult.Range, labresult.Comment, labresult.CodedValue}, "result_types", i)
+	}
+	return p.Err()
+}
+
+// Simulator says what a simulated laboratory does: see package simulation. Its methods are
+// pure and safe for concurrent use.
+type Simulator interface {
+	// Route returns the triggers that lead an order from where it stands to a status; false
+	// if none do.
+	Route(o *Order, to LowLevel) ([]Trigger, bool)
+	// Report returns what the laboratory says when a trigger happens to an order. A sample
+	// id, tracking and results come with the triggers that bring them. Expected are the
+	// results that each marker brings.
+	Report(o *Order, on Trigger, at time.Time, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult) Message
 }

@@ -11,61 +11,19 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// task is the next call to a lab about an order.
-type task uint8
-
-const (
-	nothing task = iota
-	sendKit
-	sendRequisition
-	sendCancel
-)
-
-// task returns the next call to the lab. It is a pure function of the record.
-func (r *Record) task() task {
-	switch low := r.LowLevel(); {
-	case endings[low].TakeBack:
-		if r.Lab.Started && !r.Lab.Cancel {
-			return sendCancel
-		}
-	case low == AwaitingRegistration && !r.Lab.Kit:
-		return sendKit
-	case (low == Ordered || low == Registered) && patientKnown(r.Facts()) && !r.Lab.Requisition:
-		return sendRequisition
-	}
-	return nothing
-}
-
-// plan sets when the lab is called about the order in its present state: at once, or at the
-// first instant (UTC) of the day for which it is scheduled. A process that is talking to
-// the lab about it has a lease, so a cancellation does not overtake the order.
-func (r *Record) plan(at time.Time) {
-	r.planNotifications()
-	r.Lab.Attempts = 0
-	t := r.task()
-	switch {
-	case t == nothing:
-		r.Lab.Due = time.Time{}
-	case r.ActivateBy != nil && t != sendCancel && r.ActivateBy.At(time.UTC).After(at):
-		r.Lab.Due = r.ActivateBy.At(time.UTC)
-	default:
-		r.Lab.Due = at
-	}
-}
-
-// PlaceDue hands over what is due now, and returns how many orders it took up: for
+// SubmitDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.
-func (s *Service) PlaceDue(ctx context.Context) (int, error) {
-	return s.placing().Once(ctx, atOnce)
+func (s *Service) SubmitDue(ctx context.Context) (int, error) {
+	return s.submissionLoop().Once(ctx, batchSize)
 }
 
-func (s *Service) placing() *work.Loop[Record] {
-	return newLoop(s, "placing", s.allOrders.Claim, s.handOver)
+func (s *Service) submissionLoop() *work.Loop[Record] {
+	return newLoop(s, "placing", s.allOrders.Claim, s.submit)
 }
 
-// handOver tells the lab the next thing of a claimed order, and records the outcome.
-func (s *Service) handOver(ctx context.Context, r Record) error {
+// submit tells the lab the next thing of a claimed order, and records the outcome.
+func (s *Service) submit(ctx context.Context, r Record) error {
 	if r.UserDeleted && r.Cancellable() {
 		var err error
 		if r, err = s.cancelOfDeleted(ctx, r); err != nil {
@@ -100,12 +58,12 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // stopping; the lease brings the order back
 	}
-	return s.record(ctx, r, t, accepted, refused)
+	return s.recordSubmission(ctx, r, t, accepted, refused)
 }
 
-// record writes what the lab answered. If the order has moved on in the meantime, only
+// recordSubmission writes what the lab answered. If the order has moved on in the meantime, only
 // what is still true of it counts.
-func (s *Service) record(ctx context.Context, claimed Record, t task, accepted Accepted, refused error) error {
+func (s *Service) recordSubmission(ctx context.Context, claimed Record, t task, accepted Accepted, refused error) error {
 	st := Step{At: s.now(), EventID: s.opts.NewID()}
 	if t == sendRequisition && refused == nil && accepted.SampleID != "" {
 		st.FormURL = s.formURL(ctx, &claimed, st.At)
@@ -115,14 +73,14 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, accepted A
 			r.Lab.Lease = time.Time{}
 		}
 		if refused != nil {
-			return r.refused(t, st, refused, s.opts.Retry)
+			return r.recordRefused(t, st, refused, s.opts.Retry)
 		}
-		return r.told(t, st, accepted)
+		return r.recordAccepted(t, st, accepted)
 	})
 	if errors.Is(err, healthlab.Conflict) && refused == nil {
 		// The lab gave it a sample id that another order has. Perhaps it will not
 		// the next time.
-		return s.record(ctx, claimed, t, Accepted{}, fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
+		return s.recordSubmission(ctx, claimed, t, Accepted{}, fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
 	}
 	if err != nil {
 		return fmt.Errorf("record handover: %w", err)
@@ -134,8 +92,8 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, accepted A
 	return nil
 }
 
-// told notes what the lab took.
-func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
+// recordAccepted notes what the lab took.
+func (r *Record) recordAccepted(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 	sample := a.SampleID
 	var events []healthlab.Event
 	switch t {
@@ -143,7 +101,7 @@ func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 		r.Lab.Kit = true
 	case sendRequisition:
 		r.Lab.Requisition = true
-		r.warn(a.Notice)
+		r.setNotice(a.Notice)
 	case sendCancel:
 		r.Lab.Cancel = true
 	case nothing:
@@ -160,40 +118,40 @@ func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 		}
 		events = accepted
 	}
-	r.plan(st.At)
+	r.planSubmission(st.At)
 	return events, nil
 }
 
-// warn notes what the patient will probably have to pay. Once the lab has accepted the
+// setNotice notes what the patient will probably have to pay. Once the lab has accepted the
 // order, there is one notice, which may have been printed.
-func (r *Record) warn(n *CoverageNotice) {
+func (r *Record) setNotice(n *CoverageNotice) {
 	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.HasRequisition() {
 		return
 	}
 	r.Notice, r.HasABN = n, r.HasRequisition()
 }
 
-// refused notes that the lab did not take something: for good, or until later.
-func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
+// recordRefused notes that the lab did not take something: for good, or until later.
+func (r *Record) recordRefused(t task, st Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	kind := healthlab.KindOf(cause)
 	if now := r.task(); now != t {
-		r.plan(st.At) // the order has moved on; so does what is to be told
+		r.planSubmission(st.At) // the order has moved on; so does what is to be told
 		return nil, nil
 	}
 	switch {
 	case t == sendCancel && kind == healthlab.Precondition:
 		r.Lab.Cancel = true // too late; what the lab reports is decided when it arrives
-		r.plan(st.At)
+		r.planSubmission(st.At)
 		return nil, nil
 	case t != sendCancel && kind == healthlab.Invalid:
 		// The lab refuses the order for good. A kit has a status for that.
-		st.On, st.Detail = CancelAsked, OrderRefused
+		st.On, st.Detail = CancelRequested, OrderRefused
 		if _, ok := Next(r.Method(), r.LowLevel(), Stopped, r.Facts()); ok {
 			st.On, st.Detail = Stopped, FulfillmentError
 		}
 		events, err := r.apply(st)
 		r.Lab.Cancel = true // it has nothing to cancel
-		r.plan(st.At)
+		r.planSubmission(st.At)
 		return events, err
 	}
 	r.Lab.Due = st.At.Add(retry(r.Lab.Attempts))

@@ -47,14 +47,14 @@ const (
 	InformationSupplied Trigger = "information_supplied"
 	// SampleRejected: the lab cannot use the sample.
 	SampleRejected Trigger = "sample_rejected"
-	// AppointmentMade: a visit was booked or asked for.
-	AppointmentMade Trigger = "appointment_made"
+	// AppointmentBooked: a visit was booked or asked for.
+	AppointmentBooked Trigger = "appointment_made"
 	// AppointmentConfirmed: the visit has its time.
 	AppointmentConfirmed Trigger = "appointment_confirmed"
-	// AppointmentMoved: the visit gets another time.
-	AppointmentMoved Trigger = "appointment_moved"
-	// AppointmentDropped: the visit will not take place.
-	AppointmentDropped Trigger = "appointment_dropped"
+	// AppointmentRescheduled: the visit gets another time.
+	AppointmentRescheduled Trigger = "appointment_moved"
+	// AppointmentCalledOff: the visit will not take place.
+	AppointmentCalledOff Trigger = "appointment_dropped"
 	// SampleDrawn: the blood was drawn.
 	SampleDrawn Trigger = "sample_drawn"
 	// PartialResult: the lab reported some of the results.
@@ -66,8 +66,8 @@ const (
 	// RedrawOffered: the lab reported all there will be, lost some of it by its own
 	// fault, and the patient may come again.
 	RedrawOffered Trigger = "redraw_offered"
-	// CancelAsked: the team cancels the order.
-	CancelAsked Trigger = "cancel_asked"
+	// CancelRequested: the team cancels the order.
+	CancelRequested Trigger = "cancel_asked"
 	// Stopped: the service or the lab stops the order.
 	Stopped Trigger = "stopped"
 )
@@ -77,9 +77,9 @@ func Triggers() []Trigger {
 	return []Trigger{
 		LabAccepted, Imported, PatientAwaited, KitRegistered, KitShipped, KitOutForDelivery, KitDelivered,
 		KitDelayed, KitUndeliverable, SampleSent, SampleDelayed, SampleUndeliverable, SampleReceived,
-		ParcelLost, LabBlocked, InformationSupplied, SampleRejected, AppointmentMade, AppointmentConfirmed,
-		AppointmentMoved, AppointmentDropped, SampleDrawn, PartialResult, FinalResult, CorrectedResult,
-		RedrawOffered, CancelAsked, Stopped,
+		ParcelLost, LabBlocked, InformationSupplied, SampleRejected, AppointmentBooked, AppointmentConfirmed,
+		AppointmentRescheduled, AppointmentCalledOff, SampleDrawn, PartialResult, FinalResult, CorrectedResult,
+		RedrawOffered, CancelRequested, Stopped,
 	}
 }
 
@@ -145,7 +145,7 @@ func commonRows() []row {
 	return slices.Concat(
 		rows(nil, "patient known", LabAccepted, RequisitionCreated, Ordered),
 		rows(nil, always, Imported, RequisitionBypassed, Ordered),
-		rows(nil, always, CancelAsked, Cancelled, Ordered, RequisitionCreated, RequisitionBypassed),
+		rows(nil, always, CancelRequested, Cancelled, Ordered, RequisitionCreated, RequisitionBypassed),
 		rows(nil, always, CorrectedResult, Corrected, Completed, Corrected),
 	)
 }
@@ -162,7 +162,7 @@ func kitRows() []row {
 	return slices.Concat(
 		// A kit that waits for its patient.
 		reg(PatientAwaited, AwaitingRegistration, Ordered),
-		reg(CancelAsked, Cancelled, AwaitingRegistration, Registered),
+		reg(CancelRequested, Cancelled, AwaitingRegistration, Registered),
 		reg(KitShipped, TransitCustomer, AwaitingRegistration),
 		reg(KitRegistered, Registered, AwaitingRegistration, TransitCustomer, OutForDelivery,
 			ProblemInTransitCustomer, WithCustomer),
@@ -200,11 +200,11 @@ func walkInRows() []row {
 	// Appointments are optional: the patient may simply walk in.
 	open := []LowLevel{RequisitionCreated, RequisitionBypassed, AppointmentPending, AppointmentScheduled, AppointmentCancelled}
 	return slices.Concat(
-		on(AppointmentMade, AppointmentPending, RequisitionCreated, RequisitionBypassed, AppointmentCancelled),
+		on(AppointmentBooked, AppointmentPending, RequisitionCreated, RequisitionBypassed, AppointmentCancelled),
 		on(AppointmentConfirmed, AppointmentScheduled, AppointmentPending),
-		on(AppointmentMoved, AppointmentPending, AppointmentScheduled),
-		on(AppointmentDropped, AppointmentCancelled, AppointmentPending, AppointmentScheduled),
-		on(CancelAsked, Cancelled, AppointmentPending, AppointmentScheduled, AppointmentCancelled),
+		on(AppointmentRescheduled, AppointmentPending, AppointmentScheduled),
+		on(AppointmentCalledOff, AppointmentCancelled, AppointmentPending, AppointmentScheduled),
+		on(CancelRequested, Cancelled, AppointmentPending, AppointmentScheduled, AppointmentCancelled),
 		on(PartialResult, PartialResults, append(slices.Clone(open), PartialResults)...),
 		on(FinalResult, Completed, append(slices.Clone(open), PartialResults)...),
 		rows(walkIn, "initial order", RedrawOffered, RedrawAvailable, append(slices.Clone(open), PartialResults)...),
@@ -217,11 +217,11 @@ func atHomeRows() []row {
 		return rows([]catalogue.CollectionMethod{catalogue.AtHomePhlebotomy}, "", on, to, from...)
 	}
 	return slices.Concat(
-		on(AppointmentMade, AppointmentPending, RequisitionCreated, RequisitionBypassed, AppointmentCancelled),
+		on(AppointmentBooked, AppointmentPending, RequisitionCreated, RequisitionBypassed, AppointmentCancelled),
 		on(AppointmentConfirmed, AppointmentScheduled, AppointmentPending, AppointmentCancelled),
-		on(AppointmentMoved, AppointmentScheduled, AppointmentScheduled),
-		on(AppointmentDropped, AppointmentCancelled, AppointmentPending, AppointmentScheduled),
-		on(CancelAsked, Cancelled, AppointmentPending, AppointmentScheduled, AppointmentCancelled, DrawCompleted),
+		on(AppointmentRescheduled, AppointmentScheduled, AppointmentScheduled),
+		on(AppointmentCalledOff, AppointmentCancelled, AppointmentPending, AppointmentScheduled),
+		on(CancelRequested, Cancelled, AppointmentPending, AppointmentScheduled, AppointmentCancelled, DrawCompleted),
 		on(SampleDrawn, DrawCompleted, AppointmentScheduled),
 		// Results may arrive before the notice that the blood was drawn.
 		on(PartialResult, PartialResults, AppointmentPending, AppointmentScheduled, DrawCompleted, PartialResults),
@@ -238,7 +238,7 @@ func onSiteRows() []row {
 	drawn := []LowLevel{RequisitionCreated, RequisitionBypassed, DrawCompleted, PartialResults}
 	return slices.Concat(
 		on(SampleDrawn, DrawCompleted, RequisitionCreated, RequisitionBypassed),
-		on(CancelAsked, Cancelled, DrawCompleted),
+		on(CancelRequested, Cancelled, DrawCompleted),
 		on(PartialResult, PartialResults, drawn...),
 		on(FinalResult, Completed, drawn...),
 		on(SampleRejected, SampleError, drawn...),
@@ -306,7 +306,7 @@ func (l LowLevel) Final() bool { return lifecycle.Final(l) }
 // Cancellable reports whether a team may cancel an order with these facts in this
 // status. Only the current status counts, not the history.
 func Cancellable(m catalogue.CollectionMethod, l LowLevel, f Facts) bool {
-	_, ok := Next(m, l, CancelAsked, f)
+	_, ok := Next(m, l, CancelRequested, f)
 	return ok
 }
 
@@ -336,7 +336,7 @@ var statusAliases = map[Status]Status{
 }
 
 // ParseStatus reads a full status that an order can have, or an old name of one. It
-// reports false for anything else.
+// reportsResults false for anything else.
 func ParseStatus(s string) (Status, bool) {
 	if canonical, ok := statusAliases[Status(s)]; ok {
 		return canonical, true

@@ -437,7 +437,7 @@ func TestApplyDoesNotWriteIntoASharedHistory(t *testing.T) {
 	other := o
 	_, err = orders.Apply(&o, orders.Step{On: orders.LabAccepted, At: noon})
 	require.NoError(t, err)
-	_, err = orders.Apply(&other, orders.Step{On: orders.CancelAsked, At: noon})
+	_, err = orders.Apply(&other, orders.Step{On: orders.CancelRequested, At: noon})
 	require.NoError(t, err)
 	require.Equal(t, orders.RequisitionCreated, o.LowLevel())
 	require.Equal(t, orders.RequisitionCreated, o.Events[1].Status.LowLevel())

@@ -61,7 +61,7 @@ func TestTransactionResults(t *testing.T) {
 	o := d.placed("walk-in", fated("missing"))
 	_, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	requireRule(t, err, orders.ResultNotFound, healthlab.NotFound)
-	d.later(day)
+	d.advance(day)
 	got, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	require.NoError(t, err)
 	require.Equal(t, labresult.Partial, got.Metadata.Status)
@@ -96,9 +96,9 @@ func TestResendWhileOrdersGo(t *testing.T) {
 	var all []orders.OrderID
 	for range 3 {
 		all = append(all, d.placed("kit").ID)
-		d.later(time.Second)
+		d.advance(time.Second)
 	}
-	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, people.UsersFunc(d.user1), book(t), d.lab, d.opts)
+	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, people.UsersFunc(d.hasUser), book(t), d.lab, d.opts)
 	require.NoError(t, err)
 	got, err := s.Resend(t.Context(), d.team, orders.ResendRequest{OrderIDs: all})
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 func TestResend(t *testing.T) {
 	d := newFixture(t)
 	old := d.placed("walk-in", fated("never_again"))
-	d.later(day)
+	d.advance(day)
 	fresh := d.placed("kit")
 	at := func(by time.Duration) *healthlab.Time { return ptr(healthlab.At(d.now().Add(by))) }
 	ids := func(list ...orders.Order) []orders.OrderID {

@@ -10,241 +10,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
-	"github.com/healthlab-dev/healthlab/orders/appointment"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
-
-// Notifications are planned for an order: messages to its patient, and the
-// next step of a simulation.
-type Notifications struct {
-	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
-	// looks for it.
-	Due time.Time
-	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
-	Lease time.Time
-	// Notify: the patient gets messages.
-	Notify bool
-	// Alarmed is when a critical result was found, of which the team may get an e-mail;
-	// zero for never.
-	Alarmed time.Time
-	// Told are the messages that were sent, or were not to be, by their ids.
-	Told []uuid.UUID
-	// Simulation is under way; nil for none.
-	Simulation *Simulation
-}
-
-// Channel is how a message reaches a patient.
-type Channel string
-
-// The channels.
-const (
-	SMS   Channel = "sms"
-	Email Channel = "email"
-)
-
-// Moment is what a message is about: a low-level status of the order, or a reminder.
-type Moment string
-
-// The reminders.
-const (
-	// RemindKit: the patient has the kit and has not sent the sample.
-	RemindKit Moment = "kit_reminder"
-	// RemindVisit: the patient can go to the lab and has not booked.
-	RemindVisit Moment = "visit_reminder"
-	// RemindAppointment: the patient's appointment is near.
-	RemindAppointment Moment = "appointment_reminder"
-)
-
-// AlarmTeam is the one moment that is not the patient's: the team is told that a result is
-// critical, at [Settings].CriticalEmail.
-const AlarmTeam Moment = "critical_result"
-
-// PatientMessage is a message to a patient, or to the team that looks after one. Printing or
-// logging it shows nothing.
-type PatientMessage struct {
-	// ID is the same each time that the message is handed over.
-	ID      uuid.UUID
-	Team    healthlab.TeamID
-	Order   OrderID
-	User    healthlab.UserID
-	Channel Channel
-	// To is the phone number or the e-mail address.
-	To     string
-	Moment Moment
-	Method catalogue.CollectionMethod
-	// FirstName is the patient's; it may be empty, and is of a message to the team.
-	FirstName string
-	// At is when what it is about happened, or, of an appointment that is near, when it
-	// begins.
-	At time.Time
-}
-
-// Messenger sends messages to patients and teams.
-//
-// Send may be called again with the same message after any error or timeout; an
-// implementation recognises its ID and sends it once. Errors: Invalid (the address is no
-// good: it is not tried again), anything else: it is tried again later. An error names neither
-// the address nor the person. Once ctx has ended, Send returns its error and sends nothing.
-// Implementations must be safe for concurrent use.
-type Messenger interface {
-	Send(ctx context.Context, m PatientMessage) error
-}
-
-// moment says when a patient gets a message, on which channels, and how long after.
-type moment struct {
-	low      LowLevel
-	as       Moment
-	after    time.Duration
-	channels []Channel
-}
-
-// moments are those of each method. Partial results, sample errors and bypassed
-// requisitions have none.
-var moments = func() map[catalogue.CollectionMethod][]moment {
-	const days = 24 * time.Hour
-	both, sms, mail := []Channel{SMS, Email}, []Channel{SMS}, []Channel{Email}
-	at := func(channels []Channel, lows ...LowLevel) []moment {
-		var out []moment
-		for _, l := range lows {
-			out = append(out, moment{l, Moment(l), 0, channels})
-		}
-		return out
-	}
-	return map[catalogue.CollectionMethod][]moment{
-		catalogue.Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
-			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
-		// Of visits at home, mail tells; SMS where there is no address, or no mail.
-		catalogue.AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
-			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
-		catalogue.WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
-			at(sms, AppointmentScheduled, AppointmentCancelled)...),
-			moment{RequisitionCreated, RemindVisit, 1 * days, both}, moment{RequisitionCreated, RemindVisit, 3 * days, both},
-			moment{RequisitionCreated, RemindVisit, 7 * days, both}),
-		catalogue.OnSiteCollection: at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
-	}
-}()
-
-// beforeVisit is how long before their appointment patients are reminded of it.
-var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkInTest: {24 * time.Hour, 2 * time.Hour}}
-
-// notice is a message that the history of an order asks for.
-type notice struct {
-	PatientMessage
-	due      time.Time
-	until    time.Time // when it is too late for it; zero for never
-	reminder bool
-	fallback bool // for a patient who cannot get mail
-	team     bool // it is to the team, which says where when it is sent
-}
-
-// notices are the messages that the history asks for and that were not sent. A reminder
-// is asked for as long as the order stands where it was. It is pure.
-func (r *Record) notices() []notice {
-	out := r.patientNotices()
-	if at := r.Notifications.Alarmed; !at.IsZero() {
-		out = append(out, notice{due: at, team: true, PatientMessage: PatientMessage{
-			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlarmTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
-			Moment: AlarmTeam, Method: r.Method(), At: at,
-		}})
-	}
-	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Told, n.ID) })
-}
-
-// patientNotices are those to the patient, whether or not they were sent.
-func (r *Record) patientNotices() []notice {
-	if !r.Notifications.Notify {
-		return nil
-	}
-	imported := r.Reached(RequisitionBypassed)
-	var out []notice
-	for _, e := range r.Events {
-		low := e.Status.LowLevel()
-		for _, m := range moments[r.Method()] {
-			if m.low != low || imported && low == Ordered || m.after > 0 && r.LowLevel() != low {
-				continue
-			}
-			channels, mailed := m.channels, r.Method() == catalogue.AtHomePhlebotomy && len(m.channels) == 1
-			if mailed {
-				channels = []Channel{Email, SMS}
-			}
-			for _, c := range channels {
-				out = append(out, notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0, fallback: mailed && c == SMS,
-					PatientMessage: r.message(c, m.as, e.CreatedAt.Time, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after))})
-			}
-		}
-	}
-	return append(out, r.visitNotices()...)
-}
-
-// booked reports whether the patient has an appointment.
-func (r *Record) booked() bool {
-	i := r.activeVisit()
-	return i >= 0 && r.Visits[i].Status.Published()
-}
-
-// visitNotices remind of the appointment that the patient has; not of one that was made
-// when it was nearer than that.
-func (r *Record) visitNotices() []notice {
-	i := r.activeVisit()
-	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
-		return nil
-	}
-	v := &r.Visits[i]
-	var out []notice
-	for _, before := range beforeVisit[r.Method()] {
-		due := v.StartAt.Add(-before)
-		if due.Before(r.LastEvent.CreatedAt.Time) {
-			continue
-		}
-		for _, c := range []Channel{SMS, Email} {
-			out = append(out, notice{due: due, until: v.StartAt.Time, reminder: true, PatientMessage: r.message(c, RemindAppointment, v.StartAt.Time,
-				fmt.Appendf(nil, "%s %s %d %s %d", RemindAppointment, v.ID, v.StartAt.UnixMicro(), c, before))})
-		}
-	}
-	return out
-}
-
-// message is one to the patient. Its id is made from a key.
-func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
-	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
-		Moment: as, Method: r.Method(), At: at}
-	if r.PatientDetails != nil && r.PatientDetails.FirstName != nil {
-		m.FirstName = *r.PatientDetails.FirstName
-	}
-	return m
-}
-
-// address is where a patient can be reached; empty if it is not known.
-func (r *Record) address(c Channel) string {
-	p := r.PatientDetails
-	switch {
-	case p == nil:
-		return ""
-	case c == SMS && p.PhoneNumber != nil:
-		return *p.PhoneNumber
-	case c == Email && p.Email != nil:
-		return *p.Email
-	}
-	return ""
-}
-
-// planNotifications sets when the order is to be looked at again.
-func (r *Record) planNotifications() {
-	var due time.Time
-	earlier := func(t time.Time) {
-		if due.IsZero() || t.Before(due) {
-			due = t
-		}
-	}
-	for _, n := range r.notices() {
-		earlier(n.due)
-	}
-	if s := r.Notifications.Simulation; s != nil {
-		earlier(s.Next)
-	}
-	r.Notifications.Due = due
-}
 
 // CommunicationSettings are the channels of messages to the patient of an order.
 type CommunicationSettings struct {
@@ -263,15 +30,7 @@ func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id O
 	if err != nil {
 		return CommunicationSettings{}, fmt.Errorf("get communication settings: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	return CommunicationSettings{r.ID, r.sms(settings)}, nil
-}
-
-// sms reports whether the patient may get an SMS.
-func (r *Record) sms(settings Settings) bool {
-	if r.SMSEnabled != nil {
-		return *r.SMSEnabled
-	}
-	return !settings.SMSOff
+	return CommunicationSettings{r.ID, r.allowsSMS(settings)}, nil
 }
 
 // SetCommunication says whether the patient of an order may get an SMS, whatever holds
@@ -287,17 +46,17 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 	return CommunicationSettings{r.ID, sms}, nil
 }
 
-// DoNotifications does what is due now, and returns how many orders it looked at: for hosts that
+// SendDueNotifications does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
-func (s *Service) DoNotifications(ctx context.Context) (int, error) {
-	return s.later().Once(ctx, atOnce)
+func (s *Service) SendDueNotifications(ctx context.Context) (int, error) {
+	return s.notificationLoop().Once(ctx, batchSize)
 }
 
-func (s *Service) later() *work.Loop[Record] {
-	return newLoop(s, "patient messages", s.store.ClaimNotifications, s.doNotifications)
+func (s *Service) notificationLoop() *work.Loop[Record] {
+	return newLoop(s, "patient messages", s.store.ClaimNotifications, s.sendNotifications)
 }
 
-func (s *Service) doNotifications(ctx context.Context, r Record) error {
+func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 	settings, err := s.opts.Settings(ctx, r.TeamID)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -312,7 +71,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		if n.team {
 			n.To = settings.CriticalEmail
 		}
-		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.wanted(&r, settings) {
+		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.shouldSend(&r, settings) {
 			call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 			err := s.opts.Messenger.Send(call, n.PatientMessage)
 			cancel()
@@ -328,7 +87,7 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		done = append(done, n.ID)
 	}
 	if sim := r.Notifications.Simulation; sim != nil && !sim.Next.After(now) {
-		if err := s.stepOn(ctx, r, settings, now); err != nil {
+		if err := s.continueSimulation(ctx, r, settings, now); err != nil {
 			return err
 		}
 	}
@@ -336,8 +95,8 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		if r.Notifications.Lease.Equal(lease) {
 			r.Notifications.Lease = time.Time{}
 		}
-		r.Notifications.Told = append(slices.Clone(r.Notifications.Told), done...)
-		r.planNotifications()
+		r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), done...)
+		r.planMessages()
 		if !again.IsZero() && r.Notifications.Due.Before(again) {
 			r.Notifications.Due = again
 		}
@@ -347,20 +106,4 @@ func (s *Service) doNotifications(ctx context.Context, r Record) error {
 		return fmt.Errorf("record messages: %w", err)
 	}
 	return nil
-}
-
-// wanted reports whether a message is to be sent at all.
-func (n notice) wanted(r *Record, settings Settings) bool {
-	switch {
-	case n.team:
-		return n.To != ""
-	case n.Moment == RemindVisit && r.booked():
-		return false
-	case n.reminder && !settings.Reminders, n.fallback && r.address(Email) != "" && !settings.EmailOff:
-		return false
-	case n.Channel == SMS:
-		return r.sms(settings)
-	default:
-		return !settings.EmailOff
-	}
 }

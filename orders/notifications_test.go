@@ -25,7 +25,7 @@ func newMessageFixture(t testing.TB) (*fixture, *sandbox.Outbox) {
 func (d *fixture) settle() {
 	d.t.Helper()
 	for {
-		n, err := d.DoNotifications(d.t.Context())
+		n, err := d.SendDueNotifications(d.t.Context())
 		require.NoError(d.t, err)
 		if n == 0 {
 			return
@@ -240,7 +240,7 @@ func TestBookedPatientsGetNoReminders(t *testing.T) {
 		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: 2 * day, PatientManaged: []string{"eastlab"}})
-	d.again()
+	d.restart()
 	d.settings.Reminders = true
 	o, none := d.placed("east", fated("never_again")), d.placed("east", fated("never_again"))
 	d.work()
@@ -259,7 +259,7 @@ func TestBookedPatientsGetNoReminders(t *testing.T) {
 	d.settle()
 	require.Equal(t, appointment.VisitReserved, d.visit(o, center).Status)
 	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
-	d.later(day)
+	d.advance(day)
 	require.Equal(t, appointment.VisitCancelled, d.visit(o, center).Status)
 	d.settle()
 	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
@@ -291,7 +291,7 @@ func TestSimulateSlowly(t *testing.T) {
 	require.NotEqual(t, d.get(o).Events[1].CreatedAt, d.get(o).Events[2].CreatedAt)
 
 	d.settings.Redraws, d.opts.RedrawLabs = true, []string{"northlab"}
-	d.again()
+	d.restart()
 	again := d.placed("walk-in")
 	_, err = d.SimulateSlowly(t.Context(), d.team, again.ID, orders.StatusOf(catalogue.WalkInTest, orders.RedrawAvailable), orders.SimulationFlags{}, time.Second)
 	require.NoError(t, err)

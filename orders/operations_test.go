@@ -54,7 +54,7 @@ func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, results.Results, 1)
 	require.Empty(t, d.reviewsTold(r.ID), "the team never heard of the result")
-	require.Contains(t, d.told(got), "completed")
+	require.Contains(t, d.notified(got), "completed")
 	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
 	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
 	_, err = d.Operations().Reject(t.Context(), d.team, r.ID, nil)
@@ -94,7 +94,7 @@ func TestOperationsDecideWhatTeamsHandOver(t *testing.T) {
 	none := *d.opts
 	none.Reviews = nil
 	*d.opts = none
-	d.again()
+	d.restart()
 	_, err = d.Operations().Waiting(t.Context(), orders.ResultQuery{Team: d.team})
 	requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
 }

@@ -29,7 +29,7 @@ type TransactionID struct{ uuid.UUID }
 // its events. In JSON every field is present; what is not known is null.
 //
 // An Order is a plain value, not safe for concurrent use. Printing or logging one
-// shows its id and status, nothing of the patient.
+// showActiveVisit its id and status, nothing of the patient.
 type Order struct {
 	// UserID is the patient. The user of a registrable kit can change when the kit
 	// is registered.
@@ -248,8 +248,8 @@ func (o Order) Parent() *OrderID {
 	return nil
 }
 
-// rejoin puts the order, as it is now, into its own view of the transaction.
-func (o *Order) rejoin() {
+// refreshTransaction puts the order, as it is now, into its own view of the transaction.
+func (o *Order) refreshTransaction() {
 	me := o.Member()
 	members := slices.Clone(o.OrderTransaction.Orders)
 	if i := slices.IndexFunc(members, func(m TransactionMember) bool { return m.ID == o.ID }); i >= 0 {

@@ -38,7 +38,7 @@ func dayText(at time.Time) *string {
 	if at.IsZero() {
 		return nil
 	}
-	day := today(at).String()
+	day := rules.UTCDay(at).String()
 	return &day
 }
 
@@ -47,7 +47,7 @@ func dayText(at time.Time) *string {
 func (o *Order) ReportHead(at time.Time) labresult.Metadata {
 	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {
-		h.Age, h.DOB = strconv.Itoa(people.Age(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
+		h.Age, h.DOB = strconv.Itoa(people.Age(o.PatientDetails.DOB, rules.UTCDay(at))), o.PatientDetails.DOB.String()
 	}
 	if o.SampleID != nil {
 		h.SpecimenNumber = *o.SampleID
@@ -58,8 +58,8 @@ func (o *Order) ReportHead(at time.Time) labresult.Metadata {
 	return h
 }
 
-// head fills in what the head of a report leaves out, from the order that it belongs to.
-func (r *Record) head(h *labresult.Metadata, m Message) {
+// fillHead fills in what the head of a report leaves out, from the order that it belongs to.
+func (r *Record) fillHead(h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {
 		at = r.LastEvent.CreatedAt.Time
@@ -81,19 +81,19 @@ func (r *Record) head(h *labresult.Metadata, m Message) {
 	}
 }
 
-// drawn notes when the sample was taken, where that is known from nothing but the draw.
-func (r *Record) drawn(on Trigger, at time.Time) {
+// noteDraw notes when the sample was taken, where that is known from nothing but the draw.
+func (r *Record) noteDraw(on Trigger, at time.Time) {
 	if on == SampleDrawn && r.ExpectedResultByDate == nil && r.WorstCaseResultByDate == nil {
-		r.collected(at)
+		r.noteCollection(at)
 	}
 }
 
-// collected notes when the sample was taken, and by when results are to be expected.
-func (r *Record) collected(at time.Time) {
+// noteCollection notes when the sample was taken, and by when results are to be expected.
+func (r *Record) noteCollection(at time.Time) {
 	if at.IsZero() {
 		return
 	}
-	day := today(at)
+	day := rules.UTCDay(at)
 	by := func(days *int) *healthlab.Date {
 		if days == nil {
 			return nil
@@ -104,9 +104,9 @@ func (r *Record) collected(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// result keeps what the lab reported, which came at a moment. It names what a corrected
+// setResults keeps what the lab reported, which came at a moment. It names what a corrected
 // report changed.
-func (r *Record) result(m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
+func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
 	results := *m.Results
 	results.Results = rules.NonNil(results.Results)
 	results.Metadata.Status = labresult.Final
@@ -118,7 +118,7 @@ func (r *Record) result(m Message, at time.Time) (corrected []labresult.Correcte
 		results.Results, corrected = labresult.MarkCorrected(r.Results.Results, results.Results, healthlab.At(at))
 	}
 	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
-	r.head(&results.Metadata, m)
+	r.fillHead(&results.Metadata, m)
 	worst := labresult.Worst(results.Results)
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0
@@ -131,22 +131,13 @@ func (r *Record) result(m Message, at time.Time) (corrected []labresult.Correcte
 	return corrected
 }
 
-// withdraw takes back what was reported of a sample that the lab cannot use. A report of
-// missing results alone says why, and stays.
-func (r *Record) withdraw() {
-	r.Interpretation, r.ReportFile = nil, ""
-	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
-		r.Results, r.HasMissingResults = nil, nil
-	}
-}
-
-// alarm tells of a critical result, once for each, and when its report was fetched.
-func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
+// alertCritical tells of a critical result, once for each, and when its report was fetched.
+func (r *Record) alertCritical(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
 		return nil, nil
 	}
 	r.CriticalSent, r.Notifications.Alarmed = true, at.Time
-	r.planNotifications()
+	r.planMessages()
 	notice := CriticalResult{
 		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
 		Interpretation: labresult.Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,

@@ -41,7 +41,7 @@ func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	first := d.insure()
 	drawn := d.now()
-	d.later(day)
+	d.advance(day)
 	second := d.insure()
 	require.NotEqual(t, first, second)
 	for at, want := range map[time.Time]any{drawn: first, d.now().Add(-time.Microsecond): first, d.now(): second, {}: second} {
@@ -81,7 +81,7 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{31: healthlab.Invalid, 32: nil} {
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}})
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
 	}
 }

@@ -27,7 +27,7 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 }
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
-// again cannot place a second order: it returns the one that has this id, whatever is
+// reorder cannot place a second order: it returns the one that has this id, whatever is
 // asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.place(ctx, team, id, req) })
@@ -53,7 +53,7 @@ func (s *Service) createAs(ctx context.Context, team healthlab.TeamID, id OrderI
 
 func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	at := s.now()
-	if err := req.Check(today(at)); err != nil {
+	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
 	r, err := s.prepare(ctx, team, id, req, placeOptions{}, at)
@@ -73,9 +73,9 @@ type placeOptions struct {
 	carried *catalogue.LabAccountID
 }
 
-// account finds the account that the order uses.
-func (m placeOptions) account(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
-	if a := m.carries(lab, accounts); want == nil && a != nil {
+// chooseAccount finds the account that the order uses.
+func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
+	if a := m.inheritedAccount(lab, accounts); want == nil && a != nil {
 		if a.Status != catalogue.LabAccountActive {
 			return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the order that is replaced is not active")
 		}
@@ -89,9 +89,9 @@ func (m placeOptions) account(lab *catalogue.Lab, want *catalogue.LabAccountID, 
 	return a, err
 }
 
-// carries returns the account of the order that is replaced, if it is of this lab and the
+// inheritedAccount returns the account of the order that is replaced, if it is of this lab and the
 // team may still use it; nil if not.
-func (m placeOptions) carries(lab *catalogue.Lab, accounts catalogue.Accounts) *catalogue.LabAccount {
+func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Accounts) *catalogue.LabAccount {
 	if m.carried == nil || lab == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	account, err := m.account(chosen.LabTest.Lab, w.Account, accounts)
+	account, err := m.chooseAccount(chosen.LabTest.Lab, w.Account, accounts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -131,7 +131,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if billing == "" {
 		billing = catalogue.ClientBill
 	}
-	insurance, err := s.pays(ctx, team, req, m, chosen.LabTest, account, billing)
+	insurance, err := s.checkPayment(ctx, team, req, m, chosen.LabTest, account, billing)
 	if err != nil {
 		return Record{}, err
 	}
@@ -142,11 +142,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
-	proxy, err := s.spoken(ctx, team, req.UserID, req.PatientDetails, today(at))
+	proxy, err := s.medicalProxy(ctx, team, req.UserID, req.PatientDetails, rules.UTCDay(at))
 	if err != nil {
 		return Record{}, err
 	}
-	if err := ofAge(req.PatientDetails, proxy, today(at), settings.Minors); err != nil {
+	if err := ofAge(req.PatientDetails, proxy, rules.UTCDay(at), settings.Minors); err != nil {
 		return Record{}, err
 	}
 	var aoe []catalogue.AOEAnswer
@@ -158,7 +158,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := notBefore(req.ActivateBy, at); err != nil {
 		return Record{}, err
 	}
-	if err := s.catalogue.KeepBuilt(ctx, team, &chosen.LabTest, at); err != nil {
+	if err := s.catalogue.StoreBuilt(ctx, team, &chosen.LabTest, at); err != nil {
 		return Record{}, err
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
@@ -190,9 +190,9 @@ func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	return r.OrderSet.Select(r.CollectionMethod, r.LabAccountID)
 }
 
-// pays checks who pays, and returns the insurance record that does. An order that was
+// checkPayment checks who pays, and returns the insurance record that does. An order that was
 // placed outside has its diagnosis there.
-func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t catalogue.LabTest, a *catalogue.LabAccount, billing catalogue.BillingType) (*uuid.UUID, error) {
+func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t catalogue.LabTest, a *catalogue.LabAccount, billing catalogue.BillingType) (*uuid.UUID, error) {
 	if err := catalogue.CheckBilling(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
 	}
@@ -224,9 +224,9 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 	return &c.ID, nil
 }
 
-// spoken fills in the medical proxy of a minor that the request leaves out, from the
+// medicalProxy fills in the medical proxy of a minor that the request leaves out, from the
 // user's demographics.
-func (s *Service) spoken(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
+func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
 	if p.MedicalProxy != nil || people.Age(p.DOB, day) >= adult || s.opts.People == nil {
 		return p.MedicalProxy.Details(), nil
 	}
@@ -275,26 +275,11 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 			more, err = Apply(&r.Order, st)
 			events = append(events, more...)
 		}
-		r.plan(at)
+		r.planSubmission(at)
 		return events, err
 	})
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", rules.NotFound(err, people.UserNotFound, "the team has no such user"))
 	}
 	return stored.Order, nil
-}
-
-// Physicians returns the physicians of a team. NotFound unless it is the caller's.
-func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
-	if caller != team {
-		return nil, rules.Missing(TeamNotFound, "there is no such team")
-	}
-	if s.opts.Physicians == nil {
-		return []people.Physician{}, nil
-	}
-	found, err := s.opts.Physicians(ctx, team)
-	if err != nil {
-		return nil, fmt.Errorf("list physicians: %w", err)
-	}
-	return rules.NonNil(found), nil
 }

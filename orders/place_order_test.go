@@ -184,9 +184,9 @@ func TestLabAccounts(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
-				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
+				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production})
 			require.NoError(t, err)
 			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
 				if tc.want != "" {
@@ -213,9 +213,9 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 				Labs: []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}},
 				Accounts: []catalogue.LabAccount{{ID: account("a"), Lab: "northlab", Status: catalogue.LabAccountActive, DelegatedFlow: flow,
 					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"az"}}}},
-				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
+				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production})
 			require.NoError(t, err)
 			needed := flow == catalogue.OrderDelegated || flow == catalogue.FullyDelegated
 			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))
@@ -303,7 +303,7 @@ func TestPlaceAsTwice(t *testing.T) {
 	again, err := d.PlaceAs(t.Context(), d.team, id, d.asks("archived"))
 	require.NoError(t, err)
 	require.Equal(t, first, again)
-	require.Equal(t, []string{"ordered"}, d.told(first))
+	require.Equal(t, []string{"ordered"}, d.notified(first))
 }
 
 func TestKitRules(t *testing.T) {
@@ -344,7 +344,7 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 		return r.AOEAnswers
 	}
 	require.Equal(t, want, answers())
-	d.later(3 * day)
+	d.advance(3 * day)
 	_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()})
 	require.NoError(t, err)
 	require.Equal(t, want, answers())
@@ -356,14 +356,14 @@ func TestRegisterWithoutTheAccount(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
-	d.later(3 * day)
+	d.advance(3 * day)
 	req := orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()}
 	d.accountsOf(d.accountAt("northlab", "another", catalogue.LabAccountActive))
 	before := d.get(o)
 	_, err = d.Register(t.Context(), d.team, req)
 	requireRule(t, err, catalogue.LabAccountNotActive, healthlab.Precondition)
 	require.Equal(t, before, d.get(o))
-	d.again()
+	d.restart()
 	_, err = d.Register(t.Context(), d.team, req)
 	require.NoError(t, err)
 }

@@ -159,14 +159,14 @@ func (VisitCancellation) GoString() string { return rules.Redacted }
 // LogValue shows nothing of what VisitCancellation holds.
 func (VisitCancellation) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
 
-// String shows nothing of what VisitNews holds.
-func (VisitNews) String() string { return rules.Redacted }
+// String shows nothing of what VisitUpdate holds.
+func (VisitUpdate) String() string { return rules.Redacted }
 
-// GoString shows nothing of what VisitNews holds.
-func (VisitNews) GoString() string { return rules.Redacted }
+// GoString shows nothing of what VisitUpdate holds.
+func (VisitUpdate) GoString() string { return rules.Redacted }
 
-// LogValue shows nothing of what VisitNews holds.
-func (VisitNews) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
+// LogValue shows nothing of what VisitUpdate holds.
+func (VisitUpdate) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
 
 // String shows nothing of what PatientMessage holds.
 func (PatientMessage) String() string { return rules.Redacted }

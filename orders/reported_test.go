@@ -130,7 +130,7 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	critical := iron
 	critical.Interpretation = labresult.Critical
 	report := func(on orders.Trigger, results ...labresult.Result) {
-		d.later(time.Hour)
+		d.advance(time.Hour)
 		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
 	}
 	report(orders.PartialResult, iron)

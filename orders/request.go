@@ -196,7 +196,7 @@ func comment(order, account *string) string {
 
 // notBefore checks a day of activation.
 func notBefore(day *healthlab.Date, at time.Time) error {
-	if day != nil && day.Before(today(at)) {
+	if day != nil && day.Before(rules.UTCDay(at)) {
 		return rules.Broken(ActivateByInPast, "the day of activation is today or later")
 	}
 	return nil

@@ -71,7 +71,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		return Order{}, notReviewable()
 	}
 	if req.UserID == nil && req.OrderID == nil {
-		if req.OrderID, err = s.usual(ctx, item); err != nil {
+		if req.OrderID, err = s.defaultOrder(ctx, item); err != nil {
 			return Order{}, err
 		}
 	}
@@ -84,23 +84,23 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, err
 		}
 	}
-	var to Settlement
+	var to Assignment
 	var of catalogue.LabTest
 	if req.OrderID != nil {
 		was, err := s.store.Get(ctx, team, *req.OrderID)
 		if err != nil {
 			return Order{}, rules.NotFound(err, OrderNotFound, "the team has no such order")
 		}
-		if g.replaces(&was) {
+		if g.needsNewOrder(&was) {
 			if was, err = s.successor(ctx, item.Message, was); err != nil {
 				return Order{}, fmt.Errorf("find order of specimen: %w", err)
 			}
 		}
 		if req.UserID != nil && was.UserID != *req.UserID {
-			return Order{}, unfit(ReviewInconsistent, "the order is another user's")
+			return Order{}, reviewError(ReviewInconsistent, "the order is another user's")
 		}
 		to.Order, of = was.ID, was.LabTest
-		if g.replaces(&was) {
+		if g.needsNewOrder(&was) {
 			if to.New, err = s.replacement(ctx, item, was, g.at); err != nil {
 				return Order{}, err
 			}
@@ -113,7 +113,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		g.made = true
 	}
 	if to.New != nil {
-		if err := s.catalogue.KeepBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
+		if err := s.catalogue.StoreBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
 			return Order{}, err
 		}
 		of = to.New.LabTest
@@ -128,37 +128,37 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	for range 12 {
 		g.ids = append(g.ids, s.opts.NewID())
 	}
-	done, err := store.SettleResult(ctx, team, id, to, g.give)
+	done, err := store.AssignResult(ctx, team, id, to, g.assign)
 	if errors.Is(err, healthlab.Conflict) && g.specimen != "" {
 		g.specimen = "" // another order has it, and a person decided all the same
-		done, err = store.SettleResult(ctx, team, id, to, g.give)
+		done, err = store.AssignResult(ctx, team, id, to, g.assign)
 	}
 	if err != nil {
 		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
-	s.moveReport(ctx, item.Message, done.Belongs(), *done.ResolvedOrderID, file)
+	s.moveReport(ctx, item.Message, done.Owner(), *done.ResolvedOrderID, file)
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 
-// unfit is the error of a choice that cannot be.
-func unfit(rule, msg string) error {
+// reviewError is the error of a choice that cannot be.
+func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
 
-// usual returns the one order that a result points to where there is no choice.
-func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
+// defaultOrder returns the one order that a result points to where there is no choice.
+func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
 		return nil, err
 	}
 	switch item.DecisionCode {
 	case MatchCompleted, MatchCancelled, MatchWrongCollection:
-		if w.tied != nil {
-			return &w.tied.ID, nil
+		if w.named != nil {
+			return &w.named.ID, nil
 		}
 	case MatchWrongLab:
-		if w.tied != nil {
-			return &w.tied.ID, nil
+		if w.named != nil {
+			return &w.named.ID, nil
 		}
 		open := slices.DeleteFunc(slices.Clone(w.patientMatches), func(o Order) bool { return o.LowLevel().Final() })
 		if len(open) == 1 {
@@ -166,7 +166,7 @@ func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 		}
 	default:
 	}
-	return nil, unfit(ReviewNeedsChoice, "choose an order or a user: the result points to none alone")
+	return nil, reviewError(ReviewNeedsChoice, "choose an order or a user: the result points to none alone")
 }
 
 // acceptance is a decision to accept, with all that the rules need to know.
@@ -184,26 +184,26 @@ type acceptance struct {
 	made bool
 }
 
-// replaces reports whether another order has to take the place of one.
-func (g *acceptance) replaces(was *Record) bool {
+// needsNewOrder reports whether another order has to take the place of one.
+func (g *acceptance) needsNewOrder(was *Record) bool {
 	low := was.LowLevel()
 	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab
 	return elsewhere || low.Final() && !endings[low].TakesResult
 }
 
-// give lets the decision happen. It is pure, as [Settle] says.
-func (g *acceptance) give(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
+// assign lets the decision happen. It is pure, as [AssignChange] says.
+func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
 	}
 	if was != nil {
 		switch {
 		case g.req.UserID != nil && was.UserID != *g.req.UserID:
-			return nil, unfit(ReviewInconsistent, "the order is another user's")
+			return nil, reviewError(ReviewInconsistent, "the order is another user's")
 		case !patientKnown(was.Facts()):
-			return nil, unfit(ReviewNotPossible, "nobody has registered the kit of the order")
-		case g.replaces(was) != g.made, made != nil && made.UserID != was.UserID:
-			return nil, unfit(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
+			return nil, reviewError(ReviewNotPossible, "nobody has registered the kit of the order")
+		case g.needsNewOrder(was) != g.made, made != nil && made.UserID != was.UserID:
+			return nil, reviewError(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
 		}
 	}
 	ids := slices.Clone(g.ids)
@@ -220,7 +220,7 @@ func (g *acceptance) give(item *RawResult, was, made *Record) ([]healthlab.Event
 	to := was
 	if made != nil {
 		to = made
-		if err := do(g.begin(was, made, next(), next())); err != nil {
+		if err := do(g.beginOrder(was, made, next(), next())); err != nil {
 			return nil, err
 		}
 	}
@@ -228,19 +228,19 @@ func (g *acceptance) give(item *RawResult, was, made *Record) ([]healthlab.Event
 		to.SampleID = &specimen
 	}
 	if slices.Contains(to.Messages, g.message.ID) {
-		return nil, unfit(ReviewNotPossible, "the order has the result already")
+		return nil, reviewError(ReviewNotPossible, "the order has the result already")
 	}
 	if to.ReportedAt.IsZero() {
 		to.ReportedAt = item.CreatedAt.Time
 	}
-	if err := do(to.take(g.message, next())); err != nil {
+	if err := do(to.takeResult(g.message, next())); err != nil {
 		return nil, err
 	}
-	if err := do(to.alarm(healthlab.At(g.at), item.CreatedAt, next().EventID)); err != nil {
+	if err := do(to.alertCritical(healthlab.At(g.at), item.CreatedAt, next().EventID)); err != nil {
 		return nil, err
 	}
 	at := healthlab.At(g.at)
-	action, hears := ReviewAccept, item.heard()
+	action, hears := ReviewAccept, item.visibleToTeam()
 	if g.req.Note != nil || item.Open() {
 		item.Note = g.req.Note
 	}
@@ -249,21 +249,21 @@ func (g *acceptance) give(item *RawResult, was, made *Record) ([]healthlab.Event
 	if !hears {
 		return events, nil
 	}
-	if err := do(item.tell(EventMatchReviewUpdated, next().EventID, at)); err != nil {
+	if err := do(item.newEvent(EventMatchReviewUpdated, next().EventID, at)); err != nil {
 		return nil, err
 	}
 	return events, nil
 }
 
-// begin begins a new order: in place of another one, which ends if it can, and leaves its
-// specimen to the new one if it has no result and will have none.
-func (g *acceptance) begin(was, made *Record, st, first Step) ([]healthlab.Event, error) {
+// beginOrder begins a new order: in place of another one, which ends if it can, and leaves its
+// setSampleID to the new one if it has no result and will have none.
+func (g *acceptance) beginOrder(was, made *Record, st, first Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return Begin(&made.Order, g.at, first.EventID)
 	}
 	on := Trigger("")
 	if was.Cancellable() {
-		on = CancelAsked
+		on = CancelRequested
 	}
 	dead := on != "" || was.LowLevel().Final()
 	if dead && was.Results == nil && was.SampleID != nil && *was.SampleID == g.specimen {
@@ -272,16 +272,16 @@ func (g *acceptance) begin(was, made *Record, st, first Step) ([]healthlab.Event
 	return addChild(was, made, st, on, first.EventID)
 }
 
-// take gives an order a result that a person decided on: from wherever the order
+// takeResult gives an order a result that a person decided on: from wherever the order
 // stands, for the result is there.
-func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
+func (r *Record) takeResult(m Message, st Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
-	r.collected(m.CollectedAt)
+	r.noteCollection(m.CollectedAt)
 	done := endings[r.LowLevel()].TakesResult
 	if done {
 		m.On = CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
 	}
-	st.Corrected = r.result(m, st.At)
+	st.Corrected = r.setResults(m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
@@ -292,8 +292,8 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 		to = Corrected
 	case m.On == PartialResult && r.Method() == catalogue.Testkit:
 		r.UpdatedAt = healthlab.At(st.At)
-		r.rejoin()
-		r.plan(st.At)
+		r.refreshTransaction()
+		r.planSubmission(st.At)
 		return nil, nil
 	case m.On == PartialResult:
 		to = PartialResults
@@ -301,66 +301,33 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	if r.endsVisit(to, st) != "" {
 		r.showVisit(nil)
 	}
-	events, err := record(&r.Order, to, st)
+	events, err := appendEvent(&r.Order, to, st)
 	if err != nil {
 		return nil, err
 	}
 	more, err := r.endVisit(st)
 	events = append(events, more...)
-	r.plan(st.At)
+	r.planSubmission(st.At)
 	return events, err
-}
-
-// successor returns the order that took the place of another one and has the specimen of a
-// message since; that other one where there is none.
-func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, error) {
-	if r.SampleID != nil || m.SampleID == "" {
-		return r, nil
-	}
-	next, err := s.ofSample(ctx, m)
-	if errors.Is(err, healthlab.NotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	if next.Origin != OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
-		return r, nil
-	}
-	return next, nil
 }
 
 // replacement is an order that takes the place of one which cannot take a result: at
 // the lab that the result came from.
 func (s *Service) replacement(ctx context.Context, item RawResult, was Record, at time.Time) (*Record, error) {
-	r := was.again(OrderID{s.opts.NewID()}, OriginRecreation, healthlab.At(at))
+	r := was.reorder(OrderID{s.opts.NewID()}, OriginRecreation, healthlab.At(at))
 	r.Details = NewDetails(was.Method(), s.opts.NewID(), s.opts.NewID(), healthlab.At(at))
 	r.ShippingDetails = nil
 	if slug := item.Message.Lab; slug != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != slug {
-		if err := s.moveTo(ctx, &r, item); err != nil {
+		if err := s.changeLab(ctx, &r, item); err != nil {
 			return nil, err
 		}
 	}
 	return &r, nil
 }
 
-// again is a new order for the same patient and test, before its first event.
-func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
-	c := *r
-	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
-	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
-	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
-	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.CriticalSent = nil, nil, nil, time.Time{}, false
-	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
-	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}
-	c.Visits, c.VisitWork = nil, VisitWork{}
-	return c
-}
-
-// moveTo changes what an order is of, to what the lab of a result has measured.
-func (s *Service) moveTo(ctx context.Context, r *Record, item RawResult) error {
-	t, account, err := s.measured(ctx, r.TeamID, item)
+// changeLab changes what an order is of, to what the lab of a result has measured.
+func (s *Service) changeLab(ctx context.Context, r *Record, item RawResult) error {
+	t, account, err := s.measuredTest(ctx, r.TeamID, item)
 	if err != nil {
 		return err
 	}
@@ -372,8 +339,8 @@ func (s *Service) moveTo(ctx context.Context, r *Record, item RawResult) error {
 	return nil
 }
 
-// measured builds the test that a result is of, from the lab's codes.
-func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
+// measuredTest builds the test that a result is of, from the lab's codes.
+func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
 	var codes []string
 	for _, one := range item.Message.Results.Results {
 		for _, m := range one.SourceMarkers {
@@ -392,12 +359,12 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 	}
 	i := slices.IndexFunc(found.Labs, func(l catalogue.Lab) bool { return l.Slug == item.Lab.Slug })
 	if i < 0 {
-		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the lab of the result is not one of the labs")
 	}
 	lab := found.Labs[i]
 	here := slices.DeleteFunc(found.Markers, func(m catalogue.Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
 	if len(here) == 0 {
-		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
 	}
 	accounts, err := s.catalogue.Accounts(ctx, team)
 	if err != nil {
@@ -406,7 +373,7 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 	account, err := catalogue.AccountFor(&lab, nil, accounts, true)
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
-		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the team has no one account at the lab of the result")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the team has no one account at the lab of the result")
 	}
 	if err != nil {
 		return catalogue.LabTest{}, nil, err
@@ -417,12 +384,12 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 // firstOrder is an order for a user who has none that a result could belong to: of what
 // the lab measured, for the patient of the user's newest order or demographics.
 func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*Record, error) {
-	t, account, err := s.measured(ctx, item.Team, item)
+	t, account, err := s.measuredTest(ctx, item.Team, item)
 	if err != nil {
 		return nil, err
 	}
 	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
-	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: today(at), Page: 1, Size: catalogue.MaxPageSize, Sort: SortCreatedAt, Direction: catalogue.Descending})
+	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: rules.UTCDay(at), Page: 1, Size: catalogue.MaxPageSize, Sort: SortCreatedAt, Direction: catalogue.Descending})
 	if err != nil {
 		return nil, fmt.Errorf("find orders of user: %w", err)
 	}
@@ -442,7 +409,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 			return nil, fmt.Errorf("find demographics: %w", err)
 		}
 	}
-	return nil, unfit(ReviewNotPossible, "nothing is known of the user: set their demographics first")
+	return nil, reviewError(ReviewNotPossible, "nothing is known of the user: set their demographics first")
 }
 
 // patientOf returns a user as a patient.

@@ -220,7 +220,7 @@ func TestAcceptedCriticalResult(t *testing.T) {
 		m.SampleID, m.Results.Results[0].Interpretation = "", labresult.Critical
 	}))
 	fetched := d.now()
-	d.later(3 * day)
+	d.advance(3 * day)
 	d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
 	told := d.critical(o)
 	require.Len(t, told, 1)
@@ -260,7 +260,7 @@ func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 		ProviderAccountID: "P-3", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 	d := newReviewFixture(t)
 	d.more = []catalogue.LabAccount{account}
-	d.again()
+	d.restart()
 	o := d.requisitioned("walk-in")
 	got := d.accepts(d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") })), orders.AcceptRequest{})
 	require.Equal(t, "eastlab", got.LabTest.Lab.Slug)
@@ -296,7 +296,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, kept.Lab.Due)
 	require.True(t, kept.Lab.Requisition, "it has it, as far as anybody needs to know")
-	d.later(30 * day)
+	d.advance(30 * day)
 	require.Equal(t, orders.Ordered, d.get(got).LowLevel())
 }
 

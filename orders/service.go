@@ -241,9 +241,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Today is the current day in UTC, by the Service's clock: what the Check of a request
 // wants.
-func (s *Service) Today() healthlab.Date { return today(s.now()) }
-
-func today(at time.Time) healthlab.Date { return rules.UTCDay(at) }
+func (s *Service) Today() healthlab.Date { return rules.UTCDay(s.now()) }
 
 // Get returns one order.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
@@ -283,7 +281,7 @@ func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	if q.Today.IsZero() {
-		q.Today = today(s.now())
+		q.Today = rules.UTCDay(s.now())
 	}
 	page, err := s.store.List(ctx, q)
 	if err != nil {
@@ -304,7 +302,7 @@ func (s *Service) CountByStatus(ctx context.Context, team healthlab.TeamID) (map
 
 // Transaction returns a testing journey with all its orders.
 func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
-	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
+	q := Query{Team: team, Transaction: id, Today: rules.UTCDay(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
 	page, err := s.store.List(ctx, q)
 	if err != nil {
 		return TransactionDetail{}, fmt.Errorf("get order transaction: %w", err)
@@ -313,181 +311,6 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 		return TransactionDetail{}, rules.Missing(TransactionNotFound, "the team has no such order transaction")
 	}
 	return page.Orders[0].OrderTransaction.Detail(team), nil
-}
-
-// Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
-// allow it, cancelled included. The lab is called in the background.
-func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
-	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
-		if !r.Cancellable() {
-			return rules.Broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
-		}
-		return nil
-	})
-	if err != nil {
-		return Order{}, fmt.Errorf("cancel order: %w", err)
-	}
-	return o, nil
-}
-
-// DrawCompleted notes that the team has drawn the sample of an order for on-site
-// collection. Forbidden unless the team has that switched on.
-func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
-	if err := s.allowed(ctx, team, func(have Settings) bool { return have.OnSiteCollection }); err != nil {
-		return Order{}, fmt.Errorf("complete draw: %w", err)
-	}
-	o, err := s.step(ctx, team, id, SampleDrawn, func(r *Record) error {
-		if r.Method() != catalogue.OnSiteCollection {
-			return rules.Broken(catalogue.MethodNotSupported, "only on-site collection reports the draw")
-		}
-		return nil
-	})
-	if err != nil {
-		return Order{}, fmt.Errorf("complete draw: %w", err)
-	}
-	return o, nil
-}
-
-// SetActivation moves the day on which a scheduled order goes to the lab; nil hands
-// it over at once. RuleErrors: ORDER_NOT_MODIFIABLE once it was handed over,
-// ORDER_NOT_SCHEDULED if it was not created with a day, ACTIVATE_BY_IN_PAST.
-func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id OrderID, day *healthlab.Date) (Order, error) {
-	at := s.now()
-	if day != nil {
-		var p healthlab.Problems
-		if checkActivation(&p, *day, today(at)); p.Err() != nil {
-			return Order{}, p.Err()
-		}
-	}
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		switch low := r.LowLevel(); {
-		case low != Ordered && low != AwaitingRegistration:
-			return nil, rules.Broken(OrderNotModifiable, "the order was handed over")
-		case !r.Scheduled:
-			return nil, rules.Broken(OrderNotScheduled, "the order was not created with a day of activation")
-		case day != nil && day.Before(today(at)):
-			return nil, rules.Broken(ActivateByInPast, "the day of activation is today or later")
-		}
-		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
-		r.rejoin()
-		r.plan(at)
-		return nil, nil
-	})
-	if err != nil {
-		return Order{}, fmt.Errorf("set activation: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
-	}
-	return r.Order, nil
-}
-
-// step lets one thing happen to an order, if allowed finds nothing against it.
-func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return Order{}, fmt.Errorf("team settings: %w", err)
-	}
-	st := Step{On: on, At: s.now(), EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		if err := allowed(r); err != nil {
-			return nil, err
-		}
-		return r.apply(st)
-	})
-	return r.Order, rules.NotFound(err, OrderNotFound, "the team has no such order")
-}
-
-// apply is Apply for a record; it also plans the call to the lab.
-func (r *Record) apply(st Step) ([]healthlab.Event, error) {
-	was := *r
-	r.drawn(st.On, st.At)
-	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
-	to, _ := Next(r.Method(), r.LowLevel(), st.On, r.Facts())
-	if endings[to].WithdrawResults {
-		r.withdraw()
-	}
-	if r.endsVisit(to, st) != "" {
-		r.showVisit(nil) // the event of the order must not name it
-	}
-	events, err := Apply(&r.Order, st)
-	if err != nil {
-		*r = was
-		return nil, err
-	}
-	more, err := r.visitsFollow(st)
-	r.plan(st.At)
-	return append(events, more...), err
-}
-
-// maxResend is the widest window of a resend.
-const maxResend = 60 * 24 * time.Hour
-
-// Resend tells the team the latest event of some of its orders again, with the orders
-// as they are now, and returns their ids, oldest order first. Ids that the team does
-// not have are skipped.
-func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendRequest) ([]OrderID, error) {
-	now := s.now()
-	q, err := req.query(now)
-	if err != nil {
-		return nil, err
-	}
-	q.Team, q.Today = team, today(now)
-	ids := []OrderID{}
-	for q.Page = 1; ; q.Page++ {
-		page, err := s.store.List(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("resend events: %w", err)
-		}
-		for _, o := range page.Orders {
-			ids = append(ids, o.ID)
-		}
-		if len(page.Orders) < q.Size {
-			break
-		}
-	}
-	told := []OrderID{}
-	for _, id := range ids {
-		switch err := s.resendEvent(ctx, team, id, s.opts.NewID(), now); {
-		case errors.Is(err, healthlab.NotFound): // erased meanwhile
-		case err != nil:
-			return nil, fmt.Errorf("resend events: %w", err)
-		default:
-			told = append(told, id)
-		}
-	}
-	return told, nil
-}
-
-func (r ResendRequest) query(now time.Time) (Query, error) {
-	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: catalogue.Ascending, Size: catalogue.MaxPageSize}
-	if len(r.OrderIDs) == 0 && r.StartAt == nil {
-		return q, rules.Broken(ResendSelectionMissing, "give order_ids, start_at or both")
-	}
-	end := now
-	if r.EndAt != nil {
-		end = r.EndAt.Time
-	}
-	if r.StartAt == nil {
-		if r.EndAt != nil {
-			q.EventBefore = end.Add(time.Microsecond)
-		}
-		return q, nil
-	}
-	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
-		return q, rules.Broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
-	}
-	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
-	return q, nil
-}
-
-// resendEvent writes the latest event of an order again. Nothing of the order changes.
-func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
-	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		name := EventOrderUpdated
-		if len(r.Events) == 1 {
-			name = EventOrderCreated
-		}
-		return r.tell(name, event, healthlab.At(at))
-	})
-	return err
 }
 
 // PortalLink makes a link to the portal for a user. Invalid if the request is wrong, or
@@ -515,4 +338,19 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 		}
 	}
 	return s.opts.Portal.Link(req, user, s.now()), nil
+}
+
+// Physicians returns the physicians of a team. NotFound unless it is the caller's.
+func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
+	if caller != team {
+		return nil, rules.Missing(TeamNotFound, "there is no such team")
+	}
+	if s.opts.Physicians == nil {
+		return []people.Physician{}, nil
+	}
+	found, err := s.opts.Physicians(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("list physicians: %w", err)
+	}
+	return rules.NonNil(found), nil
 }

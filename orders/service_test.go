@@ -30,19 +30,19 @@ func TestKitBoundToItsPatient(t *testing.T) {
 	require.Nil(t, o.SampleID)
 	require.NotNil(t, o.Details.Testkit.Shipment)
 	require.Nil(t, o.ShippingDetails)
-	d.later(0)
+	d.advance(0)
 	o = d.get(o)
 	require.Equal(t, levels("ordered requisition_created"), history(o))
 	require.NotNil(t, o.SampleID)
-	d.later(day)
+	d.advance(day)
 	require.Equal(t, "OUT-"+*o.SampleID, *d.get(o).Details.Testkit.Shipment.OutboundTrackingNumber)
 	_, err := d.Results(t.Context(), d.team, o.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	d.later(10 * day)
+	d.advance(10 * day)
 	o = d.get(o)
 	const all = "ordered requisition_created transit_customer out_for_delivery with_customer transit_lab delivered_to_lab completed"
 	require.Equal(t, levels(all), history(o))
-	require.Equal(t, strings.Fields(all), d.told(o))
+	require.Equal(t, strings.Fields(all), d.notified(o))
 	require.Equal(t, orders.TransactionCompleted, o.OrderTransaction.Status)
 	require.Equal(t, labresult.Normal, *o.Interpretation)
 	require.False(t, *o.HasMissingResults)
@@ -60,7 +60,7 @@ func TestRegistrableKit(t *testing.T) {
 	require.Equal(t, levels("ordered awaiting_registration"), history(o))
 	require.Nil(t, o.PatientDetails)
 	require.Equal(t, "Front Desk", o.ShippingDetails.ReceiverName)
-	d.later(10 * day)
+	d.advance(10 * day)
 	o = d.get(o)
 	require.Equal(t, levels("ordered awaiting_registration transit_customer out_for_delivery with_customer"), history(o))
 	register := orders.RegisterRequest{SampleID: *o.SampleID, UserID: &healthlab.UserID{UUID: id("patient")},
@@ -72,11 +72,11 @@ func TestRegistrableKit(t *testing.T) {
 	require.Equal(t, "Ana", *o.PatientDetails.FirstName)
 	_, err = d.Register(t.Context(), d.team, register)
 	requireRule(t, err, orders.KitNotRegistrable, healthlab.Precondition)
-	d.later(10 * day)
+	d.advance(10 * day)
 	o = d.get(o)
 	const all = "ordered awaiting_registration transit_customer out_for_delivery with_customer registered requisition_created transit_lab delivered_to_lab completed"
 	require.Equal(t, levels(all), history(o))
-	require.Equal(t, strings.Fields(all), d.told(o))
+	require.Equal(t, strings.Fields(all), d.notified(o))
 	for i, m := range d.messages(o) {
 		want := d.user
 		if i >= 5 {
@@ -96,12 +96,12 @@ func TestRegisteredOnItsWay(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
-	d.later(day)
+	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, orders.TransitCustomer, o.LowLevel())
 	_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{SampleID: *o.SampleID, PatientDetails: patient(), PatientAddress: address()})
 	require.NoError(t, err)
-	d.later(10 * day)
+	d.advance(10 * day)
 	require.Equal(t, levels("ordered awaiting_registration transit_customer registered requisition_created out_for_delivery with_customer transit_lab delivered_to_lab completed"),
 		history(d.get(o)))
 }
@@ -154,7 +154,7 @@ func TestStories(t *testing.T) {
 			d.settings.OnSiteCollection = true
 			o := d.placed(tc.test, fated(tc.fate))
 			for range 30 {
-				d.later(day / 2)
+				d.advance(day / 2)
 			}
 			o = d.get(o)
 			require.Equal(t, levels(tc.want), history(o))
@@ -163,7 +163,7 @@ func TestStories(t *testing.T) {
 				detail = *o.LastEvent.StatusDetail
 			}
 			require.Equal(t, tc.detail, detail)
-			require.Equal(t, strings.Fields(strings.ReplaceAll(tc.want, "partial_results ", "")), d.told(o), "partial results are silent by default")
+			require.Equal(t, strings.Fields(strings.ReplaceAll(tc.want, "partial_results ", "")), d.notified(o), "partial results are silent by default")
 		})
 	}
 }
@@ -173,16 +173,16 @@ func TestPartialResults(t *testing.T) {
 	d.settings.PartialWebhooks = true
 	o := d.placed("walk-in", fated("partial"))
 	kit := d.placed("kit", fated("partial"))
-	d.later(day)
+	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, orders.PartialResults, o.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, labresult.Partial, results.Metadata.Status)
-	d.later(day)
-	require.Equal(t, strings.Fields("ordered requisition_created partial_results completed"), d.told(o))
+	d.advance(day)
+	require.Equal(t, strings.Fields("ordered requisition_created partial_results completed"), d.notified(o))
 	// A kit has no status for it; it can be read all the same.
-	d.later(4 * day)
+	d.advance(4 * day)
 	require.Equal(t, orders.DeliveredToLab, d.get(kit).LowLevel())
 	results, err = d.Results(t.Context(), d.team, kit.ID)
 	require.NoError(t, err)
@@ -192,15 +192,15 @@ func TestPartialResults(t *testing.T) {
 func TestCriticalResultIsToldOnce(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", fated("critical,repeats"))
-	d.later(3 * day)
-	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.told(o))
+	d.advance(3 * day)
+	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.notified(o))
 	require.Equal(t, labresult.Critical, *d.get(o).Interpretation)
 }
 
 func TestMissingResults(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", fated("missing"))
-	d.later(3 * day)
+	d.advance(3 * day)
 	require.True(t, *d.get(o).HasMissingResults)
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
@@ -211,26 +211,26 @@ func TestMissingResults(t *testing.T) {
 func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", fated("down,silent"))
-	d.later(0)
+	d.advance(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel(), "the lab is away")
-	d.later(29 * time.Second)
+	d.advance(29 * time.Second)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel(), "not tried again yet")
-	d.later(time.Second)
+	d.advance(time.Second)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel(), "the lab has it, and the answer was lost")
-	d.later(time.Minute)
+	d.advance(time.Minute)
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 }
 
 func TestReportBeforeTheAnswer(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.Retry = func(int) time.Duration { return 365 * day } })
 	o := d.placed("kit", fated("silent"))
-	d.later(0)
+	d.advance(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
-	d.later(day)
+	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, levels("ordered requisition_created transit_customer"), history(o), "who sends a kit has accepted the order")
 	require.NotNil(t, o.SampleID)
-	d.later(365 * day)
+	d.advance(365 * day)
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
@@ -251,7 +251,7 @@ func TestCancel(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			o := d.placed("kit", fated(tc.fate))
 			if tc.wait >= 0 {
-				d.later(tc.wait)
+				d.advance(tc.wait)
 			}
 			before := d.get(o)
 			got, err := d.Cancel(t.Context(), d.team, o.ID)
@@ -266,7 +266,7 @@ func TestCancel(t *testing.T) {
 			_, err = d.Cancel(t.Context(), d.team, o.ID)
 			requireRule(t, err, orders.CancelNotAllowed, healthlab.Precondition)
 			for range 20 {
-				d.later(day)
+				d.advance(day)
 			}
 			require.Equal(t, orders.Cancelled, d.get(o).LowLevel(), "nothing happens to it any more")
 			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
@@ -289,7 +289,7 @@ func TestScheduledOrder(t *testing.T) {
 	requireRule(t, err, orders.ActivateByInPast, healthlab.Precondition)
 	today, waits, moved, cleared := d.placed("walk-in", schedule(in(0))), d.placed("walk-in", schedule(in(3))),
 		d.placed("walk-in", schedule(in(3))), d.placed("walk-in", schedule(in(3)))
-	d.later(0)
+	d.advance(0)
 	require.Equal(t, orders.RequisitionCreated, d.get(today).LowLevel())
 	_, err = d.SetActivation(t.Context(), d.team, today.ID, in(5))
 	requireRule(t, err, orders.OrderNotModifiable, healthlab.Precondition)
@@ -302,15 +302,15 @@ func TestScheduledOrder(t *testing.T) {
 	got, err := d.SetActivation(t.Context(), d.team, cleared.ID, nil)
 	require.NoError(t, err)
 	require.Nil(t, got.ActivateBy)
-	require.Equal(t, []string{"ordered"}, d.told(cleared), "no event by itself")
-	d.later(0)
+	require.Equal(t, []string{"ordered"}, d.notified(cleared), "no event by itself")
+	d.advance(0)
 	require.Equal(t, orders.RequisitionCreated, d.get(cleared).LowLevel())
-	d.later(2*day + 12*time.Hour - time.Microsecond)
+	d.advance(2*day + 12*time.Hour - time.Microsecond)
 	require.Equal(t, orders.Ordered, d.get(waits).LowLevel(), "a moment before its day")
-	d.later(time.Microsecond)
+	d.advance(time.Microsecond)
 	require.Equal(t, orders.RequisitionCreated, d.get(waits).LowLevel())
 	require.Equal(t, orders.Ordered, d.get(moved).LowLevel())
-	d.later(2 * day)
+	d.advance(2 * day)
 	require.Equal(t, orders.RequisitionCreated, d.get(moved).LowLevel())
 }
 
@@ -334,7 +334,7 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	on := healthlab.DateOf(d.now())
@@ -343,11 +343,11 @@ func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 		_, err := d.SetActivation(t.Context(), d.team, o.ID, ptr(on.AddDays(7)))
 		require.NoError(t, err)
 	}
-	d.later(0)
+	d.advance(0)
 	require.Nil(t, lab.meanwhile)
-	d.later(6 * day)
+	d.advance(6 * day)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
-	d.later(day)
+	d.advance(day)
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 }
 
@@ -357,7 +357,7 @@ func TestDrawCompleted(t *testing.T) {
 	o, walkIn := d.placed("on site", fated("never_again")), d.placed("walk-in", fated("never_again"))
 	_, err := d.DrawCompleted(t.Context(), d.team, o.ID)
 	requireRule(t, err, orders.TransitionNotAllowed, healthlab.Precondition)
-	d.later(0)
+	d.advance(0)
 	_, err = d.DrawCompleted(t.Context(), d.team, walkIn.ID)
 	requireRule(t, err, catalogue.MethodNotSupported, healthlab.Precondition)
 	o, err = d.DrawCompleted(t.Context(), d.team, o.ID)
@@ -370,7 +370,7 @@ func TestListAndTransaction(t *testing.T) {
 	var want []orders.OrderID
 	for range 3 {
 		want = append([]orders.OrderID{d.placed("walk-in").ID}, want...)
-		d.later(time.Minute)
+		d.advance(time.Minute)
 	}
 	page, err := d.List(t.Context(), orders.Query{Team: d.team})
 	require.NoError(t, err)
@@ -448,7 +448,7 @@ func TestSimulate(t *testing.T) {
 			got, err := d.Simulate(t.Context(), d.team, o.ID, orders.Status(tc.final), orders.SimulationFlags{})
 			require.NoError(t, err)
 			require.Equal(t, levels(tc.want), history(got))
-			require.Equal(t, strings.Fields(tc.want), d.told(got))
+			require.Equal(t, strings.Fields(tc.want), d.notified(got))
 			require.Equal(t, got, d.get(got))
 		})
 	}
@@ -512,7 +512,7 @@ func TestSimulateRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, labresult.Critical, *got.Interpretation)
 	require.True(t, *got.HasMissingResults)
-	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.told(got))
+	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.notified(got))
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, labresult.Range, results.Results[0].Type)

@@ -11,32 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
-
-// SimulationFlags says what a simulated lab finds.
-type SimulationFlags struct {
-	// Interpretation of the order as a whole; normal if empty.
-	Interpretation labresult.Interpretation `json:"interpretation"`
-	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
-	// value with the unit and the reference interval of the marker, or a qualitative
-	// result; the others are numeric, comment and range in turn.
-	ResultTypes []labresult.Type `json:"result_types"`
-	// HasMissingResults: one of the expected results is missing.
-	HasMissingResults *bool `json:"has_missing_results"`
-}
-
-// Simulator says what a simulated laboratory does: see package simulation. Its methods are
-// pure and safe for concurrent use.
-type Simulator interface {
-	// Route returns the triggers that lead an order from where it stands to a status; false
-	// if none do.
-	Route(o *Order, to LowLevel) ([]Trigger, bool)
-	// Report returns what the laboratory says when a trigger happens to an order. A sample
-	// id, tracking and results come with the triggers that bring them. Expected are the
-	// results that each marker brings.
-	Report(o *Order, on Trigger, at time.Time, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult) Message
-}
 
 // Simulate walks an order to a status, in a sandbox only: along the success path of
 // its method as far as that leads there, with all events, and with generated results.
@@ -75,7 +50,7 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == catalogue.WalkInTest {
 		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
 	}
-	steps := s.steps(maxSimulated, at, settings)
+	steps := s.newSteps(maxSimulated, at, settings)
 	s.formURLs(ctx, &kept, steps)
 	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
@@ -98,13 +73,13 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	lost := true
 	flags.HasMissingResults = &lost
 	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
-		steps, critical := s.steps(maxSimulated, at, settings), s.opts.NewID()
+		steps, critical := s.newSteps(maxSimulated, at, settings), s.opts.NewID()
 		s.formURLs(ctx, &r, steps)
 		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 			events, err := r.simulate(s.opts.Simulator, StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
 			if err == nil && delay > 0 {
 				r.Notifications.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
-				r.planNotifications()
+				r.planMessages()
 			}
 			return events, err
 		})
@@ -119,7 +94,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errMoved) {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errOrderChanged) {
 		return Order{}, unreachable
 	} else if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
@@ -127,33 +102,8 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	return s.Get(ctx, r.TeamID, r.ID)
 }
 
-func (f *SimulationFlags) check(final Status) error {
-	var p healthlab.Problems
-	if final != "" {
-		if _, ok := ParseStatus(string(final)); !ok {
-			p.Add("enum", "must be <stage>.<collection method>.<low-level status>, such as completed.walk_in_test.completed", "final_status")
-		}
-	}
-	if f.Interpretation != "" {
-		rules.OneOf(&p, f.Interpretation, labresult.Interpretations(), "interpretation")
-	}
-	for i, t := range f.ResultTypes {
-		rules.OneOf(&p, t, []labresult.Type{labresult.Numeric, labresult.Range, labresult.Comment, labresult.CodedValue}, "result_types", i)
-	}
-	return p.Err()
-}
-
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
-
-// steps are n steps, all at one time, with an id each for the event that will tell of it.
-func (s *Service) steps(n int, at time.Time, settings Settings) []Step {
-	steps := make([]Step, n)
-	for i := range steps {
-		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
-	}
-	return steps
-}
 
 func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
 	target := Completed
@@ -186,7 +136,7 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := r.alarm(healthlab.At(st.At), healthlab.At(st.At), critical)
+		alarm, err := r.alertCritical(healthlab.At(st.At), healthlab.At(st.At), critical)
 		if err != nil {
 			return nil, err
 		}
@@ -200,21 +150,12 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 	// What was simulated needs no lab any more.
 	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
 	r.Lab.Requisition = r.Lab.Requisition || r.Reached(RequisitionCreated)
-	r.plan(steps[0].At)
+	r.planSubmission(steps[0].At)
 	return events, nil
 }
 
-// Simulation is a walk of an order that takes its time.
-type Simulation struct {
-	Final Status
-	Flags SimulationFlags
-	// Delay is between two steps.
-	Delay time.Duration
-	Next  time.Time
-}
-
-// stepOn does the next step of a simulation. One that leads nowhere any more ends.
-func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
+// continueSimulation does the next step of a simulation. One that leads nowhere any more ends.
+func (s *Service) continueSimulation(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
 	expected, err := s.catalogue.ExpectedResults(ctx, claimed.LabTest.MarkerIDs())
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
@@ -227,12 +168,12 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		}
 		_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 			r.Notifications.Simulation = nil
-			r.planNotifications()
+			r.planMessages()
 			return nil, nil
 		})
 		return err
 	}
-	steps := s.steps(maxSimulated, now, settings)
+	steps := s.newSteps(maxSimulated, now, settings)
 	s.formURLs(ctx, &claimed, steps)
 	critical := s.opts.NewID()
 	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -243,7 +184,7 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		r.Notifications.Simulation = nil
 		events, err := r.simulate(s.opts.Simulator, sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
 		if errors.As(err, &rule) {
-			r.planNotifications() // the order has gone another way
+			r.planMessages() // the order has gone another way
 			return nil, nil
 		}
 		return events, err

@@ -68,7 +68,7 @@ type Record struct {
 	// UserDeleted: the same store keeps the order's user, who is deleted. It is not kept;
 	// the store sets it when it reads.
 	UserDeleted bool `json:"-"`
-	// StoreTime is the store's clock while a [Change] or a [Settle] runs, in UTC; zero
+	// StoreTime is the store's clock while a [Change] or a [AssignChange] runs, in UTC; zero
 	// otherwise. Leases that a change reads or writes count from it. It is not kept.
 	StoreTime time.Time `json:"-"`
 }
@@ -131,7 +131,7 @@ type Store interface {
 	// NotFound if the store keeps the team's users, and the order's is none of them,
 	// or was deleted; so an erasure leaves no order, whichever comes first.
 	// Conflict if the order's id is taken, or its sample id is taken by any order; a
-	// [*HeldError] if another order of the team has one of its [Record.Holds].
+	// [*ReservedError] if another order of the team has one of its [Record.Reservations].
 	// Invalid if r names no team or no id.
 	Insert(ctx context.Context, r Record, change Change) (Record, error)
 
@@ -148,8 +148,8 @@ type Store interface {
 
 	// Update loads the order, lets change edit it, and writes it back with the
 	// returned events and the next revision. Neither id nor team can be changed:
-	// Invalid. Conflict if another order has the new sample id; a [*HeldError] if
-	// another order of the team has one of its [Record.Holds]. An error from change
+	// Invalid. Conflict if another order has the new sample id; a [*ReservedError] if
+	// another order of the team has one of its [Record.Reservations]. An error from change
 	// is returned unchanged (errors.Is works) and nothing is written. Concurrent
 	// updates of the orders of one transaction behave as if they ran one after
 	// another. NotFound as in Get; Unavailable if the store gave up under contention.
@@ -221,3 +221,31 @@ func (r *Record) ReachedAt(l LowLevel) time.Time {
 
 // HasResults reports whether the order has results of a known patient.
 func (r *Record) HasResults() bool { return r.Results != nil && patientKnown(r.Facts()) }
+
+// Notifications are planned for an order: messages to its patient, and the
+// next step of a simulation.
+type Notifications struct {
+	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
+	// looks for it.
+	Due time.Time
+	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
+	Lease time.Time
+	// Notify: the patient gets messages.
+	Notify bool
+	// Alarmed is when a critical result was found, of which the team may get an e-mail;
+	// zero for never.
+	Alarmed time.Time
+	// Sent are the ids of the messages that were sent or are too late to send.
+	Sent []uuid.UUID `json:"Told"`
+	// Simulation is under way; nil for none.
+	Simulation *Simulation
+}
+
+// Simulation is a walk of an order that takes its time.
+type Simulation struct {
+	Final Status
+	Flags SimulationFlags
+	// Delay is between two steps.
+	Delay time.Duration
+	Next  time.Time
+}

@@ -143,7 +143,7 @@ func TestPageOfManySelections(t *testing.T) {
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
 	d := newFixture(t, func(o *orders.Options) { o.LabTests = tests })
 	d.selections(tests, many)
-	s, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), cat, d.lab, d.opts)
+	s, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), cat, d.lab, d.opts)
 	require.NoError(t, err)
 	q := catalogue.LabTestQuery{Team: d.team, Generation: catalogue.GeneratedAll, Limit: limit}
 	seen := map[catalogue.LabTestID]bool{}
@@ -174,7 +174,7 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 		require.NoError(t, err)
 		want = append(want, made.ID)
-		d.later(time.Second)
+		d.advance(time.Second)
 	}
 	// One that is put aside before the first page is on none.
 	gone, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
@@ -199,7 +199,7 @@ func TestSampleOfSelectedMarkers(t *testing.T) {
 	d := newFixture(t)
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, d.opts)
 	require.NoError(t, err)
 	for method, want := range map[catalogue.CollectionMethod]catalogue.SampleType{catalogue.Testkit: catalogue.DriedBloodSpot, catalogue.WalkInTest: catalogue.Serum} {
 		o := d.placed("kit", func(r *orders.PlaceRequest) {

@@ -83,7 +83,7 @@ func presets(t catalogue.LabTest, fasting []string) []catalogue.AOEAnswer {
 // [Service.Place] about user, account, state, physician, consents and age.
 func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
 	at := s.now()
-	if err := req.Check(today(at)); err != nil {
+	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
 	o, err := s.register(ctx, team, req, Step{On: KitRegistered, At: at, EventID: s.opts.NewID()})
@@ -127,11 +127,11 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if req.UserID != nil {
 		user = *req.UserID
 	}
-	proxy, err := s.spoken(ctx, team, user, req.PatientDetails, today(st.At))
+	proxy, err := s.medicalProxy(ctx, team, user, req.PatientDetails, rules.UTCDay(st.At))
 	if err != nil {
 		return Order{}, err
 	}
-	if err := ofAge(req.PatientDetails, proxy, today(st.At), settings.Minors); err != nil {
+	if err := ofAge(req.PatientDetails, proxy, rules.UTCDay(st.At), settings.Minors); err != nil {
 		return Order{}, err
 	}
 	r, err := s.store.Update(ctx, team, found.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -145,7 +145,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		r.PatientDetails.MedicalProxy = proxy
 		// What happened before is no news to the person who has the kit.
 		for _, n := range r.patientNotices() {
-			r.Notifications.Told = append(slices.Clone(r.Notifications.Told), n.ID)
+			r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), n.ID)
 		}
 		r.PhysicianInput = req.Physician.Input()
 		r.Physician = r.PhysicianInput.Physician()

@@ -62,13 +62,13 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: "order_placed", To: lifecycle.Initial()}
 	}
 	o.CreatedAt = healthlab.At(at)
-	return record(o, lifecycle.Initial(), Step{At: at, EventID: eventID})
+	return appendEvent(o, lifecycle.Initial(), Step{At: at, EventID: eventID})
 }
 
 // Apply moves o along the lifecycle of its method, appends to its history, and
 // returns the events for its team: one, or none for a partial result that the
 // team did not ask for. A partial result of a kit has no status of its own and is
-// refused here like every other transition that is not in the table: with a
+// recordRefused here like every other transition that is not in the table: with a
 // [TransitionError], leaving o as it was.
 //
 // Apply is pure apart from o.
@@ -77,7 +77,7 @@ func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	if !ok || len(o.Events) == 0 {
 		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: s.On, To: target(o.Method(), s.On)}
 	}
-	return record(o, to, s)
+	return appendEvent(o, to, s)
 }
 
 // target returns where a trigger leads orders of a method, from wherever it does.
@@ -90,8 +90,8 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	return ""
 }
 
-// record appends the event and lets everything that follows from it follow.
-func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
+// appendEvent appends the event and lets everything that follows from it follow.
+func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}
 	if detail := s.detail(to); detail != "" {
@@ -105,7 +105,7 @@ func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	if to == RequisitionCreated && s.FormURL != "" {
 		o.RequisitionFormURL = &s.FormURL
 	}
-	o.rejoin()
+	o.refreshTransaction()
 	if to == PartialResults && !s.NotifyPartial {
 		return nil, nil
 	}
@@ -113,11 +113,11 @@ func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	if len(o.Events) == 1 {
 		name = EventOrderCreated
 	}
-	return o.tell(name, s.EventID, at)
+	return o.newEvent(name, s.EventID, at)
 }
 
-// tell returns an event that carries the order as it is now.
-func (o *Order) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+// newEvent returns an event that carries the order as it is now.
+func (o *Order) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	return event(o, healthlab.Event{
 		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
 	})
@@ -134,7 +134,7 @@ func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 }
 
 // detail is the finer reason of a status that a step leads to: the reported one, else that
-// of the ending. A carrier's problem is always one of fulfilment.
+// compareWith the ending. A carrier's problem is always one of fulfilment.
 func (s Step) detail(to LowLevel) StatusDetail {
 	switch {
 	case s.Detail != "":
@@ -143,4 +143,47 @@ func (s Step) detail(to LowLevel) StatusDetail {
 		return FulfillmentError
 	}
 	return endings[to].Detail
+}
+
+// What must have happened before what is reported, if it was not reported: a lab that tests
+// a sample has accepted the order and received the sample, and a patient who sent one
+// had the kit.
+var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
+
+// maxImplied bounds how many steps a message can imply before its own.
+const maxImplied = 5
+
+// impliedPath returns the shortest way from where the order stands to what is reported,
+// the report included, over steps that it implies. False if there is none.
+func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
+	type way struct {
+		at   LowLevel
+		path []Trigger
+	}
+	m, f := r.Method(), r.Facts()
+	// A kit on its way says nothing of the requisition of its patient.
+	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
+	seen := map[LowLevel]bool{r.LowLevel(): true}
+	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
+		w := todo[0]
+		if _, ok := Next(m, w.at, on, f); ok {
+			return append(w.path, on), true
+		}
+		if len(w.path) == maxImplied {
+			continue
+		}
+		for _, i := range impliable {
+			if to, ok := Next(m, w.at, i, f); ok && !seen[to] && (i != LabAccepted || !parcel) {
+				seen[to] = true
+				todo = append(todo, way{to, append(slices.Clone(w.path), i)})
+			}
+		}
+	}
+	return nil, false
+}
+
+// takesSilentPartial reports whether a partial result can be read although the order has no
+// status for it, as with kits.
+func (r *Record) takesSilentPartial() bool {
+	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
 }

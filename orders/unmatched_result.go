@@ -88,7 +88,7 @@ const (
 type CandidateReason string
 
 // UnmatchedResult is a result under review as it is published. Printing or logging it
-// shows nothing.
+// showActiveVisit nothing.
 type UnmatchedResult struct {
 	ID     RawResultID `json:"id"`
 	Status MatchStatus `json:"status"`
@@ -205,8 +205,8 @@ type ResultPage struct {
 	Total int
 }
 
-// Settlement is which orders a decision changes.
-type Settlement struct {
+// Assignment is which orders a decision changes.
+type Assignment struct {
 	// Order is there already; zero for none.
 	Order OrderID
 	// New is an order to be made: in the transaction of Order, or where that is zero in
@@ -214,20 +214,20 @@ type Settlement struct {
 	New *Record
 }
 
-// Settle edits a result under review and the orders that the decision changes. was is
+// AssignChange edits a result under review and the orders that the decision changes. was is
 // nil where the settlement names no order, made where it has no new one. It is pure, as
 // [Change] is.
-type Settle func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
+type AssignChange func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
 
 // ReviewStore keeps results under review, in the store that keeps the orders. What
 // [Store] promises holds here, too. Erasing a user removes the results that went to the
-// user's orders, and those that wait and belong to no other user ([RawResult.Belongs]).
+// user's orders, and those that wait and belong to no other user ([RawResult.Owner]).
 type ReviewStore interface {
 	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
-	// the store keeps the team's users, and whose it is ([RawResult.Belongs]) was erased.
+	// the store keeps the team's users, and whose it is ([RawResult.Owner]) was erased.
 	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
 	// Result returns one; NotFound if the team has none of this id. While the user whose it
-	// is ([RawResult.Belongs]) is deleted, where the same store keeps users, Result and
+	// is ([RawResult.Owner]) is deleted, where the same store keeps users, Result and
 	// Results do not find it.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
 	// Results returns a page. Invalid if the cursor is none of such a query.
@@ -235,10 +235,10 @@ type ReviewStore interface {
 	// UpdateResult lets change edit a result, and writes it with the events: as
 	// [Store.Update].
 	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
-	// SettleResult lets change edit a result and orders together, and writes them with
+	// AssignResult lets change edit a result and orders together, and writes them with
 	// the events: all or nothing. Errors as [Store.Update] and [Store.InsertAfter], and
 	// for a new order alone as [Store.Insert].
-	SettleResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Settlement, change Settle) (RawResult, error)
+	AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (RawResult, error)
 }
 
 // Names of the rules about results under review.
@@ -253,13 +253,13 @@ const (
 // Open reports whether the team can decide.
 func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
-// heard reports whether the team knows of the result: it could decide, or did, and
+// visibleToTeam reports whether the team knows of the result: it could decide, or did, and
 // handed it to operations.
-func (r *RawResult) heard() bool { return r.Open() || r.Escalated }
+func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
-// Belongs returns the user with whom it is erased: the one it was given to, else the
+// Owner returns the user with whom it is erased: the one it was given to, else the
 // only one whom it could be about. Zero if there is none.
-func (r *RawResult) Belongs() healthlab.UserID {
+func (r *RawResult) Owner() healthlab.UserID {
 	if r.ResolvedUserID != nil {
 		return *r.ResolvedUserID
 	}
@@ -337,11 +337,11 @@ func (r *RawResult) ReportedDOB() string {
 	if r.Patient == nil || r.Patient.DOB == nil {
 		return ""
 	}
-	return today(r.Patient.DOB.Time).String()
+	return rules.UTCDay(r.Patient.DOB.Time).String()
 }
 
-// tell returns an event about the review.
-func (r *RawResult) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+// newEvent returns an event about the review.
+func (r *RawResult) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	n := MatchReviewNotice{
 		ID: r.ID.UUID, Status: string(r.Status), DecisionCode: string(r.DecisionCode), SubReasonCodes: []string{},
 		ResolvedUserID: r.ResolvedUserID, ResolvedOrderID: r.ResolvedOrderID,
@@ -358,199 +358,4 @@ func (r *RawResult) tell(name string, id uuid.UUID, at healthlab.Time) ([]health
 		user = *r.ResolvedUserID
 	}
 	return event(n, healthlab.Event{ID: id, Type: name, Team: r.Team, User: user, Key: r.ID.String(), At: at.Time})
-}
-
-// reviews returns the store of results under review, for a team that has them.
-func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
-	if s.opts.Reviews == nil {
-		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on")
-	}
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return nil, fmt.Errorf("team settings: %w", err)
-	}
-	if !settings.UnmatchedResults {
-		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
-	}
-	return s.opts.Reviews, nil
-}
-
-// show draws what is not kept of a result under review, for those whom status waits for.
-func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
-	out := r.UnmatchedResult
-	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
-	if r.Status == MatchResolved {
-		return out, nil
-	}
-	switch {
-	case r.Status != status:
-	case status == MatchPendingOps:
-		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject}
-	default:
-		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject, ReviewUnsure}
-	}
-	w, err := s.evaluate(ctx, r.Message)
-	if err != nil {
-		return UnmatchedResult{}, err
-	}
-	if w.tied != nil && w.tied.UserDeleted {
-		w.tied = nil
-	}
-	out.CandidateGroups = candidates(&r, w.tied, w.patientMatches)
-	return out, nil
-}
-
-// UnmatchedPage is one page of results under review as they are published.
-type UnmatchedPage struct {
-	Results []UnmatchedResult
-	Next    string
-	Total   int
-}
-
-// Reviews lets a team decide about results that match no order for certain. It is safe for
-// concurrent use. UNMATCHED_RESULTS_NOT_ENABLED unless the team has that switched on.
-type Reviews struct{ s *Service }
-
-// Reviews returns the team's side of results under review; [Service.Operations] is the other.
-func (s *Service) Reviews() Reviews { return Reviews{s} }
-
-// List returns a page of the team's results under review. Invalid if the
-// query is wrong; UNMATCHED_RESULTS_NOT_ENABLED.
-func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
-	store, err := v.s.reviews(ctx, q.Team)
-	if err != nil {
-		return UnmatchedPage{}, err
-	}
-	if q, err = q.Normal(); err != nil {
-		return UnmatchedPage{}, err
-	}
-	q.Escalated = true // the rest is not the team's to read
-	return v.s.page(ctx, store, q, MatchPendingCustomer)
-}
-
-func (s *Service) page(ctx context.Context, store ReviewStore, q ResultQuery, status MatchStatus) (UnmatchedPage, error) {
-	page, err := store.Results(ctx, q)
-	if err != nil {
-		return UnmatchedPage{}, fmt.Errorf("list unmatched results: %w", err)
-	}
-	out := UnmatchedPage{Results: []UnmatchedResult{}, Next: page.Next, Total: page.Total}
-	for _, r := range page.Results {
-		one, err := s.show(ctx, r, status)
-		if err != nil {
-			return UnmatchedPage{}, err
-		}
-		out.Results = append(out.Results, one)
-	}
-	return out, nil
-}
-
-// Get returns a result under review. NotFound if the team has none of this
-// id, or operations alone review it.
-func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID) (UnmatchedResult, error) {
-	store, err := v.s.reviews(ctx, team)
-	if err != nil {
-		return UnmatchedResult{}, err
-	}
-	r, err := store.Result(ctx, team, id)
-	if err == nil && r.Status == MatchPendingOps && !r.Escalated {
-		err = healthlab.NotFound
-	}
-	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
-	}
-	return v.s.show(ctx, r, MatchPendingCustomer)
-}
-
-// ResolveRequest decides against a result, or hands it to operations.
-type ResolveRequest struct {
-	// Action is reject or unsure.
-	Action ReviewAction `json:"action"`
-	Note   *string      `json:"note"`
-}
-
-// Check returns Invalid with every problem of the request itself.
-func (r *ResolveRequest) Check() error {
-	var p healthlab.Problems
-	rules.OneOf(&p, r.Action, []ReviewAction{ReviewReject, ReviewUnsure}, "action")
-	rules.Check{Problems: &p}.Optional(r.Note, "note", rules.MaxNotes)
-	return p.Err()
-}
-
-// notReviewable is the error for a result whose review is closed.
-func notReviewable() error {
-	return rules.Missing(RawResultNotFound, "the result is not open for review")
-}
-
-// Resolve rejects a result, or hands it to operations. NotFound if the team
-// has none of this id that is open.
-func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
-	store, err := v.s.reviews(ctx, team)
-	if err != nil {
-		return UnmatchedResult{}, err
-	}
-	if err := req.Check(); err != nil {
-		return UnmatchedResult{}, err
-	}
-	return v.s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
-}
-
-// resolve lets those decide whom status waits for. A team hears of what it could read.
-func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req ResolveRequest, status MatchStatus,
-) (UnmatchedResult, error) {
-	at, event := healthlab.At(s.now()), s.opts.NewID()
-	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
-		if r.Status != status {
-			return nil, notReviewable()
-		}
-		hears := r.heard()
-		r.Status, r.Escalated = MatchResolved, false
-		if req.Action == ReviewUnsure {
-			r.Status, r.Escalated = MatchPendingOps, true
-		}
-		action := req.Action
-		r.ResolutionAction, r.ReviewedAt, r.UpdatedAt = &action, &at, at
-		if req.Note != nil || status == MatchPendingCustomer {
-			r.Note = req.Note
-		}
-		if !hears {
-			return nil, nil
-		}
-		return r.tell(EventMatchReviewUpdated, event, at)
-	})
-	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
-	}
-	if r.Status == MatchResolved {
-		s.dropReport(ctx, r.Message)
-	}
-	return s.show(ctx, r, status)
-}
-
-// Return gives a result that operations reviewed back to the team, which can
-// decide now. UNMATCHED_RESULTS_NOT_ENABLED for a team that does not review: operations
-// decide for it. No operation of the API does this: it is the host's.
-func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
-	store, err := v.s.reviews(ctx, team)
-	if err != nil {
-		return UnmatchedResult{}, err
-	}
-	at, event := healthlab.At(v.s.now()), v.s.opts.NewID()
-	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
-		if r.Status != MatchPendingOps {
-			return nil, notReviewable()
-		}
-		name := EventMatchReviewUpdated
-		if !r.Escalated {
-			name = EventMatchReviewCreated // the first that the team hears of it
-		}
-		r.Status, r.Escalated, r.ResolutionAction, r.ReviewedAt, r.UpdatedAt = MatchPendingCustomer, false, nil, nil, at
-		if note != nil {
-			r.Note = note
-		}
-		return r.tell(name, event, at)
-	})
-	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
-	}
-	return v.s.show(ctx, r, MatchPendingCustomer)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -211,7 +210,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.Equal(t, o.ID, *got.Parent())
 		require.Equal(t, orders.Completed, got.LowLevel())
 		require.Equal(t, []string{"ordered", "completed"}, strings.Fields(toText(history(got))))
-		d.later(2 * day)
+		d.advance(2 * day)
 		require.Equal(t, orders.Completed, d.get(got).LowLevel(), "no lab is told of it")
 	})
 	t.Run("at the lab that has it", func(t *testing.T) {
@@ -521,7 +520,7 @@ func TestMatchTestRuns(t *testing.T) {
 	require.Zero(t, n)
 
 	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", matchtest.Request{Case: orders.MatchPatient, OrderSource: matchtest.Managed})
-	requireRule(t, err, idempotency.KeyReused, healthlab.Conflict)
+	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
 	for name, req := range map[string]matchtest.Request{
 		"case":             {Case: "x", OrderSource: matchtest.Managed},
 		"source":           {Case: orders.MatchNone},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -195,8 +196,8 @@ type VisitCancellation struct {
 	Reason, Notes string
 }
 
-// VisitNews is what a provider reports of an appointment, as a part of a [Message].
-type VisitNews struct {
+// VisitUpdate is what a provider reports of an appointment, as a part of a [Message].
+type VisitUpdate struct {
 	Appointment uuid.UUID
 	On          appointment.Trigger
 	// Start and End are the new time; zero if it is the same.
@@ -205,4 +206,76 @@ type VisitNews struct {
 	ExternalID string
 	// Data is the provider's own data of the step, a JSON object; nil for none.
 	Data json.RawMessage
+}
+
+// Visit is an appointment as it is kept with its order: what is published, and what is
+// not.
+type Visit struct {
+	Appointment
+	// PatientManaged: only the patient and the lab can change it; its order does not
+	// move before it is confirmed.
+	PatientManaged bool
+	// Slot is what was chosen; empty for a visit that was only asked for.
+	Slot appointment.Slot
+	// Keys name the booking keys that were used for it, the latest last.
+	Keys []uuid.UUID
+	// Open: the provider owes an answer to the call that books.
+	Open bool
+	// Released: the provider has no booking of it.
+	Released bool `json:"Told"`
+	// Deadline is the time until which an open booking may be confirmed; zero for no
+	// deadline.
+	Deadline time.Time
+	// Move is another slot that the provider was asked for; nil for none.
+	Move *VisitMove
+	// Next is the time of the next call to the provider; zero for none. Attempts counts
+	// the calls since the last one that settled the booking or the move.
+	Next     time.Time
+	Attempts int
+	// Reason and Remark go with a cancellation.
+	Reason, Remark string
+}
+
+// VisitMove is another slot that a provider was asked for.
+type VisitMove struct {
+	Key  uuid.UUID
+	Slot appointment.Slot
+	// Notes are those of the visit afterwards; null for none.
+	Notes *string
+}
+
+// VisitWork is when something is to be done about the appointments of an order.
+type VisitWork struct {
+	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it.
+	Due time.Time
+	// Lease is until when, on the store's clock, a process may be talking to a provider;
+	// zero if none is.
+	Lease time.Time
+}
+
+// visit returns the place of an appointment; -1 if the order has no such one.
+func (r *Record) visit(id uuid.UUID) int {
+	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
+}
+
+// activeVisit returns the place of the appointment that is not over; -1 if there is none.
+func (r *Record) activeVisit() int {
+	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
+}
+
+// shownVisit returns the place of the appointment that a team sees: the active one,
+// else the latest; -1 if there is none of this type.
+func (r *Record) shownVisit(t appointment.Type) int {
+	shown := -1
+	for i, v := range r.Visits {
+		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {
+			shown = i
+		}
+	}
+	return shown
+}
+
+// HasRequisition reports whether the lab, or the one that placed the order, has written one.
+func (r *Record) HasRequisition() bool {
+	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
 }

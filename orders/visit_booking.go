@@ -23,8 +23,8 @@ type Bookings struct{ s *Service }
 // Bookings returns what books appointments.
 func (s *Service) Bookings() Bookings { return Bookings{s} }
 
-// scheduling checks that appointments of a type can be made at all.
-func (s *Service) scheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (Settings, error) {
+// checkScheduling checks that appointments of a type can be made at all.
+func (s *Service) checkScheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return settings, fmt.Errorf("team settings: %w", err)
@@ -81,7 +81,7 @@ func (b Bookings) Book(ctx context.Context, team healthlab.TeamID, id OrderID, t
 	if err := req.Check(); err != nil {
 		return Appointment{}, err
 	}
-	settings, err := b.s.scheduling(ctx, team, t)
+	settings, err := b.s.checkScheduling(ctx, team, t)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -120,9 +120,9 @@ func (b Bookings) Book(ctx context.Context, team healthlab.TeamID, id OrderID, t
 	return b.s.book(ctx, team, id, v, key, settings, at, wait)
 }
 
-// MayBookOnce checks that the team's bookings at centers take an idempotency key.
+// CheckBookingIdempotency checks that the team's bookings at centers take an idempotency key.
 // RuleError FEATURE_NOT_ENABLED (Forbidden).
-func (b Bookings) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
+func (b Bookings) CheckBookingIdempotency(ctx context.Context, team healthlab.TeamID) error {
 	settings, err := b.s.opts.Settings(ctx, team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -158,7 +158,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	v.ID, v.Status, v.Events = s.opts.NewID(), appointment.VisitHeld, []AppointmentEvent{}
 	v.OrderID = id
 	v.ProviderID = v.ID.String()
-	day := today(at)
+	day := rules.UTCDay(at)
 	if v.StartAt != nil {
 		day = appointment.LocalDay(v.StartAt.Time, v.IANATimezone)
 	}
@@ -169,22 +169,22 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 		if k.Lab != "" && (r.LabTest.Lab == nil || r.LabTest.Lab.Slug != k.Lab) {
 			return nil, rules.Broken(SlotOfOtherPlace, "the slot is at another lab's center")
 		}
-		held, events, err = r.hold(v, k.ID, settings, day, visitStep{at: at, ids: &following})
+		held, events, err = r.reserveVisit(v, k.ID, settings, day, visitStep{at: at, ids: &following})
 		r.VisitWork.Lease = r.StoreTime.Add(s.opts.Lease)
 		r.planVisits()
 		return events, err
 	})
 	if err != nil {
-		return Appointment{}, s.notHeld(v.Type, err)
+		return Appointment{}, s.bookingError(v.Type, err)
 	}
 	i := r.visit(held)
 	call, cancel := context.WithTimeout(ctx, wait)
-	booked, fault := s.bookings.BookVisit(call, r.booking(&r.Visits[i]))
+	booked, fault := s.bookings.BookVisit(call, r.bookingOf(&r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err() // the lease brings it back
 	}
-	r, err = s.settled(ctx, team, id, held, r.VisitWork.Lease, booked, fault)
+	r, err = s.recordBooking(ctx, team, id, held, r.VisitWork.Lease, booked, fault)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -201,10 +201,10 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	}
 }
 
-// hold adds an appointment that is not announced yet, and returns its id; or that of the
+// reserveVisit adds an appointment that is not announced yet, and returns its id; or that of the
 // one which was begun with the same booking key. What was begun with another one is
 // given up.
-func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.Date, s visitStep) (uuid.UUID, []healthlab.Event, error) {
+func (r *Record) reserveVisit(v Visit, key uuid.UUID, settings Settings, day healthlab.Date, s visitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.activeVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
 	if same && r.VisitWork.Lease.After(r.StoreTime) {
@@ -216,13 +216,13 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 	if same {
 		return r.Visits[i].ID, nil, nil
 	}
-	if r.usedKey(key) {
-		return uuid.Nil, nil, &HeldError{holdSlot + key.String()}
+	if r.usesKey(key) {
+		return uuid.Nil, nil, &ReservedError{slotReservation + key.String()}
 	}
 	var events []healthlab.Event
 	if i >= 0 {
 		s.on = appointment.VisitRefused
-		told, err := r.happen(i, s)
+		told, err := r.applyVisit(i, s)
 		if err != nil {
 			return uuid.Nil, nil, err
 		}
@@ -241,11 +241,11 @@ func notConfirmed() error {
 	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
 }
 
-// notHeld says why a slot was not held.
-func (s *Service) notHeld(t appointment.Type, err error) error {
-	var taken *HeldError
+// bookingError says why a slot was not held.
+func (s *Service) bookingError(t appointment.Type, err error) error {
+	var taken *ReservedError
 	switch {
-	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
+	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, VisitReservation):
 		return rules.Broken(AppointmentExists, "the patient has an appointment with this provider")
 	case errors.As(err, &taken):
 		return appointment.SlotGone()
@@ -253,8 +253,8 @@ func (s *Service) notHeld(t appointment.Type, err error) error {
 	return fmt.Errorf("book appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 }
 
-// booking is what the provider gets of an appointment.
-func (r *Record) booking(v *Visit) Booking {
+// bookingOf is what the provider gets of an appointment.
+func (r *Record) bookingOf(v *Visit) Booking {
 	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
 	if p := r.PatientDetails; p != nil {
 		b.Patient = people.PatientDetails{FirstName: p.FirstName, LastName: p.LastName, DOB: p.DOB, Gender: p.Gender, PhoneNumber: p.PhoneNumber, Email: p.Email}
@@ -275,17 +275,17 @@ func (r *Record) booking(v *Visit) Booking {
 	return b
 }
 
-// settled records what the provider said to a booking.
-func (s *Service) settled(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+// recordBooking records what the provider said to a booking.
+func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
-		r.freed(lease)
+		r.releaseLease(lease)
 		i := r.visit(visit)
 		if i < 0 {
 			return nil, nil
 		}
-		return r.settle(i, b, fault, visitStep{at: at, ids: &following}, s.opts.Retry)
+		return r.applyBooking(i, b, fault, visitStep{at: at, ids: &following}, s.opts.Retry)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record booking: %w", err)
@@ -296,8 +296,8 @@ func (s *Service) settled(ctx context.Context, team healthlab.TeamID, id OrderID
 	return r, nil
 }
 
-// freed ends a lease, unless another process has taken over.
-func (r *Record) freed(lease time.Time) {
+// releaseLease ends a lease, unless another process has taken over.
+func (r *Record) releaseLease(lease time.Time) {
 	if r.VisitWork.Lease.Equal(lease) {
 		r.VisitWork.Lease = time.Time{}
 	}
@@ -314,7 +314,7 @@ func (b Bookings) Request(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
-	settings, err := b.s.scheduling(ctx, team, appointment.Phlebotomy)
+	settings, err := b.s.checkScheduling(ctx, team, appointment.Phlebotomy)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -399,7 +399,7 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 	if err := check.Check(); err != nil {
 		return Appointment{}, err
 	}
-	if _, err := b.s.scheduling(ctx, team, t); err != nil {
+	if _, err := b.s.checkScheduling(ctx, team, t); err != nil {
 		return Appointment{}, err
 	}
 	at := b.s.now()
@@ -425,8 +425,8 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
 		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
 			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
-		case r.usedKey(key.ID):
-			return nil, &HeldError{holdSlot + key.ID.String()}
+		case r.usesKey(key.ID):
+			return nil, &ReservedError{slotReservation + key.ID.String()}
 		}
 		notes := req.Notes
 		if req.KeepNotes {
@@ -438,16 +438,16 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 		return nil, nil
 	})
 	if err != nil {
-		return Appointment{}, b.s.notHeld(t, err)
+		return Appointment{}, b.s.bookingError(t, err)
 	}
 	i := r.visit(visit)
 	call, cancel := context.WithTimeout(ctx, b.s.opts.LabTimeout)
-	booked, fault := b.s.bookings.MoveVisit(call, r.booking(&r.Visits[i]))
+	booked, fault := b.s.bookings.MoveVisit(call, r.bookingOf(&r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err()
 	}
-	r, err = b.s.moved(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, fault)
+	r, err = b.s.recordMove(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, fault)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -469,18 +469,18 @@ func samePlace(a appointment.Address, b *appointment.Address) bool {
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
 }
 
-// moved records what the provider said to another time.
-func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+// recordMove records what the provider said to another time.
+func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
-		r.freed(lease)
+		r.releaseLease(lease)
 		i := r.visit(visit)
 		if i < 0 || r.Visits[i].Move == nil || r.Visits[i].Move.Key != key {
 			r.planVisits()
 			return nil, nil
 		}
-		return r.moved(i, b, fault, visitStep{on: appointment.VisitMoved, at: at, ids: &following}, s)
+		return r.applyMove(i, b, fault, visitStep{on: appointment.VisitRescheduled, at: at, ids: &following}, s)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record reschedule: %w", err)
@@ -488,10 +488,10 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 	return r, nil
 }
 
-// moved records what a provider answered to the call that moves.
-func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
+// applyMove records what a provider answered to the call that moves.
+func (r *Record) applyMove(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitMoved, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
+	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
 	switch kind := healthlab.KindOf(fault); {
 	case !movable:
 		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
@@ -499,10 +499,10 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 		m := *v.Move
 		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes
 		v.Keys = append(slices.Clone(v.Keys), m.Key)
-		v.learn(b.ProviderID, b.ExternalID)
+		v.setProviderIDs(b.ProviderID, b.ExternalID)
 		step.start, step.end = m.Slot.Start, m.Slot.End
-		step.data = because(said{"origin": "patient", "is_reschedule": true})
-		return r.happen(i, step)
+		step.data = encodeData(eventData{"origin": "patient", "is_reschedule": true})
+		return r.applyVisit(i, step)
 	case kind == healthlab.NotFound, kind == healthlab.Invalid, kind == healthlab.Precondition:
 		v.Move, v.Attempts = nil, 0
 	default:
@@ -534,17 +534,17 @@ func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID,
 		v := &r.Visits[visit]
 		switch {
 		case why < 0:
-			return nil, rules.Broken(ReasonUnknown, "is not one of the reasons")
+			return nil, rules.Broken(CancellationReasonUnknown, "is not one of the reasons")
 		case v.Status.Final(), v.PatientManaged:
 			return nil, rules.Broken(NotCancellable, "the appointment cannot be cancelled now")
 		}
 		v.Reason = reasons[why].Name
-		data := said{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
+		data := eventData{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
 			"is_refundable": reasons[why].IsRefundable && (t != appointment.Phlebotomy || v.StartAt == nil || !at.After(v.StartAt.Add(-refundBefore)))}
 		if notes != nil {
 			v.Remark, data["notes"] = *notes, *notes
 		}
-		return r.happen(visit, visitStep{on: appointment.VisitDropped, at: at, ids: &following, data: because(data)})
+		return r.applyVisit(visit, visitStep{on: appointment.VisitCalledOff, at: at, ids: &following, data: encodeData(data)})
 	})
 	if err != nil {
 		return Appointment{}, fmt.Errorf("cancel appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))

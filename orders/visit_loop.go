@@ -14,33 +14,33 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Due does what is due about appointments now: it asks providers again whose answer
+// ProcessDue does what is due about appointments now: it asks providers again whose answer
 // is open, takes cancelled ones back, and cancels those that wait too long for a requisition
 // or a confirmation. It returns how many orders it took
 // up: for hosts that bring their own scheduler. The first errors that left an outcome
 // unrecorded are returned; a provider that fails is not an error.
-func (b Bookings) Due(ctx context.Context) (int, error) {
+func (b Bookings) ProcessDue(ctx context.Context) (int, error) {
 	if b.s.visits == nil || b.s.bookings == nil {
 		return 0, nil
 	}
-	return b.s.attending().Once(ctx, atOnce)
+	return b.s.visitLoop().Once(ctx, batchSize)
 }
 
-func (s *Service) attending() *work.Loop[Record] {
-	return newLoop(s, "appointments", s.visits.ClaimVisits, s.attend)
+func (s *Service) visitLoop() *work.Loop[Record] {
+	return newLoop(s, "appointments", s.visits.ClaimVisits, s.workOnVisits)
 }
 
-// attend does one thing about the appointments of a claimed order, and records the
+// workOnVisits does one thing about the appointments of a claimed order, and records the
 // outcome; what is left is due again.
-func (s *Service) attend(ctx context.Context, claimed Record) error {
-	r, err := s.timePassed(ctx, claimed)
+func (s *Service) workOnVisits(ctx context.Context, claimed Record) error {
+	r, err := s.cancelOverdueVisit(ctx, claimed)
 	if err != nil {
 		return err
 	}
 	at := s.now()
 	for i := range r.Visits {
 		v := &r.Visits[i]
-		if !v.calls() || v.Next.After(at) {
+		if !v.needsCall() || v.Next.After(at) {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
@@ -54,17 +54,17 @@ func (s *Service) attend(ctx context.Context, claimed Record) error {
 				Appointment: v.ID, Team: r.TeamID, Provider: v.Provider, Reason: v.Reason, Notes: v.Remark,
 			})
 			if ctx.Err() == nil {
-				_, err = s.takenBack(ctx, r, v.ID, lease, fault)
+				_, err = s.recordCancellation(ctx, r, v.ID, lease, fault)
 			}
 		case v.Move != nil:
-			b, fault = s.bookings.MoveVisit(call, r.booking(v))
+			b, fault = s.bookings.MoveVisit(call, r.bookingOf(v))
 			if ctx.Err() == nil {
-				_, err = s.moved(ctx, r.TeamID, r.ID, v.ID, v.Move.Key, lease, b, fault)
+				_, err = s.recordMove(ctx, r.TeamID, r.ID, v.ID, v.Move.Key, lease, b, fault)
 			}
 		default:
-			b, fault = s.bookings.BookVisit(call, r.booking(v))
+			b, fault = s.bookings.BookVisit(call, r.bookingOf(v))
 			if ctx.Err() == nil {
-				_, err = s.settled(ctx, r.TeamID, r.ID, v.ID, lease, b, fault)
+				_, err = s.recordBooking(ctx, r.TeamID, r.ID, v.ID, lease, b, fault)
 			}
 		}
 		if ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (s *Service) attend(ctx context.Context, claimed Record) error {
 		return err
 	}
 	_, err = s.allOrders.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
-		r.freed(claimed.VisitWork.Lease)
+		r.releaseLease(claimed.VisitWork.Lease)
 		r.planVisits()
 		return nil, nil
 	})
@@ -83,8 +83,8 @@ func (s *Service) attend(ctx context.Context, claimed Record) error {
 	return nil
 }
 
-// timePassed cancels what has waited too long.
-func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error) {
+// cancelOverdueVisit cancels what has waited too long.
+func (s *Service) cancelOverdueVisit(ctx context.Context, claimed Record) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	over := func(r *Record) (int, visitStep) {
 		i := r.activeVisit()
@@ -92,15 +92,15 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 			return -1, visitStep{}
 		}
 		v := &r.Visits[i]
-		st := visitStep{on: appointment.VisitDropped, at: at}
+		st := visitStep{on: appointment.VisitCalledOff, at: at}
 		if !v.Status.Published() {
 			st.on = appointment.VisitRefused
 		}
 		switch auto := r.autoCancelAt(v); {
 		case !auto.IsZero() && !auto.After(at):
-			st.data = because(said{"origin": "service", "reason": "no_requisition"})
+			st.data = encodeData(eventData{"origin": "service", "reason": "no_requisition"})
 		case v.Open && !v.Deadline.IsZero() && !v.Deadline.After(at):
-			st.data = because(said{"origin": "service", "reason": "not_confirmed"})
+			st.data = encodeData(eventData{"origin": "service", "reason": "not_confirmed"})
 		default:
 			return -1, visitStep{}
 		}
@@ -116,7 +116,7 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 		}
 		following := ids
 		st.ids = &following
-		return r.happen(i, st)
+		return r.applyVisit(i, st)
 	})
 	if err != nil {
 		return r, fmt.Errorf("cancel appointment: %w", err)
@@ -124,16 +124,16 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 	return r, nil
 }
 
-// takenBack records what a provider said to a cancellation.
-func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, fault error) (Record, error) {
+// recordCancellation records what a provider said to a cancellation.
+func (s *Service) recordCancellation(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, fault error) (Record, error) {
 	at := s.now()
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-		r.freed(lease)
+		r.releaseLease(lease)
 		if i := r.visit(visit); i >= 0 {
 			v := &r.Visits[i]
 			switch kind := healthlab.KindOf(fault); {
 			case fault == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
-				v.Told = true // or it is too late to tell
+				v.Released = true // or it is too late to tell
 			default:
 				v.Attempts++
 				v.Next = at.Add(s.opts.Retry(v.Attempts))
@@ -148,11 +148,11 @@ func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID
 	return r, nil
 }
 
-// hear takes in what a provider reports of an appointment. It is pure apart from r; an
+// receiveVisitUpdate takes in what a provider reports of an appointment. It is pure apart from r; an
 // error leaves r as it was.
-func (r *Record) hear(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+func (r *Record) receiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	was, visits := *r, slices.Clone(r.Visits)
-	events, err := r.heed(n, at, base)
+	events, err := r.applyVisitUpdate(n, at, base)
 	if err != nil {
 		*r, r.Visits = was, visits
 		return nil, err
@@ -160,26 +160,26 @@ func (r *Record) hear(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 	return events, nil
 }
 
-// heed lets the steps happen that news are about; an error may come between two.
-func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+// applyVisitUpdate lets the steps happen that news are about; an error may come between two.
+func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.visit(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
 		return nil, rules.Broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
 	}
 	v := &r.Visits[i]
-	v.learn(n.ProviderID, n.ExternalID)
+	v.setProviderIDs(n.ProviderID, n.ExternalID)
 	s := visitStep{on: n.On, at: at, ids: &eventIDs{base: base}, data: n.Data, start: n.Start, end: n.End}
 	var events []healthlab.Event
-	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAgreed || n.On == appointment.VisitKept) {
+	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAccepted || n.On == appointment.VisitSlotReserved) {
 		first := s
-		first.on, first.data = appointment.VisitAsked, nil
-		told, err := r.happen(i, first)
+		first.on, first.data = appointment.VisitRequested, nil
+		told, err := r.applyVisit(i, first)
 		if err != nil {
 			return nil, err
 		}
 		events = told
 	}
-	if n.On == appointment.VisitAgreed {
+	if n.On == appointment.VisitAccepted {
 		if v.Open && v.agreed() {
 			v.Open = false // the answer that it owed
 			r.planVisits()
@@ -187,22 +187,22 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 		}
 		v.Open = false
 		if !r.HasRequisition() {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 			if v.Status == appointment.VisitReserved {
 				r.planVisits()
 				return events, nil // it waits for the requisition
 			}
 		}
 	}
-	if s.on == appointment.VisitMoved && s.data == nil {
-		s.data = because(said{"origin": "provider", "is_reschedule": true})
+	if s.on == appointment.VisitRescheduled && s.data == nil {
+		s.data = encodeData(eventData{"origin": "provider", "is_reschedule": true})
 	}
-	if s.on == appointment.VisitDropped {
-		v.Told = true
+	if s.on == appointment.VisitCalledOff {
+		v.Released = true
 		if !v.Status.Published() {
 			s.on = appointment.VisitRefused
 		}
 	}
-	told, err := r.happen(i, s)
+	told, err := r.applyVisit(i, s)
 	return append(events, told...), err
 }

@@ -14,51 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Visit is an appointment as it is kept with its order: what is published, and what is
-// not.
-type Visit struct {
-	Appointment
-	// PatientManaged: only the patient and the lab can change it; its order does not
-	// move before it is confirmed.
-	PatientManaged bool
-	// Slot is what was chosen; empty for a visit that was only asked for.
-	Slot appointment.Slot
-	// Keys name the booking keys that were used for it, the latest last.
-	Keys []uuid.UUID
-	// Open: the provider owes an answer to the call that books.
-	Open bool
-	// Told: the provider has nothing of it any more.
-	Told bool
-	// Deadline is the time until which an open booking may be confirmed; zero for no
-	// deadline.
-	Deadline time.Time
-	// Move is another slot that the provider was asked for; nil for none.
-	Move *VisitMove
-	// Next is the time of the next call to the provider; zero for none. Attempts counts
-	// the calls since the last one that settled the booking or the move.
-	Next     time.Time
-	Attempts int
-	// Reason and Remark go with a cancellation.
-	Reason, Remark string
-}
-
-// VisitMove is another slot that a provider was asked for.
-type VisitMove struct {
-	Key  uuid.UUID
-	Slot appointment.Slot
-	// Notes are those of the visit afterwards; null for none.
-	Notes *string
-}
-
-// VisitWork is when something is to be done about the appointments of an order.
-type VisitWork struct {
-	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it.
-	Due time.Time
-	// Lease is until when, on the store's clock, a process may be talking to a provider;
-	// zero if none is.
-	Lease time.Time
-}
-
 // Rules for appointments of orders without a requisition.
 const (
 	// noRequisitionFor is how old an order without one may be, if no day was set.
@@ -67,77 +22,50 @@ const (
 	noRequisitionBefore = 2 * time.Hour
 	// refundBefore is how long before a visit what was paid is still given back.
 	refundBefore = 24 * time.Hour
-	// more is the least that is more.
-	more = time.Microsecond
+	// tick is the precision of stored times.
+	tick = time.Microsecond
 )
 
-// HasRequisition reports whether the lab, or the one that placed the order, has written one.
-func (r *Record) HasRequisition() bool {
-	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
-}
-
-// visit returns the place of an appointment; -1 if the order has no such one.
-func (r *Record) visit(id uuid.UUID) int {
-	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
-}
-
-// activeVisit returns the place of the appointment that is not over; -1 if there is none.
-func (r *Record) activeVisit() int {
-	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
-}
-
-// shownVisit returns the place of the appointment that a team sees: the active one,
-// else the latest; -1 if there is none of this type.
-func (r *Record) shownVisit(t appointment.Type) int {
-	shown := -1
-	for i, v := range r.Visits {
-		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {
-			shown = i
-		}
-	}
-	return shown
-}
-
-// Holds returns names that no two orders of a team may have at once: of every booking
+// Reservations returns names that no two orders of a team may have at once: of every booking
 // key that was used, and of the provider who comes to the patient's home next.
-func (r *Record) Holds() []string {
+func (r *Record) Reservations() []string {
 	var out []string
 	for _, v := range r.Visits {
 		for _, k := range v.Keys {
-			out = append(out, holdSlot+k.String())
+			out = append(out, slotReservation+k.String())
 		}
 		if v.Move != nil {
-			out = append(out, holdSlot+v.Move.Key.String())
+			out = append(out, slotReservation+v.Move.Key.String())
 		}
 		if v.Type == appointment.Phlebotomy && !v.Status.Final() {
-			out = append(out, HoldVisit+v.Provider+" "+r.UserID.String())
+			out = append(out, VisitReservation+v.Provider+" "+r.UserID.String())
 		}
 	}
 	return out
 }
 
-// usedKey reports whether an appointment of the order was booked, or moved, with a
-// booking key: it is for one time.
-func (r *Record) usedKey(key uuid.UUID) bool {
+// usesKey reports whether an appointment of the order was booked, or moved, with a
+// bookingOf key: it is for one time.
+func (r *Record) usesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
-// holdSlot is how the names of [Record.Holds] begin that are about booking keys.
-const holdSlot = "slot "
+// slotReservation is how the names of [Record.Reservations] begin that are about booking keys.
+const slotReservation = "slot "
 
-// HoldVisit is how the names of [Record.Holds] begin that are about a provider's next
+// VisitReservation is how the names of [Record.Reservations] begin that are about a provider's next
 // visit to a patient; the others are about booking keys.
-const HoldVisit = "visit "
+const VisitReservation = "visit "
 
-// HeldError says that another order of the team has one of [Record.Holds], or this one had
+// ReservedError says that another order of the team has one of [Record.Reservations], or this one had
 // it before. It unwraps to [healthlab.Conflict].
-type HeldError struct{ Name string }
+type ReservedError struct{ Name string }
 
 // Error does not say which.
-func (e *HeldError) Error() string { return "conflict: a slot or a visit is held already" }
+func (e *ReservedError) Error() string { return "conflict: a slot or a visit is held already" }
 
 // Unwrap returns [healthlab.Conflict].
-func (e *HeldError) Unwrap() error { return healthlab.Conflict }
+func (e *ReservedError) Unwrap() error { return healthlab.Conflict }
 
 // visitStep is one thing that happens to an appointment.
 type visitStep struct {
@@ -161,10 +89,10 @@ func (g *eventIDs) next() uuid.UUID {
 	return uuid.NewSHA1(g.base, []byte("visit "+strconv.Itoa(g.n)))
 }
 
-// said is the data of a step that this service or the patient caused.
-type said map[string]any
+// eventData is the data of a step that this service or the patient caused.
+type eventData map[string]any
 
-func because(data said) json.RawMessage {
+func encodeData(data eventData) json.RawMessage {
 	b, err := json.Marshal(data)
 	if err != nil {
 		panic("orders: data of an appointment does not encode")
@@ -172,9 +100,9 @@ func because(data said) json.RawMessage {
 	return b
 }
 
-// happen lets one thing happen to an appointment, with what follows for its order, and
+// applyVisit lets one thing happen to an appointment, with what follows for its order, and
 // returns the events for the team. It changes nothing but r; an error leaves r as it was.
-func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) applyVisit(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()
 	from := v.Status
@@ -190,7 +118,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	if to.Final() {
 		v.Open, v.Move, v.Next = false, nil, s.at
 	}
-	r.shows()
+	r.showActiveVisit()
 	if !to.Published() {
 		r.planVisits()
 		return nil, nil
@@ -210,14 +138,14 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 		return nil, err
 	}
 	for _, on := range r.effects(v, from, s.on) {
-		told, err := r.orderStep(on, s)
+		told, err := r.applyToOrder(on, s)
 		if err != nil {
 			return nil, err
 		}
 		events = append(events, told...)
 	}
 	r.planVisits()
-	r.planNotifications() // the patient is told
+	r.planMessages() // the patient is told
 	return events, nil
 }
 
@@ -229,35 +157,35 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	agreed := v.Status == appointment.VisitConfirmed && from != appointment.VisitConfirmed
 	var out []Trigger
 	if made := !from.Published() && !v.PatientManaged; made || agreed && v.PatientManaged {
-		out = append(out, AppointmentMade)
+		out = append(out, AppointmentBooked)
 	}
 	switch {
 	case agreed:
 		out = append(out, AppointmentConfirmed)
-	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed && v.Type == appointment.PatientServiceCenter:
-		out = append(out, AppointmentMoved, AppointmentConfirmed)
-	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed:
-		out = append(out, AppointmentMoved)
+	case on == appointment.VisitRescheduled && v.Status == appointment.VisitConfirmed && v.Type == appointment.PatientServiceCenter:
+		out = append(out, AppointmentRescheduled, AppointmentConfirmed)
+	case on == appointment.VisitRescheduled && v.Status == appointment.VisitConfirmed:
+		out = append(out, AppointmentRescheduled)
 	case v.Status == appointment.VisitCancelled:
-		out = append(out, AppointmentDropped)
+		out = append(out, AppointmentCalledOff)
 	case v.Status == appointment.VisitCompleted && v.Type == appointment.Phlebotomy:
 		out = append(out, SampleDrawn)
 	}
 	return out
 }
 
-// orderStep lets a step of an appointment happen to the order, if the order has not
+// applyToOrder lets a step of an appointment happen to the order, if the order has not
 // moved on without it.
-func (r *Record) orderStep(on Trigger, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) applyToOrder(on Trigger, s visitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
 	}
-	r.drawn(on, s.at)
+	r.noteDraw(on, s.at)
 	return Apply(&r.Order, Step{On: on, At: s.at, EventID: s.ids.next()})
 }
 
-// shows puts the active appointment into the details of the order.
-func (r *Record) shows() {
+// showActiveVisit puts the active appointment into the details of the order.
+func (r *Record) showActiveVisit() {
 	var active *uuid.UUID
 	if i := r.activeVisit(); i >= 0 && r.Visits[i].Status.Published() {
 		id := r.Visits[i].ID
@@ -277,14 +205,14 @@ func (r *Record) showVisit(active *uuid.UUID) {
 	}
 }
 
-// visitsFollow lets the appointment of an order follow a step of the order.
-func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
+// followOrder lets the appointment of an order follow a step of the order.
+func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	i := r.activeVisit()
 	if i < 0 {
 		return nil, nil
 	}
 	if st.On == LabAccepted || st.On == Imported {
-		return r.requisitionCame(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
+		return r.onRequisition(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
 	}
 	events, err := r.endVisit(st)
 	if r.activeVisit() >= 0 {
@@ -293,8 +221,8 @@ func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// requisitionCame: what waited for the requisition goes on.
-func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) {
+// onRequisition: what waited for the requisition goes on.
+func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
 	if !v.Status.Published() || waits {
@@ -303,7 +231,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 	}
 	var events []healthlab.Event
 	if !v.PatientManaged {
-		made, err := r.orderStep(AppointmentMade, s)
+		made, err := r.applyToOrder(AppointmentBooked, s)
 		if err != nil {
 			return nil, err
 		}
@@ -313,8 +241,8 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 		r.planVisits()
 		return events, nil
 	}
-	s.on = appointment.VisitAgreed
-	agreed, err := r.happen(i, s)
+	s.on = appointment.VisitAccepted
+	agreed, err := r.applyVisit(i, s)
 	return append(events, agreed...), err
 }
 
@@ -327,10 +255,10 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 	}
 	var at time.Time
 	if !r.Scheduled {
-		at = r.CreatedAt.Add(noRequisitionFor + more)
+		at = r.CreatedAt.Add(noRequisitionFor + tick)
 	}
 	if v.StartAt != nil {
-		if near := v.StartAt.Add(more - noRequisitionBefore); at.IsZero() || near.Before(at) {
+		if near := v.StartAt.Add(tick - noRequisitionBefore); at.IsZero() || near.Before(at) {
 			at = near
 		}
 	}
@@ -343,18 +271,18 @@ func (v *Visit) agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-// calls reports whether the provider is to be called about an appointment.
-func (v *Visit) calls() bool {
+// needsCall reports whether the provider is to be called about an appointment.
+func (v *Visit) needsCall() bool {
 	if v.Status.Final() {
-		return v.Status != appointment.VisitCompleted && !v.Told
+		return v.Status != appointment.VisitCompleted && !v.Released
 	}
 	return v.Open || v.Move != nil
 }
 
-// untilAsked returns how long to wait before the provider is asked again for its
+// retryDelay returns how long to wait before the provider is asked again for its
 // confirmation. A booking without a deadline can stay pending for weeks: the wait is at least
 // a 24th of the time since it was announced, at most a day, and never less than retry.
-func (v *Visit) untilAsked(at time.Time, retry time.Duration) time.Duration {
+func (v *Visit) retryDelay(at time.Time, retry time.Duration) time.Duration {
 	if !v.Deadline.IsZero() || len(v.Events) == 0 {
 		return retry
 	}
@@ -372,7 +300,7 @@ func (r *Record) planVisits() {
 	}
 	for i := range r.Visits {
 		v := &r.Visits[i]
-		if v.calls() {
+		if v.needsCall() {
 			sooner(v.Next)
 		}
 		if v.Open && !v.Status.Final() {
@@ -383,8 +311,8 @@ func (r *Record) planVisits() {
 	r.VisitWork.Due = due
 }
 
-// learn notes what the provider calls an appointment; empty text is no news.
-func (v *Visit) learn(providerID, externalID string) {
+// setProviderIDs notes what the provider calls an appointment; empty text is no news.
+func (v *Visit) setProviderIDs(providerID, externalID string) {
 	if providerID != "" {
 		v.ProviderID = providerID
 	}
@@ -393,24 +321,24 @@ func (v *Visit) learn(providerID, externalID string) {
 	}
 }
 
-// settle records what a provider answered to the call that books.
-func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
+// applyBooking records what a provider answered to the call that books.
+func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	kind := healthlab.KindOf(fault)
 	refused := fault != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
 	switch {
 	case v.Status.Final():
 		// It was cancelled while the call was under way; so it is taken back.
-		v.Told, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
+		v.Released, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
 		r.planVisits()
 		return nil, nil
 	case refused:
-		s.on, s.data = appointment.VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
+		s.on, s.data = appointment.VisitCalledOff, encodeData(eventData{"origin": "provider", "reason": "not_available"})
 		if !v.Status.Published() {
 			s.on = appointment.VisitRefused
 		}
-		v.Told = true
-		return r.happen(i, s)
+		v.Released = true
+		return r.applyVisit(i, s)
 	}
 	v.Attempts++
 	if b.Start.Before(b.End) && v.StartAt == nil {
@@ -418,22 +346,22 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	}
 	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.start.IsZero()) // without a time, nothing is
 	if fault == nil {
-		v.learn(b.ProviderID, b.ExternalID)
+		v.setProviderIDs(b.ProviderID, b.ExternalID)
 		s.data = b.Data
 	}
-	v.Next = s.at.Add(v.untilAsked(s.at, retry(v.Attempts)))
+	v.Next = s.at.Add(v.retryDelay(s.at, retry(v.Attempts)))
 	events, err := r.announce(i, b, fault, s)
 	if err != nil {
 		return nil, err
 	}
 	if fault == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
-		s.on = appointment.VisitAgreed
+		s.on = appointment.VisitAccepted
 		if !r.HasRequisition() {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 		}
-		if !v.agreed() && (s.on != appointment.VisitKept || v.Status != appointment.VisitReserved) {
-			told, err := r.happen(i, s)
+		if !v.agreed() && (s.on != appointment.VisitSlotReserved || v.Status != appointment.VisitReserved) {
+			told, err := r.applyVisit(i, s)
 			if err != nil {
 				return nil, err
 			}
@@ -454,19 +382,19 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 	switch {
 	case fault == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
 		v.Deadline = time.Time{} // it says so when it knows
-		s.on = appointment.VisitAsked
+		s.on = appointment.VisitRequested
 		if v.PatientManaged {
-			s.on = appointment.VisitKept
+			s.on = appointment.VisitSlotReserved
 		}
 	case fault != nil || !b.Confirmed:
-		s.on = appointment.VisitAsked
+		s.on = appointment.VisitRequested
 	default:
 		return nil, nil
 	}
-	if s.on == appointment.VisitAsked {
+	if s.on == appointment.VisitRequested {
 		s.start, s.end = time.Time{}, time.Time{}
 	}
-	return r.happen(i, s)
+	return r.applyVisit(i, s)
 }
 
 // endVisit ends the appointment of an order that has ended.
@@ -484,9 +412,9 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 		case StageFailed:
 			origin = "order_failed"
 		}
-		s.data = because(said{"origin": origin})
+		s.data = encodeData(eventData{"origin": origin})
 	}
-	return r.happen(i, s)
+	return r.applyVisit(i, s)
 }
 
 // endsVisit returns the trigger that ends the active appointment when its order reaches a
@@ -508,5 +436,5 @@ func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	case e.VisitTookPlace && v.agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
 		return appointment.VisitDone
 	}
-	return appointment.VisitDropped
+	return appointment.VisitCalledOff
 }

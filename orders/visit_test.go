@@ -217,7 +217,7 @@ func TestVisitToACenter(t *testing.T) {
 
 	reason := d.Bookings().CancellationReasons(center)[0]
 	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, uuid.New(), nil)
-	requireRule(t, err, orders.ReasonUnknown, healthlab.Precondition)
+	requireRule(t, err, orders.CancellationReasonUnknown, healthlab.Precondition)
 	gone, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
 	require.NoError(t, err)
 	require.Equal(t, "scheduled scheduled cancelled", life(gone))
@@ -240,7 +240,7 @@ func TestVisitToACenter(t *testing.T) {
 	requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
 	_, err = d.Bookings().Get(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
-	require.Len(t, d.told(o), len(d.get(o).Events), "the team was told of every step of the order")
+	require.Len(t, d.notified(o), len(d.get(o).Events), "the team was told of every step of the order")
 }
 
 func TestVisitAtHome(t *testing.T) {
@@ -257,7 +257,7 @@ func TestVisitAtHome(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, moved.AppointmentNotes)
 	for d.get(o).LowLevel() != orders.Completed {
-		d.later(6 * time.Hour)
+		d.advance(6 * time.Hour)
 	}
 	o = d.get(o)
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled appointment_scheduled draw_completed completed", steps(o))
@@ -305,12 +305,12 @@ func TestVisitOnRequest(t *testing.T) {
 	require.False(t, a.CanReschedule)
 	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[9]})
 	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
-	d.later(day)
+	d.advance(day)
 	a = d.visit(o, home)
 	require.Equal(t, "pending scheduled", life(a))
 	require.Equal(t, 10, a.StartAt.In(zone(t, "America/Chicago")).Hour())
 	for d.get(o).LowLevel() != orders.Completed {
-		d.later(6 * time.Hour)
+		d.advance(6 * time.Hour)
 	}
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", steps(d.get(o)))
 
@@ -356,8 +356,8 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 					_, err = d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
 					requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
 				}
-				d.later(time.Minute)
-				d.later(time.Minute)
+				d.advance(time.Minute)
+				d.advance(time.Minute)
 				a := d.visit(o, typ)
 				require.Equal(t, first.ID, a.ID)
 				require.Equal(t, appointment.VisitConfirmed, a.Status)
@@ -396,7 +396,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, req)
 	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
 	require.Equal(t, a.StartAt, d.visit(o, center).StartAt)
-	d.later(time.Minute)
+	d.advance(time.Minute)
 	moved := d.visit(o, center)
 	require.NotEqual(t, a.StartAt, moved.StartAt)
 	require.Equal(t, "scheduled scheduled", d.heard(a))
@@ -420,8 +420,8 @@ func TestAsyncConfirmation(t *testing.T) {
 		d.work()
 		a := d.booked(o, center, async, noted(tc.fate))
 		require.Equal(t, tc.first, life(a), tc.fate)
-		d.later(time.Minute)
-		d.later(14 * time.Minute)
+		d.advance(time.Minute)
+		d.advance(14 * time.Minute)
 		a = d.visit(o, center)
 		require.Equal(t, tc.last, life(a), tc.fate)
 		require.Equal(t, tc.last, d.heard(a), tc.fate)
@@ -437,7 +437,7 @@ func TestAsyncConfirmation(t *testing.T) {
 	d.work()
 	_, err = d.books(o, center, noted("never"))
 	require.NoError(t, err)
-	d.later(15 * time.Minute)
+	d.advance(15 * time.Minute)
 	require.Equal(t, 0, d.lab.Appointments(o.ID), "it was given up and taken back")
 	require.Equal(t, "pending cancelled", life(d.visit(o, center)))
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_cancelled", steps(d.get(o)))
@@ -462,7 +462,7 @@ func TestPatientManaged(t *testing.T) {
 		{"dropped", "reserved cancelled", "ordered requisition_created"},
 	} {
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: time.Hour, PatientManaged: []string{"eastlab"}})
-		d.again()
+		d.restart()
 		o := d.placed("east", fated("never_again"))
 		d.work()
 		a := d.booked(o, center, noted(tc.fate), func(r *orders.BookRequest) { r.BookingKey = key() })
@@ -473,7 +473,7 @@ func TestPatientManaged(t *testing.T) {
 		requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
 		_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key()})
 		requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
-		d.later(time.Hour)
+		d.advance(time.Hour)
 		require.Equal(t, tc.life, life(d.visit(o, center)))
 		require.Equal(t, tc.order, steps(d.get(o)))
 	}
@@ -503,7 +503,7 @@ func TestAutoCancel(t *testing.T) {
 			d.mu.Unlock()
 			for n := 1; n > 0; {
 				var err error
-				n, err = d.Bookings().Due(t.Context())
+				n, err = d.Bookings().ProcessDue(t.Context())
 				require.NoError(t, err)
 			}
 			require.Equal(t, tc.want[i], life(d.visit(o, center)), tc.name)
@@ -528,7 +528,7 @@ func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 		r := d.held(d.report(o, func(m *orders.Message) { m.Order, m.SampleID = orders.OrderID{}, "" }))
 		require.Equal(t, orders.Completed, d.accepts(r, orders.AcceptRequest{OrderID: &o.ID}).LowLevel())
 		require.Equal(t, tc.life+" cancelled", life(d.visit(o, tc.kind)), tc.test)
-		d.later(time.Second)
+		d.advance(time.Second)
 		require.Equal(t, tc.life+" cancelled", life(d.visit(o, tc.kind)), tc.test)
 		require.Equal(t, "ordered completed", steps(d.get(o)), tc.test)
 		require.Zero(t, d.lab.Appointments(o.ID), tc.test)
@@ -611,7 +611,7 @@ func TestBookingRefused(t *testing.T) {
 
 	// A slot in the past.
 	late := d.centerKeys("THERE")[0]
-	d.later(day)
+	d.advance(day)
 	refused(late, third, center, appointment.SlotNotAvailable, healthlab.Conflict)
 
 	child := d.placed("at home", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 2000 })
@@ -650,7 +650,7 @@ func TestNewsOfAppointments(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	a := d.booked(o, center)
-	news := func(id string, n orders.VisitNews) {
+	news := func(id string, n orders.VisitUpdate) {
 		t.Helper()
 		n.Appointment = a.ID
 		for range 2 { // the second time changes nothing
@@ -658,22 +658,22 @@ func TestNewsOfAppointments(t *testing.T) {
 		}
 	}
 	start := a.StartAt.Add(24 * time.Hour)
-	news("1", orders.VisitNews{On: appointment.VisitMoved, Start: start, End: start.Add(time.Hour), Data: []byte(`{"by":"lab"}`)})
+	news("1", orders.VisitUpdate{On: appointment.VisitRescheduled, Start: start, End: start.Add(time.Hour), Data: []byte(`{"by":"lab"}`)})
 	moved := d.visit(o, center)
 	require.True(t, moved.StartAt.Equal(start))
 	require.JSONEq(t, `{"by":"lab"}`, string(moved.EventData))
 	require.Equal(t, "scheduled scheduled", life(moved))
 	before := d.get(o)
-	news("2", orders.VisitNews{On: appointment.VisitMoved, Start: start, End: start})
-	news("3", orders.VisitNews{On: appointment.VisitAsked})
-	news("4", orders.VisitNews{On: appointment.VisitRefused})
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: uuid.New(), On: appointment.VisitDropped}}))
+	news("2", orders.VisitUpdate{On: appointment.VisitRescheduled, Start: start, End: start})
+	news("3", orders.VisitUpdate{On: appointment.VisitRequested})
+	news("4", orders.VisitUpdate{On: appointment.VisitRefused})
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: uuid.New(), On: appointment.VisitCalledOff}}))
 	require.Equal(t, before, d.get(o))
 	require.Equal(t, moved, d.visit(o, center))
-	news("6", orders.VisitNews{On: appointment.VisitDropped})
+	news("6", orders.VisitUpdate{On: appointment.VisitCalledOff})
 	require.Equal(t, "scheduled scheduled cancelled", life(d.visit(o, center)))
 	require.Equal(t, orders.AppointmentCancelled, d.get(o).LowLevel())
-	news("7", orders.VisitNews{On: appointment.VisitAgreed})
+	news("7", orders.VisitUpdate{On: appointment.VisitAccepted})
 	require.Equal(t, "scheduled scheduled cancelled", d.heard(a))
 }
 

@@ -124,8 +124,8 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				if len(r.Visits) == 0 {
 					return
 				}
-				n := orders.VisitNews{Appointment: rapid.SampledFrom(r.Visits).Draw(rt, "visit").ID,
-					On: rapid.SampledFrom([]appointment.Trigger{appointment.VisitAsked, appointment.VisitKept, appointment.VisitAgreed, appointment.VisitMoved, appointment.VisitStarted}).Draw(rt, "on")}
+				n := orders.VisitUpdate{Appointment: rapid.SampledFrom(r.Visits).Draw(rt, "visit").ID,
+					On: rapid.SampledFrom([]appointment.Trigger{appointment.VisitRequested, appointment.VisitSlotReserved, appointment.VisitAccepted, appointment.VisitRescheduled, appointment.VisitStarted}).Draw(rt, "on")}
 				if rapid.Bool().Draw(rt, "timed") {
 					n.Start = d.now().Add(time.Duration(rapid.IntRange(-5, 100).Draw(rt, "hours")) * time.Hour)
 					n.End = n.Start.Add(time.Duration(rapid.IntRange(-1, 2).Draw(rt, "length")) * time.Hour)
@@ -149,11 +149,11 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				}
 				require.NoError(rt, d.Receive(t.Context(), m))
 			},
-			"wait": func(rt *rapid.T) { d.later(time.Duration(rapid.IntRange(0, 40).Draw(rt, "hours")) * time.Hour) },
+			"wait": func(rt *rapid.T) { d.advance(time.Duration(rapid.IntRange(0, 40).Draw(rt, "hours")) * time.Hour) },
 			"":     func(*rapid.T) {},
 		})
 		for range 3 {
-			d.later(time.Hour) // what is open is settled
+			d.advance(time.Hour) // what is open is settled
 		}
 		for _, o := range all {
 			d.checkWalk(rt, d.get(o))
@@ -214,7 +214,7 @@ func visitsOf(r orders.Record) string {
 func TestCachedSlots(t *testing.T) {
 	d := newVisits(t)
 	d.opts.SlotCache = d.store.SlotCache()
-	d.again()
+	d.restart()
 	ask := func(stale bool, sites ...string) int {
 		t.Helper()
 		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
@@ -301,21 +301,21 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 		a := d.booked(o, home, noted("slow"))
 		require.Equal(t, "pending", life(a))
 		news := func(id string, on appointment.Trigger) {
-			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: a.ID, On: on}, At: d.now()}))
+			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: a.ID, On: on}, At: d.now()}))
 		}
-		news("1", appointment.VisitKept)
-		_, err := d.PlaceDue(t.Context())
+		news("1", appointment.VisitSlotReserved)
+		_, err := d.SubmitDue(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
 		if byMessage {
-			news("2", appointment.VisitAgreed)
+			news("2", appointment.VisitAccepted)
 		}
 		for range 5 {
-			d.later(time.Hour)
+			d.advance(time.Hour)
 		}
 		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
 		require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
-		n, err := d.Bookings().Due(t.Context())
+		n, err := d.Bookings().ProcessDue(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, n, "nobody is asked again")
 	}
@@ -330,9 +330,9 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
 	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID,
-		Visit: &orders.VisitNews{Appointment: a.ID, On: appointment.VisitStarted}, At: d.now()}))
-	d.later(time.Hour)
-	d.later(time.Hour)
+		Visit: &orders.VisitUpdate{Appointment: a.ID, On: appointment.VisitStarted}, At: d.now()}))
+	d.advance(time.Hour)
+	d.advance(time.Hour)
 	require.Equal(t, "pending scheduled in_progress", life(d.visit(o, home)))
 	require.Equal(t, a.StartAt, d.visit(o, home).StartAt)
 }
@@ -418,7 +418,7 @@ func TestVisitAtHomeIsNeverConfirmed(t *testing.T) {
 	wait := func(by time.Duration) int {
 		before := calls()
 		for range by / time.Hour {
-			d.later(time.Hour)
+			d.advance(time.Hour)
 		}
 		return calls() - before
 	}

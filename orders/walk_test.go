@@ -101,7 +101,7 @@ func randomWalk(t *testing.T) func(*rapid.T) {
 				require.NoError(rt, d.Receive(t.Context(), m))
 				require.Equal(rt, before, d.get(before), "a message that comes again changes nothing")
 			},
-			"wait": func(rt *rapid.T) { d.later(time.Duration(rapid.IntRange(0, 48).Draw(rt, "hours")) * time.Hour) },
+			"wait": func(rt *rapid.T) { d.advance(time.Duration(rapid.IntRange(0, 48).Draw(rt, "hours")) * time.Hour) },
 			"":     func(*rapid.T) {},
 		})
 		for _, o := range all {
@@ -138,7 +138,7 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 			want = append(want, string(l))
 		}
 	}
-	told := slices.DeleteFunc(d.told(o), func(s string) bool { return s == orders.EventCriticalResult })
+	told := slices.DeleteFunc(d.notified(o), func(s string) bool { return s == orders.EventCriticalResult })
 	require.Equal(t, want, told)
 	if facts.Registrable && !facts.Registered {
 		require.NotContains(t, history(o), orders.Completed)
@@ -151,7 +151,7 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	const customers, each = 4, 10
 	var wg sync.WaitGroup
@@ -173,8 +173,8 @@ func TestTwoProcesses(t *testing.T) {
 	for _, s := range []*orders.Service{d.Service, other, d.Service} {
 		wg.Go(func() {
 			for range each {
-				_, err1 := s.PlaceDue(t.Context())
-				_, err2 := s.TakeUpdates(t.Context())
+				_, err1 := s.SubmitDue(t.Context())
+				_, err2 := s.PullUpdates(t.Context())
 				if err := errors.Join(err1, err2); err != nil {
 					t.Error(err)
 				}
@@ -183,7 +183,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	wg.Wait()
 	for range 5 {
-		d.later(day)
+		d.advance(day)
 	}
 	for _, o := range slices.Concat(placed...) {
 		o = d.get(o)

@@ -125,7 +125,7 @@ type Documents interface {
 }
 
 // Reports keeps documents that are PDF files as reports of the orders that they belong to:
-// keep is the method KeepReport of an orders.Service. Others stay in the journal, in the
+// keep is the method StoreReport of an orders.Service. Others stay in the journal, in the
 // message that they came in, as do those of orders that are gone.
 //
 // A report is that of an order's results while it came with all of their tests, alone and

@@ -133,7 +133,7 @@ func TestDisclosure(t *testing.T) {
 	for kind, test := range map[string]string{"psc": walkInTest, "phlebotomy": atHomeTest} {
 		o := place(test)
 		path := "/v3/order/" + o.ID.String()
-		_, err := c.config.Orders.PlaceDue(t.Context())
+		_, err := c.config.Orders.SubmitDue(t.Context())
 		require.NoError(t, err)
 		reply := c.post(path+"/"+kind+"/appointment/book", book[kind], 200)
 		to.add("appointment", json.RawMessage(reply.Body))
@@ -142,7 +142,7 @@ func TestDisclosure(t *testing.T) {
 			c.get(path+document, 200)
 		}
 		to.add("order", json.RawMessage(c.get(path, 200).Body))
-		_, err = c.config.Orders.DoNotifications(t.Context())
+		_, err = c.config.Orders.SendDueNotifications(t.Context())
 		require.NoError(t, err)
 	}
 	to.add("logs", c.logs.Take())

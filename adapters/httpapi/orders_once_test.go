@@ -34,7 +34,7 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 		again := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
 		require.Equal(t, string(first.Body), string(again.Body))
 		require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"))
-		require.Equal(t, idempotency.KeyReused, keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 409).ErrorType(t))
+		require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 409).ErrorType(t))
 		require.Equal(t, 1, c.count())
 
 		c.With("x-idempotency-key", "K-1").Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
@@ -71,7 +71,7 @@ func TestOperationsThatTakeAKey(t *testing.T) {
 			keyed := c.With("x-idempotency-key", "k")
 			first := keyed.Send(t, "POST", path, bodies[0]).Want(t, 200)
 			require.Equal(t, string(first.Body), string(keyed.Send(t, "POST", path, bodies[0]).Want(t, 200).Body))
-			require.Equal(t, idempotency.KeyReused, keyed.Send(t, "POST", path, bodies[1]).Want(t, 409).ErrorType(t))
+			require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, bodies[1]).Want(t, 409).ErrorType(t))
 		})
 	}
 }

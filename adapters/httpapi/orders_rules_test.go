@@ -214,7 +214,7 @@ func TestRulesOverHTTP(t *testing.T) {
 			path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
 			c.post(path+"/book", object{"booking_key": homeKey(c)}, 200)
 			return c.Send(c.t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent})
-		}, 400, orders.ReasonUnknown},
+		}, 400, orders.CancellationReasonUnknown},
 		{"a lab that no longer takes appointments", nil, func(c *fixture) *contract.Reply {
 			key := centerKey(c)
 			closed := remade(c.t, func(x *shop) { x.options.Providers = nil })

@@ -179,7 +179,7 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 	c.post(visit(o)+"/book", object{"booking_key": soon}, 200)
 	c.post(visit(scheduled)+"/book", object{"booking_key": c.keys("phlebotomy")[0]}, 200)
 	status := func(o orders.Order) appointment.Status {
-		_, err := c.config.Orders.Bookings().Due(t.Context())
+		_, err := c.config.Orders.Bookings().ProcessDue(t.Context())
 		require.NoError(t, err)
 		var a orders.Appointment
 		c.get(visit(o), 200).JSON(t, &a)

@@ -138,11 +138,11 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
 	c.get(path, 200).JSON(t, &o)
 	require.Equal(t, orders.WithCustomer, o.LowLevel())
-	_, err := c.config.Orders.DoNotifications(t.Context())
+	_, err := c.config.Orders.SendDueNotifications(t.Context())
 	require.NoError(t, err)
 	c.order("POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()})
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
-	_, err = c.config.Orders.DoNotifications(t.Context())
+	_, err = c.config.Orders.SendDueNotifications(t.Context())
 	require.NoError(t, err)
 	var got []string
 	for _, m := range out.sent {
@@ -416,7 +416,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 			delete(row.edits, "clinical_notes")
 		}
 		o := c.order("POST", "/v3/order", c.request(kitTest, row.edits))
-		_, err := c.config.Orders.PlaceDue(t.Context())
+		_, err := c.config.Orders.SubmitDue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, lab.got, 1)
 		require.Equal(t, row.want, lab.got[0].Comment)

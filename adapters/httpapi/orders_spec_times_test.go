@@ -122,7 +122,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 			require.Equal(t, appointment.VisitPending, a.Status)
 			pass := func(to time.Duration) {
 				now = fixtureNow.Add(to)
-				_, err := c.config.Orders.Bookings().Due(t.Context())
+				_, err := c.config.Orders.Bookings().ProcessDue(t.Context())
 				require.NoError(t, err)
 				c.get(visit, 200).JSON(t, &a)
 			}

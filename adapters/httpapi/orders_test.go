@@ -253,7 +253,7 @@ func TestOrderOfATestkit(t *testing.T) {
 	require.Nil(t, o.PatientDetails)
 	require.Equal(t, "55802-1234", o.ShippingDetails.Zip)
 	require.Equal(t, orders.AwaitingRegistration, o.LowLevel())
-	_, err := c.config.Orders.PlaceDue(t.Context())
+	_, err := c.config.Orders.SubmitDue(t.Context())
 	require.NoError(t, err)
 	var shipped orders.Order
 	c.get("/v3/order/"+o.ID.String(), 200).JSON(t, &shipped)
@@ -415,7 +415,7 @@ func TestDrawIsCompleted(t *testing.T) {
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String() + "/draw_completed"
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)
-	_, err := c.config.Orders.PlaceDue(t.Context())
+	_, err := c.config.Orders.SubmitDue(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, orders.DrawCompleted, c.order("PATCH", path, nil).LowLevel())
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)

@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -127,7 +126,7 @@ func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	require.NoError(t, err)
 	start("k1", run, 202).JSON(t, &again)
 	require.Equal(t, begun.RunID, again.RunID)
-	require.Equal(t, idempotency.KeyReused, start("k1", object{"case": "no_match", "order_source": "managed"}, 409).ErrorType(t))
+	require.Equal(t, orders.IdempotencyKeyReused, start("k1", object{"case": "no_match", "order_source": "managed"}, 409).ErrorType(t))
 	var got matchtest.Run
 	c.get("/v3/unmatched_result_test/"+begun.RunID.String(), 200).JSON(t, &got)
 	require.Nil(t, got.Error)

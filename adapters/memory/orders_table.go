@@ -212,9 +212,9 @@ func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, r
 			return nil, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
 		}
 	}
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		if other, taken := t.holds[teamHold{r.TeamID, name}]; taken && other != r.ID {
-			return nil, &orders.HeldError{Name: name}
+			return nil, &orders.ReservedError{Name: name}
 		}
 	}
 	r.Revision = revision + 1
@@ -258,7 +258,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		}
 		t.byTerm[term][r.ID] = kept
 	}
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		t.holds[teamHold{r.TeamID, name}] = r.ID
 	}
 	if r.SampleID != nil {
@@ -271,7 +271,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 
 // releaseHolds gives back what an order holds.
 func (t *orderTable) releaseHolds(r *orders.Record) {
-	for _, name := range r.Holds() {
+	for _, name := range r.Reservations() {
 		delete(t.holds, teamHold{r.TeamID, name})
 	}
 }

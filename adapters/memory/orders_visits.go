@@ -32,7 +32,7 @@ type slotCache struct {
 	orders *orderTable
 }
 
-func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+func (v slotCache) PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	if err := v.lock(ctx); err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user hea
 	return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 }
 
-func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
+func (v persons) AddPayor(ctx context.Context, p people.StoredPayor) error {
 	p.CreatedAt = instant(p.CreatedAt)
 	doc, err := document(p)
 	if err != nil {
@@ -166,14 +166,14 @@ func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	return nil
 }
 
-func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
+func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.StoredPayor, error) {
 	if err := v.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.mu.Unlock()
-	var out []people.KeptPayor
+	var out []people.StoredPayor
 	for _, k := range v.persons.payors[team] {
-		var p people.KeptPayor
+		var p people.StoredPayor
 		if err := json.Unmarshal(k.doc, &p); err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func newReviewTable(keys *personkey.Keys) *reviewTable {
 // erase removes what is a user's. It is called with the lock held.
 func (t *reviewTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	for id, k := range t.results {
-		if id.team == team && k.read.Belongs() == user {
+		if id.team == team && k.read.Owner() == user {
 			delete(t.results, id)
 		}
 	}
@@ -78,7 +78,7 @@ func (t *reviewTable) keep(ctx context.Context, r orders.RawResult) (*keptResult
 }
 
 func refOfResult(r *orders.RawResult) personkey.Ref {
-	return personkey.Ref{Team: r.Team, User: r.Belongs()}
+	return personkey.Ref{Team: r.Team, User: r.Owner()}
 }
 
 func (t *reviewTable) load(ctx context.Context, k *keptResult) (r orders.RawResult, err error) {
@@ -101,7 +101,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if v.reviews.results[id] != nil {
 		return fmt.Errorf("%w: the result is there", healthlab.Conflict)
 	}
-	if user := r.Belongs(); !user.IsZero() && v.users.find(r.Team, user) == nil && len(v.users.of(r.Team)) > 0 {
+	if user := r.Owner(); !user.IsZero() && v.users.find(r.Team, user) == nil && len(v.users.of(r.Team)) > 0 {
 		return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
 	}
 	if err := v.outbox.emit(ctx, events); err != nil {
@@ -117,7 +117,7 @@ func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.Ra
 	}
 	defer v.mu.Unlock()
 	k := v.reviews.results[teamResult{team, id}]
-	if k == nil || v.users.isDeleted(team, k.read.Belongs()) {
+	if k == nil || v.users.isDeleted(team, k.read.Owner()) {
 		return orders.RawResult{}, noResult()
 	}
 	return v.reviews.load(ctx, k)
@@ -146,7 +146,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	}
 	var found []*keptResult
 	for _, k := range v.reviews.results {
-		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.users.isDeleted(q.Team, k.read.Belongs()) {
+		if !q.MatchClear(&k.read) || len(search) > 0 && !hasAnyTokens(k.terms, search) || v.users.isDeleted(q.Team, k.read.Owner()) {
 			continue
 		}
 		page.Total++
@@ -170,12 +170,12 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 }
 
 func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
-	return v.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+	return v.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 		return change(r)
 	})
 }
 
-func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
+func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error) {
 	if err := v.lock(ctx); err != nil {
 		return orders.RawResult{}, err
 	}
@@ -212,7 +212,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	keep, err := t.checkSettled(ctx, was, made, &wasBefore, &madeBefore)
+	keep, err := t.checkAssigned(ctx, was, made, &wasBefore, &madeBefore)
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -228,7 +228,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 
 // settledOrders are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) settledOrders(ctx context.Context, team healthlab.TeamID, s orders.Settlement, now time.Time) (was, made *orders.Record, err error) {
+func (t *orderTable) settledOrders(ctx context.Context, team healthlab.TeamID, s orders.Assignment, now time.Time) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
 		r, err := t.get(ctx, team, s.Order)
 		if err != nil {
@@ -263,9 +263,9 @@ func orZero(r *orders.Record) orders.Record {
 	return *r
 }
 
-// checkSettled returns the orders as they are to be kept, but for nil: the new one as if the
+// checkAssigned returns the orders as they are to be kept, but for nil: the new one as if the
 // other one, whose sample id it may have now, were written.
-func (t *orderTable) checkSettled(ctx context.Context, was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
+func (t *orderTable) checkAssigned(ctx context.Context, was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
 	var keep []*keptOrder
 	if was != nil {
 		k, err := t.check(ctx, *was, identityOf(wasBefore), was.Revision)

@@ -199,7 +199,7 @@ func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	k, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, time.Minute)
 	require.NoError(t, err)
 	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, k.Until, []byte("answer"), u.ID, time.Minute))
-	require.NoError(t, s.Persons().AddPayor(t.Context(), people.KeptPayor{Team: u.Team, Payor: people.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
+	require.NoError(t, s.Persons().AddPayor(t.Context(), people.StoredPayor{Team: u.Team, Payor: people.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
 }
 
 // hold keeps a result of a user under review, and starts a test run of the team.
@@ -226,7 +226,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	insure(t, s, u)
 	r := placeOrder(t, s, u)
 	raw := hold(t, s, u)
-	_, err := s.Reviews().SettleResult(t.Context(), u.Team, raw.ID, orders.Settlement{Order: r.ID}, func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
+	_, err := s.Reviews().AssignResult(t.Context(), u.Team, raw.ID, orders.Assignment{Order: r.ID}, func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
 	runs, err := s.MatchTestRuns().ClaimMatchTestRuns(t.Context(), 10, time.Minute)
 	require.NoError(t, err)
@@ -251,7 +251,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	due, err = visitsOf(t, s).ClaimVisits(t.Context(), 10, at, time.Minute)
 	require.NoError(t, err)
 	require.NotEmpty(t, due)
-	require.NoError(t, s.SlotCache().KeepSlots(t.Context(), "northlab", at, map[string][]appointment.Slot{"A": nil}))
+	require.NoError(t, s.SlotCache().PutSlots(t.Context(), "northlab", at, map[string][]appointment.Slot{"A": nil}))
 	fill(t, s, []appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC",
 		Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}})
 	_, until, err := s.Orders().ClaimFeed(t.Context(), "northlab", time.Minute)

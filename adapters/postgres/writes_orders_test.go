@@ -133,9 +133,9 @@ var visitWrites = map[string]prepare{
 			return err
 		}
 	},
-	"SlotCache.KeepSlots": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+	"SlotCache.PutSlots": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.SlotCache().KeepSlots(ctx, u.ID.String(), noon.Time, map[string][]appointment.Slot{"A": nil, "B": nil})
+			return s.SlotCache().PutSlots(ctx, u.ID.String(), noon.Time, map[string][]appointment.Slot{"A": nil, "B": nil})
 		}
 	},
 	"Centers.Replace": func(t testing.TB, s *postgres.Store, _ healthdata.User) write {
@@ -170,10 +170,10 @@ var reviewWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Reviews.SettleResult": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"Reviews.AssignResult": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		id, order, other := hold(t, s, u).ID, placeOrder(t, s, u).ID, orderOf(u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Reviews().SettleResult(ctx, u.Team, id, orders.Settlement{Order: order, New: &other},
+			_, err := s.Reviews().AssignResult(ctx, u.Team, id, orders.Assignment{Order: order, New: &other},
 				func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) {
 					return emit(u), nil
 				})

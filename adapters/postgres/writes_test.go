@@ -188,7 +188,7 @@ var personWrites = map[string]prepare{
 	},
 	"Persons.AddPayor": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Persons().AddPayor(ctx, people.KeptPayor{Team: u.Team, Payor: people.Payor{PayorCode: u.ID.String()}, CreatedAt: noon.Time})
+			return s.Persons().AddPayor(ctx, people.StoredPayor{Team: u.Team, Payor: people.Payor{PayorCode: u.ID.String()}, CreatedAt: noon.Time})
 		}
 	},
 }

@@ -143,7 +143,7 @@ func (o *labOrder) plan() []happening {
 		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {
 			continue // not the lab's to report, or in the answer already
 		}
-		if o.visited && (on == orders.AppointmentMade || on == orders.AppointmentConfirmed || on == orders.SampleDrawn) {
+		if o.visited && (on == orders.AppointmentBooked || on == orders.AppointmentConfirmed || on == orders.SampleDrawn) {
 			continue // reported of the appointment
 		}
 		h := happening{on: on}

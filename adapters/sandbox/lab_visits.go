@@ -413,22 +413,22 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	start, end := v.start, v.end
 	switch {
 	case v.fate.Dropped:
-		return []visitNews{{at: later, on: appointment.VisitDropped}}
+		return []visitNews{{at: later, on: appointment.VisitCalledOff}}
 	case v.fate.Never:
 		return nil
 	case v.booking.Slot.Key == "":
 		if start.IsZero() {
 			start, end = v.request(l, later)
 		}
-		out = append(out, visitNews{at: later, on: appointment.VisitAgreed, start: start, end: end})
+		out = append(out, visitNews{at: later, on: appointment.VisitAccepted, start: start, end: end})
 	case v.later:
-		out = append(out, visitNews{at: later, on: appointment.VisitAgreed})
+		out = append(out, visitNews{at: later, on: appointment.VisitAccepted})
 	}
 	if v.fate.Moved && later.Before(start) {
 		if !v.moved {
 			start, end = start.Add(24*time.Hour), end.Add(24*time.Hour)
 		}
-		out = append(out, visitNews{at: later.Add(time.Second), on: appointment.VisitMoved, start: start, end: end})
+		out = append(out, visitNews{at: later.Add(time.Second), on: appointment.VisitRescheduled, start: start, end: end})
 	}
 	if len(out) > 0 && out[len(out)-1].at.After(start) {
 		return out
@@ -470,19 +470,19 @@ func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
 	b := v.booking
 	m := orders.Message{
 		ID: uuid.NewSHA1(b.Appointment, []byte(string(n.on)+strconv.Itoa(v.told))).String(), Team: b.Team, Order: b.Order, At: at,
-		Visit: &orders.VisitNews{Appointment: b.Appointment, On: n.on, Start: n.start, End: n.end},
+		Visit: &orders.VisitUpdate{Appointment: b.Appointment, On: n.on, Start: n.start, End: n.end},
 	}
 	switch n.on {
 	case appointment.VisitDone:
 		l.visited(b.Order, func(o *labOrder) { o.drawn = at })
-	case appointment.VisitDropped:
+	case appointment.VisitCalledOff:
 		v.cancelled = true
 		v.leave(l)
-	case appointment.VisitAgreed:
+	case appointment.VisitAccepted:
 		if v.agreed = true; !n.start.IsZero() {
 			v.start, v.end = n.start, n.end
 		}
-	case appointment.VisitMoved:
+	case appointment.VisitRescheduled:
 		v.moved, v.start, v.end = true, n.start, n.end
 	default:
 	}

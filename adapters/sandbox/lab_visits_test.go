@@ -105,8 +105,8 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 		want  []appointment.Trigger
 	}{
 		{"", []appointment.Trigger{appointment.VisitStarted, appointment.VisitDone}},
-		{"dropped", []appointment.Trigger{appointment.VisitDropped}},
-		{"moved", []appointment.Trigger{appointment.VisitMoved, appointment.VisitStarted, appointment.VisitDone}},
+		{"dropped", []appointment.Trigger{appointment.VisitCalledOff}},
+		{"moved", []appointment.Trigger{appointment.VisitRescheduled, appointment.VisitStarted, appointment.VisitDone}},
 		{"repeats", []appointment.Trigger{appointment.VisitStarted, appointment.VisitStarted, appointment.VisitDone, appointment.VisitDone}},
 		{"never", nil},
 	} {
@@ -157,7 +157,7 @@ func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
 				told[m.On]++
 				require.Equal(t, 1, told[m.On], m.On)
 				if i >= len(before.Messages) {
-					require.NotContains(t, []orders.Trigger{orders.AppointmentMade, orders.AppointmentConfirmed, orders.SampleDrawn}, m.On)
+					require.NotContains(t, []orders.Trigger{orders.AppointmentBooked, orders.AppointmentConfirmed, orders.SampleDrawn}, m.On)
 				}
 			}
 		}

@@ -155,7 +155,7 @@ func (c *clinic) order(ctx context.Context) error {
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
 	// A host runs RunPlacing and RunUpdates in the background; here we take turns.
-	if _, err := c.service.PlaceDue(ctx); err != nil {
+	if _, err := c.service.SubmitDue(ctx); err != nil {
 		return err
 	}
 	return c.update(ctx)
@@ -163,7 +163,7 @@ func (c *clinic) order(ctx context.Context) error {
 
 // update receives the reports of the laboratory and prints the status of the order.
 func (c *clinic) update(ctx context.Context) error {
-	n, err := c.service.TakeUpdates(ctx)
+	n, err := c.service.PullUpdates(ctx)
 	if err != nil {
 		return err
 	}

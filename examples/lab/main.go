@@ -66,12 +66,12 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	// A service does this in the background: service.Run(ctx).
-	if _, err := service.PlaceDue(ctx); err != nil {
+	if _, err := service.SubmitDue(ctx); err != nil {
 		return err
 	}
 	for range 2 {
 		lab.Work()
-		if _, err := service.TakeUpdates(ctx); err != nil {
+		if _, err := service.PullUpdates(ctx); err != nil {
 			return err
 		}
 		if order, err = service.Get(ctx, team, order.ID); err != nil {

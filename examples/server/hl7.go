@@ -50,7 +50,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 		LabSlug: labSlug, ReviewTeam: s.team, Processing: "T", Log: s.log,
 		// The service for orders is made later, and before the laboratory sends anything.
 		Documents: hl7.Reports(func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
-			return s.Orders.KeepReport(ctx, team, order, id, pdf)
+			return s.Orders.StoreReport(ctx, team, order, id, pdf)
 		}),
 		Insurance: func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (hl7.Insurance, error) {
 			coverage, err := s.Orders.People().Insurance(ctx, team, id)

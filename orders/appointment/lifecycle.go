@@ -73,28 +73,28 @@ type Trigger string
 
 // The triggers, in the order of an appointment's life.
 const (
-	// VisitAsked: the provider has the booking and has not agreed yet.
-	VisitAsked Trigger = "visit_asked"
-	// VisitKept: the time is held, and something is missing: the requisition, or the
+	// VisitRequested: the provider has the booking and has not agreed yet.
+	VisitRequested Trigger = "visit_asked"
+	// VisitSlotReserved: the time is held, and something is missing: the requisition, or the
 	// patient's agreement with the lab.
-	VisitKept Trigger = "visit_kept"
-	// VisitAgreed: the visit will take place.
-	VisitAgreed Trigger = "visit_agreed"
-	// VisitMoved: the visit has another time.
-	VisitMoved Trigger = "visit_moved"
+	VisitSlotReserved Trigger = "visit_kept"
+	// VisitAccepted: the visit will take place.
+	VisitAccepted Trigger = "visit_agreed"
+	// VisitRescheduled: the visit has another time.
+	VisitRescheduled Trigger = "visit_moved"
 	// VisitStarted: the visit takes place.
 	VisitStarted Trigger = "visit_started"
 	// VisitDone: the sample was taken.
 	VisitDone Trigger = "visit_done"
-	// VisitDropped: the visit will not take place.
-	VisitDropped Trigger = "visit_dropped"
+	// VisitCalledOff: the visit will not take place.
+	VisitCalledOff Trigger = "visit_dropped"
 	// VisitRefused: the provider did not take the booking.
 	VisitRefused Trigger = "visit_refused"
 )
 
 // Triggers returns every trigger.
 func Triggers() []Trigger {
-	return []Trigger{VisitAsked, VisitKept, VisitAgreed, VisitMoved, VisitStarted, VisitDone, VisitDropped, VisitRefused}
+	return []Trigger{VisitRequested, VisitSlotReserved, VisitAccepted, VisitRescheduled, VisitStarted, VisitDone, VisitCalledOff, VisitRefused}
 }
 
 // Facts is what the guards of an appointment's life look at.
@@ -113,16 +113,16 @@ var visitLifecycle = fsm.Must(fsm.Table[Status, Trigger, Type, Facts]{
 	Variants: Types(),
 	Final:    []Status{VisitCompleted, VisitCancelled, VisitWithdrawn},
 	Rows: slices.Concat(
-		visitRows(nil, "", VisitAsked, VisitPending, VisitHeld),
-		visitRows([]Type{PatientServiceCenter}, "has a time", VisitKept, VisitReserved, VisitHeld),
-		visitRows(nil, "has a time", VisitKept, VisitReserved, VisitPending),
-		visitRows(nil, "has time and requisition", VisitAgreed, VisitConfirmed, VisitHeld, VisitPending, VisitReserved),
-		visitRows(nil, "has a time", VisitMoved, VisitPending, VisitPending),
-		visitRows(nil, "", VisitMoved, VisitReserved, VisitReserved),
-		visitRows(nil, "", VisitMoved, VisitConfirmed, VisitConfirmed),
+		visitRows(nil, "", VisitRequested, VisitPending, VisitHeld),
+		visitRows([]Type{PatientServiceCenter}, "has a time", VisitSlotReserved, VisitReserved, VisitHeld),
+		visitRows(nil, "has a time", VisitSlotReserved, VisitReserved, VisitPending),
+		visitRows(nil, "has time and requisition", VisitAccepted, VisitConfirmed, VisitHeld, VisitPending, VisitReserved),
+		visitRows(nil, "has a time", VisitRescheduled, VisitPending, VisitPending),
+		visitRows(nil, "", VisitRescheduled, VisitReserved, VisitReserved),
+		visitRows(nil, "", VisitRescheduled, VisitConfirmed, VisitConfirmed),
 		visitRows(nil, "", VisitStarted, VisitInProgress, VisitConfirmed),
 		visitRows(nil, "", VisitDone, VisitCompleted, VisitConfirmed, VisitInProgress),
-		visitRows(nil, "", VisitDropped, VisitCancelled, VisitPending, VisitReserved, VisitConfirmed, VisitInProgress),
+		visitRows(nil, "", VisitCalledOff, VisitCancelled, VisitPending, VisitReserved, VisitConfirmed, VisitInProgress),
 		visitRows(nil, "", VisitRefused, VisitWithdrawn, VisitHeld),
 	),
 	Guards: map[string]func(Facts) bool{

@@ -71,7 +71,7 @@ func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 		if all, err = s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
 			break
 		}
-		if err = s.opts.SlotCache.KeepSlots(ctx, slug, at, bySite(sites, all)); err != nil {
+		if err = s.opts.SlotCache.PutSlots(ctx, slug, at, bySite(sites, all)); err != nil {
 			break
 		}
 		asked += len(sites)

@@ -78,10 +78,10 @@ type SlotLocation struct {
 // concurrent use and atomic. Once ctx has ended, they return its error and write
 // nothing.
 type SlotCache interface {
-	// KeepSlots replaces the cached slots of each site of a lab that slots names, also by
+	// PutSlots replaces the cached slots of each site of a lab that slots names, also by
 	// an empty list. The slots were free at the instant at. Slots that are cached for a
 	// later instant stay.
-	KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error
+	PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error
 	// CachedSlots returns the cached slots of the sites, by site. A site without cached
 	// slots is not in the answer.
 	CachedSlots(ctx context.Context, lab string, sites []string) (map[string]CachedSlots, error)

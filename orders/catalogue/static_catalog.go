@@ -15,7 +15,7 @@ import (
 type StaticCatalogContents struct {
 	Labs    []Lab            `json:"labs"`
 	Markers []MarkerComplete `json:"markers"`
-	Tests   []BookTest       `json:"lab_tests"`
+	Tests   []StaticTest     `json:"lab_tests"`
 	// Accounts with an allow list belong to the teams on it; those without are the
 	// platform's, at most one for each lab, and every team may use them.
 	Accounts []LabAccount `json:"lab_accounts"`
@@ -23,9 +23,9 @@ type StaticCatalogContents struct {
 	Instructions []InstructionSheet `json:"collection_instructions"`
 }
 
-// BookTest is a lab test of a catalogue. Its lab and markers are named by id; what
+// StaticTest is a lab test of a catalogue. Its lab and markers are named by id; what
 // follows from them (lab, markers, turnaround, is_active) is filled in.
-type BookTest struct {
+type StaticTest struct {
 	LabTest
 	LabID     int   `json:"lab_id"`
 	MarkerIDs []int `json:"marker_ids"`
@@ -39,7 +39,7 @@ type StaticCatalog struct {
 	labs     []Lab
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
-	tests    map[LabTestID]BookTest
+	tests    map[LabTestID]StaticTest
 	made     []LabTestID // as they were made
 	accounts []LabAccount
 	sheets   []InstructionSheet
@@ -69,7 +69,7 @@ func ReadStaticCatalog(r io.Reader) (*StaticCatalog, error) {
 func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	b := &StaticCatalog{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
-		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]BookTest{},
+		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]StaticTest{},
 	}
 	var p healthlab.Problems
 	labs := map[int]*Lab{}
@@ -153,7 +153,7 @@ func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known 
 }
 
 // add checks a test and fills in what follows from its lab and markers.
-func (b *StaticCatalog) add(c rules.Check, t BookTest, lab *Lab) {
+func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
 		c.Add("duplicate", "has an id of its own", "id")
 	}

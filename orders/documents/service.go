@@ -282,7 +282,7 @@ func (s *Service) kept(ctx context.Context, r *orders.Record, kind Kind, build f
 	if file, err = s.print(ctx, r.TeamID, d); err != nil {
 		return nil, err
 	}
-	return file, s.orders.KeepDocument(ctx, r, string(kind), file)
+	return file, s.orders.StoreDocument(ctx, r, string(kind), file)
 }
 
 // RequisitionAt returns the requisition that a token of a URL stands for. The token is

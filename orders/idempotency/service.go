@@ -21,10 +21,6 @@ const MaxKey = 255
 // BookingRetention is how long the answer of a booking is kept.
 const BookingRetention = 14 * 24 * time.Hour
 
-// KeyReused is the name of a rule: the key came before with another request. It is a
-// [healthlab.Conflict]. The other rule is [orders.IdempotencyInProgress].
-const KeyReused = "IDEMPOTENCY_KEY_REUSED"
-
 // Request is a request that is run once, however often it comes.
 type Request struct {
 	Scope
@@ -160,7 +156,7 @@ func inProgress() error {
 
 // Reused is the [healthlab.RuleError] of a key that came before with another body.
 func Reused() error {
-	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: KeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
+	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 }
 
 // Run deletes idempotency keys whose time has passed, until ctx ends. Then it returns nil. Any

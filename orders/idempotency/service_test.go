@@ -60,7 +60,7 @@ func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
 	err := ask("two")
 	require.ErrorIs(t, err, healthlab.Conflict)
 	require.ErrorAs(t, err, &rule)
-	require.Equal(t, idempotency.KeyReused, rule.Type)
+	require.Equal(t, orders.IdempotencyKeyReused, rule.Type)
 }
 
 func TestKeyForm(t *testing.T) {

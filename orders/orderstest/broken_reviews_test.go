@@ -22,7 +22,7 @@ type brokenReviews struct {
 }
 
 func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
-	return b.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
+	return b.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
 }
 
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
@@ -95,8 +95,8 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "List/PagesWhileDecided"},
 	{Name: "holds for ever", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was == nil {
 					return c(r, was, made)
 				}
@@ -106,44 +106,56 @@ var brokenReviewStores = []conformance.Broken{
 				return events, err
 			})
 		}
-	}), Subtest: "Settle/GivesBackWhatIsHeld"},
+	}), Subtest: "Assign/GivesBackWhatIsHeld"},
+	{Name: "shows decisions the caller's clock", Suite: spoiltReviews(func(b *brokenReviews) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				for _, side := range []*orders.Record{was, made} {
+					if side != nil {
+						side.StoreTime = time.Now().UTC()
+					}
+				}
+				return c(r, was, made)
+			})
+		}
+	}), Subtest: "Assign/StoreTime"},
 	{Name: "writes the result first", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
 			if s.New == nil {
-				return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+				return b.ReviewStore.AssignResult(ctx, team, id, s, c)
 			}
-			_, _ = b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+			_, _ = b.ReviewStore.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 				r.Status = orders.MatchResolved
 				return nil, nil
 			})
-			return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+			return b.ReviewStore.AssignResult(ctx, team, id, s, c)
 		}
-	}), Subtest: "Settle/AllOrNothing"},
+	}), Subtest: "Assign/AllOrNothing"},
 	{Name: "resolves for nobody", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-			r, err := b.ReviewStore.SettleResult(ctx, team, id, s, c)
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			r, err := b.ReviewStore.AssignResult(ctx, team, id, s, c)
 			if !errors.Is(err, healthlab.NotFound) || s.New == nil {
 				return r, err
 			}
 			made := *s.New
-			return b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 				return c(r, nil, &made)
 			})
 		}
-	}), Subtest: "Settle/NewOrderOfNobody"},
+	}), Subtest: "Assign/NewOrderOfNobody"},
 	{Name: "gives a result twice", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was != nil {
 					r.Status = orders.MatchPendingCustomer
 				}
 				return c(r, was, made)
 			})
 		}
-	}), Subtest: "Settle/OnlyOneWins"},
+	}), Subtest: "Assign/OnlyOneWins"},
 	{Name: "forgets the order", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil {
 					was.Results = nil
@@ -151,10 +163,10 @@ var brokenReviewStores = []conformance.Broken{
 				return events, err
 			})
 		}
-	}), Subtest: "Settle/ExistingOrder"},
+	}), Subtest: "Assign/ExistingOrder"},
 	{Name: "leaves a specimen where it was", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.settleResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
-			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil && was.SampleID == nil && made != nil {
 					made.SampleID = nil
@@ -162,7 +174,7 @@ var brokenReviewStores = []conformance.Broken{
 				return events, err
 			})
 		}
-	}), Subtest: "Settle/SpecimenMoves"},
+	}), Subtest: "Assign/SpecimenMoves"},
 	{Name: "starts a run for every request", Suite: spoiltReviews(func(b *brokenReviews) {
 		b.startMatchTestRun = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 			t.Key += t.Fingerprint

@@ -58,7 +58,7 @@ var brokenVisitStores = []conformance.Broken{
 	}), Subtest: "Claim/ContextEnded"},
 	{Name: "gives a key to everybody", Suite: holdsBadly(func(s *badHolds) {
 		s.after = func(ctx context.Context, r orders.Record, c orders.Change, err error) (orders.Record, error) {
-			var held *orders.HeldError
+			var held *orders.ReservedError
 			if errors.As(err, &held) && len(r.Visits) > 0 {
 				r.Visits[0].Keys = []uuid.UUID{uuid.New()}
 				return s.Store.Insert(ctx, r, c)
@@ -68,7 +68,7 @@ var brokenVisitStores = []conformance.Broken{
 	}), Subtest: "Hold/BookingKeys"},
 	{Name: "does not say what is held", Suite: holdsBadly(func(s *badHolds) {
 		s.after = func(_ context.Context, _ orders.Record, _ orders.Change, err error) (orders.Record, error) {
-			var held *orders.HeldError
+			var held *orders.ReservedError
 			if errors.As(err, &held) {
 				return orders.Record{}, healthlab.Conflict
 			}
@@ -81,9 +81,9 @@ var brokenVisitStores = []conformance.Broken{
 			if ever[r.TeamID] == nil {
 				ever[r.TeamID] = map[string]orders.OrderID{}
 			}
-			for _, name := range r.Holds() {
+			for _, name := range r.Reservations() {
 				if by, taken := ever[r.TeamID][name]; taken && by != r.ID {
-					return &orders.HeldError{Name: name}
+					return &orders.ReservedError{Name: name}
 				}
 				ever[r.TeamID][name] = r.ID
 			}

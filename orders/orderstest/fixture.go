@@ -93,7 +93,7 @@ func fullRecord(team, name string) orders.Record {
 	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.SMSEnabled = new(true)
-	r.Notifications = orders.Notifications{Due: noon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{conformance.Named("told")},
+	r.Notifications = orders.Notifications{Due: noon.Add(3 * time.Hour), Notify: true, Sent: []uuid.UUID{conformance.Named("told")},
 		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: labresult.Normal, ResultTypes: []labresult.Type{labresult.Numeric}, HasMissingResults: new(true)}, Delay: time.Second, Next: noon}}
 	r.Lab = orders.LabSubmission{Due: noon.Add(time.Hour), Lease: noon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
@@ -146,7 +146,7 @@ func fullVisit(name string) orders.Visit {
 			Provider: "northlab", Status: appointment.VisitConfirmed, ProviderID: "pr-1", ExternalID: new("EXT"), CanReschedule: true,
 			AppointmentNotes: new("left arm"), EventStatus: "scheduled", EventData: []byte(`{"origin":"patient"}`),
 			Events: []orders.AppointmentEvent{{CreatedAt: at, Status: "scheduled", Data: []byte(`{"origin":"patient"}`)}}},
-		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{conformance.Named("key 1 " + name), conformance.Named("key 2 " + name)}, Open: true, Told: true,
+		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{conformance.Named("key 1 " + name), conformance.Named("key 2 " + name)}, Open: true, Released: true,
 		Deadline: noon.Add(time.Hour), Move: &orders.VisitMove{Key: conformance.Named("key 3 " + name), Slot: slot, Notes: new("right arm")},
 		Next: noon.Add(time.Minute), Attempts: 2, Reason: "Other", Remark: "raining",
 	}

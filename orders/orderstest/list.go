@@ -55,7 +55,7 @@ func storeVariedOrders(t *testing.T, s *ordersT) {
 	}{
 		{"ana", "a", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, "", ""},
 		{"bo", "a", patient("Bo", "adams", "1990-01-02"), "Bo A", false, catalogue.WalkInTest, []orders.Trigger{orders.LabAccepted}, labresult.Normal, "2026-03-02"},
-		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, catalogue.AtHomePhlebotomy, []orders.Trigger{orders.CancelAsked}, labresult.Critical, "2026-03-03"},
+		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, catalogue.AtHomePhlebotomy, []orders.Trigger{orders.CancelRequested}, labresult.Critical, "2026-03-03"},
 		{"kit", "a", nil, "Front Desk", true, catalogue.Testkit, []orders.Trigger{orders.PatientAwaited}, "", "2026-03-01"},
 		{"anonymous", "a", patient("", "", "1984-05-10"), "100% _Desk", false, catalogue.OnSiteCollection, []orders.Trigger{orders.LabAccepted, orders.SampleDrawn}, labresult.UnknownInterpretation, ""},
 		{"ana", "b", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, labresult.Critical, ""},

@@ -118,7 +118,7 @@ type overriddenReviewStore struct {
 	insertResult func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error
 	result       func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error)
 	results      func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error)
-	settleResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error)
+	assignResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error)
 	updateResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error)
 }
 
@@ -143,11 +143,11 @@ func (o overriddenReviewStore) Results(p0 context.Context, p1 orders.ResultQuery
 	return o.ReviewStore.Results(p0, p1)
 }
 
-func (o overriddenReviewStore) SettleResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 orders.Settlement, p4 orders.Settle) (orders.RawResult, error) {
-	if o.settleResult != nil {
-		return o.settleResult(p0, p1, p2, p3, p4)
+func (o overriddenReviewStore) AssignResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 orders.Assignment, p4 orders.AssignChange) (orders.RawResult, error) {
+	if o.assignResult != nil {
+		return o.assignResult(p0, p1, p2, p3, p4)
 	}
-	return o.ReviewStore.SettleResult(p0, p1, p2, p3, p4)
+	return o.ReviewStore.AssignResult(p0, p1, p2, p3, p4)
 }
 
 func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {

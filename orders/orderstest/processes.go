@@ -42,7 +42,7 @@ func walkBook() (*catalogue.StaticCatalog, error) {
 			DelegatedFlow: catalogue.NotDelegated, ProviderAccountID: "1", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}},
 	}
 	for _, m := range all {
-		c.Tests = append(c.Tests, catalogue.BookTest{LabTest: catalogue.LabTest{ID: catalogue.LabTestID{UUID: conformance.Named("test " + string(m))}, Slug: string(m),
+		c.Tests = append(c.Tests, catalogue.StaticTest{LabTest: catalogue.LabTest{ID: catalogue.LabTestID{UUID: conformance.Named("test " + string(m))}, Slug: string(m),
 			Name: string(m), SampleType: catalogue.Serum, Method: m, Price: orderNumber("1"), Status: catalogue.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
 	}
 	return catalogue.NewStaticCatalog(c)
@@ -148,7 +148,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 			plans[p] = append(plans[p], rapid.SampledFrom([]deed{
 				func(s *orders.Service) error { _, err := s.Cancel(ctx, w.team, id); return err },
 				func(s *orders.Service) error { _, err := s.DrawCompleted(ctx, w.team, id); return err },
-				func(s *orders.Service) error { _, err := s.PlaceDue(ctx); return err },
+				func(s *orders.Service) error { _, err := s.SubmitDue(ctx); return err },
 				func(s *orders.Service) error {
 					_, err := s.Simulate(ctx, w.team, id, final, orders.SimulationFlags{})
 					return err

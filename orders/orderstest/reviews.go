@@ -317,13 +317,13 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}
 		require.Empty(t, q.Cursor)
 	},
-	"Settle/GivesBackWhatIsHeld": func(t *testing.T, h ReviewsHarness) {
+	"Assign/GivesBackWhatIsHeld": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		was, err := h.Orders.Insert(t.Context(), atHome("a", "1", "ana", "north", appointment.VisitConfirmed), begin)
 		require.NoError(t, err)
 		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
 		require.ErrorIs(t, err, healthlab.Conflict)
-		_, err = h.Reviews.SettleResult(t.Context(), was.TeamID, rawID("1"), orders.Settlement{Order: was.ID},
+		_, err = h.Reviews.AssignResult(t.Context(), was.TeamID, rawID("1"), orders.Assignment{Order: was.ID},
 			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				was.Visits[0].Status = appointment.VisitCancelled
 				return accepted(item, was, made)
@@ -332,10 +332,29 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
 		require.NoError(t, err, "the provider may visit the patient for another order")
 	},
-	"Settle/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
+	"Assign/StoreTime": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
-		got, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID}, accepted)
+		made := newRecord("a", "new")
+		h.SetClock(noon.Add(time.Hour))
+		var seen []time.Time
+		_, err := h.Reviews.AssignResult(t.Context(), o.TeamID, rawID("1"), orders.Assignment{Order: o.ID, New: &made},
+			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				seen = append(seen, was.StoreTime, made.StoreTime)
+				return accepted(item, was, made)
+			})
+		require.NoError(t, err)
+		require.Equal(t, []time.Time{noon.Add(time.Hour), noon.Add(time.Hour)}, seen)
+		for _, id := range []orders.OrderID{o.ID, made.ID} {
+			kept, err := h.Orders.Get(t.Context(), o.TeamID, id)
+			require.NoError(t, err)
+			require.Zero(t, kept.StoreTime)
+		}
+	},
+	"Assign/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", noon))
+		o := h.order(t, "a", "o")
+		got, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID}, accepted)
 		require.NoError(t, err)
 		require.Equal(t, o.ID, *got.ResolvedOrderID)
 		kept, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
@@ -344,10 +363,10 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, o.Revision+1, kept.Revision)
 		require.Equal(t, 2, h.told(t, "a"))
 	},
-	"Settle/NewOrder": func(t *testing.T, h ReviewsHarness) {
+	"Assign/NewOrder": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		made := newRecord("a", "made")
-		_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{New: &made}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &made}, accepted)
 		require.NoError(t, err)
 		kept, err := h.Orders.Get(t.Context(), made.TeamID, made.ID)
 		require.NoError(t, err)
@@ -355,11 +374,11 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, made.OrderTransaction.ID, kept.OrderTransaction.ID)
 		require.Len(t, kept.OrderTransaction.Orders, 1)
 	},
-	"Settle/NewOrderOfNobody": func(t *testing.T, h ReviewsHarness) {
+	"Assign/NewOrderOfNobody": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", noon))
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
 		made := newRecord("a", "made") // ana's, of whom the team knows nothing
-		_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{New: &made}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &made}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 		require.NoError(t, err)
@@ -367,16 +386,16 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
-	"Settle/NewOrderInATransaction": func(t *testing.T, h ReviewsHarness) {
+	"Assign/NewOrderInATransaction": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		made := newRecord("a", "made")
 		made.Origin = orders.OriginRecreation
-		_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made},
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made},
 			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				require.Equal(t, o.ID, *made.Parent())
 				require.Greater(t, made.NextEventID, was.NextEventID)
-				if _, err := orders.Apply(&was.Order, orders.Step{On: orders.CancelAsked, At: noon}); err != nil {
+				if _, err := orders.Apply(&was.Order, orders.Step{On: orders.CancelRequested, At: noon}); err != nil {
 					return nil, err
 				}
 				return accepted(item, was, made)
@@ -391,16 +410,16 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Equal(t, orders.Cancelled, old.LowLevel())
 	},
-	"Settle/SpecimenMoves": func(t *testing.T, h ReviewsHarness) {
+	"Assign/SpecimenMoves": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		was, made := newRecord("a", "o"), newRecord("a", "made")
 		was.SampleID, made.SampleID, made.Origin = new("A1"), new("A1"), orders.OriginRecreation
 		_, err := h.Orders.Insert(t.Context(), was, begin)
 		require.NoError(t, err)
-		to := orders.Settlement{Order: was.ID, New: &made}
-		_, err = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), to, accepted)
+		to := orders.Assignment{Order: was.ID, New: &made}
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), to, accepted)
 		require.ErrorIs(t, err, healthlab.Conflict, "the old order has it still")
-		_, err = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), to,
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), to,
 			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				was.SampleID = nil
 				return accepted(item, was, made)
@@ -413,12 +432,12 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Nil(t, old.SampleID)
 	},
-	"Settle/AllOrNothing": func(t *testing.T, h ReviewsHarness) {
+	"Assign/AllOrNothing": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
 		told := h.told(t, "a")
-		for name, settle := range conformance.Sorted(map[string]orders.Settle{
+		for name, settle := range conformance.Sorted(map[string]orders.AssignChange{
 			"refused": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, _ = accepted(item, was, made)
 				return nil, no
@@ -436,7 +455,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}) {
 			t.Run(name, func(t *testing.T) {
 				made := newRecord("a", "made")
-				_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made}, settle)
+				_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made}, settle)
 				require.Error(t, err)
 				kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 				require.NoError(t, err)
@@ -450,21 +469,21 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			})
 		}
 	},
-	"Settle/NotThere": func(t *testing.T, h ReviewsHarness) {
+	"Assign/NotThere": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		foreign := h.order(t, "b", "o")
-		_, err := h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: foreign.ID}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: foreign.ID}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: orderID("none")}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: orderID("none")}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		o := h.order(t, "a", "mine")
-		_, err = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("none"), orders.Settlement{Order: o.ID}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("none"), orders.Assignment{Order: o.ID}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		taken := newRecord("a", "mine")
-		_, err = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{New: &taken}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &taken}, accepted)
 		require.ErrorIs(t, err, healthlab.Conflict)
 	},
-	"Settle/OnlyOneWins": func(t *testing.T, h ReviewsHarness) {
+	"Assign/OnlyOneWins": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		var all sync.WaitGroup
 		errs := make([]error, 8)
@@ -472,7 +491,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for i := range errs {
 			o := h.order(t, "a", string(rune('a'+i)))
 			all.Go(func() {
-				_, errs[i] = h.Reviews.SettleResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Settlement{Order: o.ID},
+				_, errs[i] = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID},
 					func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 						if !item.Open() {
 							return nil, late

@@ -402,7 +402,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 			Orders: []orders.TransactionMember{{ID: two.ID, ParentID: &one.ID}}}
 		placed := s.place(t, two)
 		require.Equal(t, []orders.OrderID{one.ID, two.ID}, memberIDs(placed.OrderTransaction))
-		_, err := s.Update(t.Context(), one.TeamID, one.ID, does(orders.CancelAsked))
+		_, err := s.Update(t.Context(), one.TeamID, one.ID, does(orders.CancelRequested))
 		require.NoError(t, err)
 		got, err := s.Get(t.Context(), two.TeamID, two.ID)
 		require.NoError(t, err)
@@ -412,7 +412,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		require.Equal(t, one.ID, *got.OrderTransaction.Orders[1].ParentID)
 		_, err = s.Update(t.Context(), two.TeamID, two.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 			require.Equal(t, orders.Cancelled, *r.OrderTransaction.Orders[0].LowLevelStatus, "seen by the change, too")
-			return does(orders.CancelAsked)(r)
+			return does(orders.CancelRequested)(r)
 		})
 		require.NoError(t, err)
 		first, err := s.Get(t.Context(), one.TeamID, one.ID)
@@ -426,7 +426,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		pair := func(parent, child *orders.Record) ([]healthlab.Event, error) {
 			require.Equal(t, one.OrderTransaction.ID, child.OrderTransaction.ID)
 			require.Equal(t, one.ID, *child.Parent())
-			events, err := does(orders.CancelAsked)(parent)
+			events, err := does(orders.CancelRequested)(parent)
 			require.NoError(t, err)
 			more, err := begin(child)
 			return append(events, more...), err
@@ -479,7 +479,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		two := newRecord("a", "2")
 		own := errors.New("own")
 		_, _, err := s.InsertAfter(t.Context(), one.ID, two, func(parent, child *orders.Record) ([]healthlab.Event, error) {
-			events, _ := does(orders.CancelAsked)(parent)
+			events, _ := does(orders.CancelRequested)(parent)
 			more, _ := begin(child)
 			return append(events, more...), own
 		})
@@ -489,7 +489,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		s.place(t, taken)
 		two.SampleID = new("A1")
 		_, _, err = s.InsertAfter(t.Context(), one.ID, two, func(parent, child *orders.Record) ([]healthlab.Event, error) {
-			events, _ := does(orders.CancelAsked)(parent)
+			events, _ := does(orders.CancelRequested)(parent)
 			more, _ := begin(child)
 			return append(events, more...), nil
 		})
@@ -527,7 +527,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 								return nil, nil
 							}
 						}
-						return does(orders.CancelAsked)(r)
+						return does(orders.CancelRequested)(r)
 					})
 				})
 			}

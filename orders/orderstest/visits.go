@@ -29,7 +29,7 @@ type VisitsHarness struct {
 }
 
 // RunVisits runs the contract of [orders.VisitStore], and what [orders.Store]
-// promises about [orders.Record.Holds]. newStore returns a fresh, empty store and
+// promises about [orders.Record.Reservations]. newStore returns a fresh, empty store and
 // registers its own cleanup on t.
 func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
 	for name, run := range conformance.Sorted(orderVisitCases) {
@@ -80,7 +80,7 @@ func (h VisitsHarness) put(t *testing.T, r orders.Record) {
 func (h VisitsHarness) refused(t *testing.T, r orders.Record, what string) {
 	t.Helper()
 	_, err := h.Orders.Insert(t.Context(), r, begin)
-	var held *orders.HeldError
+	var held *orders.ReservedError
 	require.ErrorAs(t, err, &held)
 	require.ErrorIs(t, err, healthlab.Conflict)
 	require.True(t, strings.HasPrefix(held.Name, what), "it says what is held")
@@ -211,7 +211,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 	},
 	"Hold/VisitsAtHome": func(t *testing.T, h VisitsHarness) {
 		h.put(t, atHome("a", "1", "ana", "phleb", appointment.VisitPending))
-		h.refused(t, atHome("a", "2", "ana", "phleb", appointment.VisitHeld), orders.HoldVisit)
+		h.refused(t, atHome("a", "2", "ana", "phleb", appointment.VisitHeld), orders.VisitReservation)
 		h.put(t, atHome("a", "2", "bo", "phleb", appointment.VisitHeld))
 		h.put(t, atHome("a", "3", "ana", "other", appointment.VisitHeld))
 		h.put(t, atHome("b", "4", "ana", "phleb", appointment.VisitHeld))
@@ -227,7 +227,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 			r.Visits[0].Keys = append(r.Visits[0].Keys, conformance.Named("k3"), conformance.Named("k1"))
 			return does(orders.LabAccepted)(r)
 		})
-		var held *orders.HeldError
+		var held *orders.ReservedError
 		require.ErrorAs(t, err, &held)
 		got, err := h.Orders.Get(t.Context(), conformance.Team("a"), orderID("2"))
 		require.NoError(t, err)
@@ -274,7 +274,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 			})
 			return err
 		}
-		var held *orders.HeldError
+		var held *orders.ReservedError
 		require.ErrorAs(t, after("k1", "k4"), &held)
 		require.ErrorAs(t, after("k3", "k1"), &held)
 		require.NoError(t, after("k3", "k4"))

@@ -27,8 +27,8 @@ const (
 	TeamPayor     PayorSource = "team"
 )
 
-// KeptPayor is a payor that a team made, as it is kept.
-type KeptPayor struct {
+// StoredPayor is a payor that a team made, as it is kept.
+type StoredPayor struct {
 	Payor
 	Team healthlab.TeamID
 	// ClearingHouse and ProviderPayorID name it elsewhere; both are empty, or neither.

@@ -296,7 +296,7 @@ func (s *Service) AddPayor(ctx context.Context, team healthlab.TeamID, req Payor
 		return Payor{}, err
 	}
 	id := s.opts.NewID()
-	p := KeptPayor{Team: team, CreatedAt: s.now(), Payor: Payor{
+	p := StoredPayor{Team: team, CreatedAt: s.now(), Payor: Payor{
 		PayorCode: "TEAM-" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "")[16:]), Name: req.Name,
 		Aliases: []string{}, OrgAddress: req.Address.Address(), Source: TeamPayor,
 	}}

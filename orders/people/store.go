@@ -36,9 +36,9 @@ type Store interface {
 	CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error)
 
 	// AddPayor adds a payor of a team. Conflict if the team has its code.
-	AddPayor(ctx context.Context, p KeptPayor) error
+	AddPayor(ctx context.Context, p StoredPayor) error
 	// Payors returns a team's own payors, by when they were made, ties by code.
-	Payors(ctx context.Context, team healthlab.TeamID) ([]KeptPayor, error)
+	Payors(ctx context.Context, team healthlab.TeamID) ([]StoredPayor, error)
 }
 
 // Names of the rules about persons and who pays for them.

@@ -24,7 +24,7 @@ func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigge
 	case m == catalogue.Testkit:
 		return []orders.Trigger{orders.LabAccepted, orders.KitShipped, orders.KitOutForDelivery, orders.KitDelivered, orders.SampleSent, orders.SampleReceived, orders.FinalResult}
 	case m == catalogue.AtHomePhlebotomy:
-		return []orders.Trigger{orders.LabAccepted, orders.AppointmentMade, orders.AppointmentConfirmed, orders.SampleDrawn, orders.FinalResult}
+		return []orders.Trigger{orders.LabAccepted, orders.AppointmentBooked, orders.AppointmentConfirmed, orders.SampleDrawn, orders.FinalResult}
 	case m == catalogue.OnSiteCollection:
 		return []orders.Trigger{orders.LabAccepted, orders.SampleDrawn, orders.FinalResult}
 	default:

@@ -14,9 +14,9 @@ import (
 var brokenSlotCaches = []conformance.Broken{
 	{Name: "keeps what came last", Suite: badCache(func(c *brokenCache) {
 		later := time.Duration(0)
-		c.keepSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.putSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 			later += time.Hour
-			return c.SlotCache.KeepSlots(ctx, lab, at.Add(later), slots)
+			return c.SlotCache.PutSlots(ctx, lab, at.Add(later), slots)
 		}
 	}), Subtest: "Replaced"},
 	{Name: "forgets that nothing is free", Suite: badCache(func(c *brokenCache) {
@@ -31,8 +31,8 @@ var brokenSlotCaches = []conformance.Broken{
 		}
 	}), Subtest: "Kept"},
 	{Name: "mixes labs", Suite: badCache(func(c *brokenCache) {
-		c.keepSlots = func(ctx context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
-			return c.SlotCache.KeepSlots(ctx, "", at, slots)
+		c.putSlots = func(ctx context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
+			return c.SlotCache.PutSlots(ctx, "", at, slots)
 		}
 		c.cachedSlots = func(ctx context.Context, _ string, sites []string) (map[string]appointment.CachedSlots, error) {
 			return c.SlotCache.CachedSlots(ctx, "", sites)
@@ -40,7 +40,7 @@ var brokenSlotCaches = []conformance.Broken{
 	}), Subtest: "LabsAreApart"},
 	{Name: "hands out its own list", Suite: badCache(func(c *brokenCache) {
 		own := map[string]appointment.CachedSlots{}
-		c.keepSlots = func(_ context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
+		c.putSlots = func(_ context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
 			for site, list := range slots {
 				own[site] = appointment.CachedSlots{At: at, Slots: list}
 			}
@@ -49,8 +49,8 @@ var brokenSlotCaches = []conformance.Broken{
 		c.cachedSlots = func(context.Context, string, []string) (map[string]appointment.CachedSlots, error) { return own, nil }
 	}), Subtest: "NobodyElsesCopy"},
 	{Name: "goes on without its caller", Suite: badCache(func(c *brokenCache) {
-		c.keepSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
-			return c.SlotCache.KeepSlots(context.WithoutCancel(ctx), lab, at, slots)
+		c.putSlots = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+			return c.SlotCache.PutSlots(context.WithoutCancel(ctx), lab, at, slots)
 		}
 	}), Subtest: "ContextEnded"},
 }

@@ -13,7 +13,7 @@ import (
 type brokenCache struct {
 	appointment.SlotCache
 	cachedSlots func(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error)
-	keepSlots   func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error
+	putSlots    func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error
 }
 
 func (o brokenCache) CachedSlots(p0 context.Context, p1 string, p2 []string) (map[string]appointment.CachedSlots, error) {
@@ -23,9 +23,9 @@ func (o brokenCache) CachedSlots(p0 context.Context, p1 string, p2 []string) (ma
 	return o.SlotCache.CachedSlots(p0, p1, p2)
 }
 
-func (o brokenCache) KeepSlots(p0 context.Context, p1 string, p2 time.Time, p3 map[string][]appointment.Slot) error {
-	if o.keepSlots != nil {
-		return o.keepSlots(p0, p1, p2, p3)
+func (o brokenCache) PutSlots(p0 context.Context, p1 string, p2 time.Time, p3 map[string][]appointment.Slot) error {
+	if o.putSlots != nil {
+		return o.putSlots(p0, p1, p2, p3)
 	}
-	return o.SlotCache.KeepSlots(p0, p1, p2, p3)
+	return o.SlotCache.PutSlots(p0, p1, p2, p3)
 }

@@ -32,7 +32,7 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 		one, two := freeSlot("A", time.Hour), freeSlot("A", 2*time.Hour)
 		bare := appointment.Slot{Provider: "northlab", SiteCode: "B", Start: noon, End: noon.Add(time.Minute)}
 		zoned := appointment.Slot{Provider: "northlab", SiteCode: "C", Start: noon.In(time.FixedZone("x", 3600)).Add(999), End: noon.Add(time.Minute)}
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": {one, two}, "B": {bare}, "C": {zoned}, "D": nil}))
+		require.NoError(t, c.PutSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": {one, two}, "B": {bare}, "C": {zoned}, "D": nil}))
 		got, err := c.CachedSlots(t.Context(), "northlab", []string{"A", "B", "C", "D", "E"})
 		require.NoError(t, err)
 		require.Len(t, got, 4, "nothing is known of E")
@@ -47,7 +47,7 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 	"Replaced": func(t *testing.T, c appointment.SlotCache) {
 		old, fresh := freeSlot("A", time.Hour), freeSlot("A", 2*time.Hour)
 		keep := func(after time.Duration, s appointment.Slot) {
-			require.NoError(t, c.KeepSlots(t.Context(), "northlab", noon.Add(after), map[string][]appointment.Slot{"A": {s}}))
+			require.NoError(t, c.PutSlots(t.Context(), "northlab", noon.Add(after), map[string][]appointment.Slot{"A": {s}}))
 		}
 		keep(0, old)
 		keep(time.Minute, fresh)
@@ -57,7 +57,7 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 		require.Equal(t, appointment.CachedSlots{At: noon.Add(time.Minute), Slots: []appointment.Slot{fresh}}, got["A"], "the latest stays")
 	},
 	"LabsAreApart": func(t *testing.T, c appointment.SlotCache) {
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": {freeSlot("A", 0)}}))
+		require.NoError(t, c.PutSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": {freeSlot("A", 0)}}))
 		for _, tc := range [][2]string{{"southlab", "A"}, {"northlab", "a"}, {"Northlab", "A"}} {
 			got, err := c.CachedSlots(t.Context(), tc[0], []string{tc[1]})
 			require.NoError(t, err)
@@ -66,7 +66,7 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 	},
 	"NobodyElsesCopy": func(t *testing.T, c appointment.SlotCache) {
 		list := []appointment.Slot{freeSlot("A", 0)}
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": list}))
+		require.NoError(t, c.PutSlots(t.Context(), "northlab", noon, map[string][]appointment.Slot{"A": list}))
 		list[0].Key = "spoilt"
 		for range 2 {
 			got, err := c.CachedSlots(t.Context(), "northlab", []string{"A"})
@@ -76,7 +76,7 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 		}
 	},
 	"ContextEnded": func(t *testing.T, c appointment.SlotCache) {
-		require.ErrorIs(t, c.KeepSlots(conformance.Ended(t), "northlab", noon, map[string][]appointment.Slot{"A": nil}), context.Canceled)
+		require.ErrorIs(t, c.PutSlots(conformance.Ended(t), "northlab", noon, map[string][]appointment.Slot{"A": nil}), context.Canceled)
 		_, err := c.CachedSlots(conformance.Ended(t), "northlab", []string{"A"})
 		require.ErrorIs(t, err, context.Canceled)
 		got, err := c.CachedSlots(t.Context(), "northlab", []string{"A"})

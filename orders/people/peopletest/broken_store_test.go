@@ -89,7 +89,7 @@ var brokenStores = []conformance.Broken{
 		}
 	}), Subtest: "Coverage/LaterCallWins"},
 	{Name: "mixes teams' payors", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.payors = func(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
+		b.payors = func(ctx context.Context, team healthlab.TeamID) ([]people.StoredPayor, error) {
 			own, err := b.Store.Payors(ctx, team)
 			if err != nil || len(own) == 0 {
 				return own, err

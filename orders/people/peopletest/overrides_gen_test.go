@@ -16,10 +16,10 @@ import (
 type overriddenPersons struct {
 	people.Store
 	addCoverage func(ctx context.Context, c people.Coverage) error
-	addPayor    func(ctx context.Context, p people.KeptPayor) error
+	addPayor    func(ctx context.Context, p people.StoredPayor) error
 	coverage    func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error)
 	coverageAt  func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error)
-	payors      func(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error)
+	payors      func(ctx context.Context, team healthlab.TeamID) ([]people.StoredPayor, error)
 	putUserInfo func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error
 	userInfo    func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (people.UserInfo, error)
 }
@@ -31,7 +31,7 @@ func (o overriddenPersons) AddCoverage(p0 context.Context, p1 people.Coverage) e
 	return o.Store.AddCoverage(p0, p1)
 }
 
-func (o overriddenPersons) AddPayor(p0 context.Context, p1 people.KeptPayor) error {
+func (o overriddenPersons) AddPayor(p0 context.Context, p1 people.StoredPayor) error {
 	if o.addPayor != nil {
 		return o.addPayor(p0, p1)
 	}
@@ -52,7 +52,7 @@ func (o overriddenPersons) CoverageAt(p0 context.Context, p1 healthlab.TeamID, p
 	return o.Store.CoverageAt(p0, p1, p2, p3, p4)
 }
 
-func (o overriddenPersons) Payors(p0 context.Context, p1 healthlab.TeamID) ([]people.KeptPayor, error) {
+func (o overriddenPersons) Payors(p0 context.Context, p1 healthlab.TeamID) ([]people.StoredPayor, error) {
 	if o.payors != nil {
 		return o.payors(p0, p1)
 	}

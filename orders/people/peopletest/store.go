@@ -66,8 +66,8 @@ func coverage(team, user, name string, at time.Time) people.Coverage {
 	}
 }
 
-func keptPayor(team, code string, at time.Time) people.KeptPayor {
-	return people.KeptPayor{
+func keptPayor(team, code string, at time.Time) people.StoredPayor {
+	return people.StoredPayor{
 		Payor: people.Payor{PayorCode: code, Name: "Payor", Aliases: []string{"P"}, OrgAddress: postal("1 Main St"), Source: people.TeamPayor},
 		Team:  conformance.Team(team), ClearingHouse: "house_a", ProviderPayorID: "77", CreatedAt: at,
 	}
@@ -213,14 +213,14 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 	},
 	"Payors/RoundTrip": func(t *testing.T, h StoreHarness) {
 		later := keptPayor("a", "2", noon.Add(time.Second))
-		for _, p := range []people.KeptPayor{later, keptPayor("a", "3", noon), keptPayor("a", "1", noon), keptPayor("b", "1", noon)} {
+		for _, p := range []people.StoredPayor{later, keptPayor("a", "3", noon), keptPayor("a", "1", noon), keptPayor("b", "1", noon)} {
 			in := p
 			in.CreatedAt = p.CreatedAt.Add(300 * time.Nanosecond)
 			require.NoError(t, h.Persons.AddPayor(t.Context(), in))
 		}
 		got, err := h.Persons.Payors(t.Context(), conformance.Team("a"))
 		require.NoError(t, err)
-		require.Equal(t, []people.KeptPayor{keptPayor("a", "1", noon), keptPayor("a", "3", noon), later}, got)
+		require.Equal(t, []people.StoredPayor{keptPayor("a", "1", noon), keptPayor("a", "3", noon), later}, got)
 		none, err := h.Persons.Payors(t.Context(), conformance.Team("c"))
 		require.NoError(t, err)
 		require.Empty(t, none)

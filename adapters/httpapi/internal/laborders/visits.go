@@ -108,7 +108,7 @@ func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	if once != nil {
-		if err := a.Orders.Bookings().MayBookOnce(r.Context(), team); err != nil {
+		if err := a.Orders.Bookings().CheckBookingIdempotency(r.Context(), team); err != nil {
 			return err
 		}
 	}

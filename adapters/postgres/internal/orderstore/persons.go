@@ -142,7 +142,7 @@ func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user hea
 	return v.coverage(ctx, team, selectCoverageAt, team.UUID, user.UUID, primary, db.Nullable(at.UTC()))
 }
 
-func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
+func (v persons) AddPayor(ctx context.Context, p people.StoredPayor) error {
 	p.CreatedAt = db.Instant(p.CreatedAt)
 	doc, err := db.EncodeDocument(p)
 	if err != nil {
@@ -153,14 +153,14 @@ func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	})
 }
 
-func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
-	var out []people.KeptPayor
+func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.StoredPayor, error) {
+	var out []people.StoredPayor
 	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectPayors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
 				var doc []byte
-				var p people.KeptPayor
+				var p people.StoredPayor
 				if err := rows.Scan(&doc); err != nil {
 					return err
 				}

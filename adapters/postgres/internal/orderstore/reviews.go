@@ -89,7 +89,7 @@ select team_id, trial_id, doc, due_at from moved order by was, trial_id`
 // resultRow returns the arguments of insertResult and updateResult.
 func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int64) ([]any, error) {
 	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
-	doc, err := v.s.db.SealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Belongs()}, personkey.RowResult(r.ID), r)
+	doc, err := v.s.db.SealDocument(ctx, personkey.Ref{Team: r.Team, User: r.Owner()}, personkey.RowResult(r.ID), r)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int
 		return nil, err
 	}
 	return []any{
-		r.Team.UUID, r.ID.UUID, db.Optional(r.Belongs().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
+		r.Team.UUID, r.ID.UUID, db.Optional(r.Owner().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
 		tokens, db.Instant(r.CreatedAt.Time), doc,
 	}, nil
 }
@@ -136,7 +136,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	return v.s.db.Do(ctx, r.Team, db.Writing, func(x *db.Tx) error {
 		there := true
 		b := x.Batch()
-		if user := r.Belongs(); !user.IsZero() {
+		if user := r.Owner(); !user.IsZero() {
 			b.Queue(shareUserOfResult, r.Team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&there) })
 		}
 		b.Queue(insertResult, row...)
@@ -233,12 +233,12 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 }
 
 func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
-	return v.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+	return v.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 		return change(r)
 	})
 }
 
-func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
+func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error) {
 	if s.New != nil && (s.New.TeamID != team || s.New.ID.IsZero()) {
 		return orders.RawResult{}, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
 	}
@@ -283,7 +283,7 @@ type settled struct {
 
 // lockSides locks what a decision changes: the user of an order that follows no
 // other, the orders' transaction, and the result last.
-func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
+func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment) (settled, orders.RawResult, error) {
 	var out settled
 	var item orders.RawResult
 	var drawn int64

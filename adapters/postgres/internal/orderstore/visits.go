@@ -38,7 +38,7 @@ const holdKey = "order_hold_pkey"
 
 // holdsOf returns the reservations of an order, in the order in which all writers lock them.
 func holdsOf(r *orders.Record) []string {
-	return slices.Compact(slices.Sorted(slices.Values(r.Holds())))
+	return slices.Compact(slices.Sorted(slices.Values(r.Reservations())))
 }
 
 // queueHolds changes what an order holds, if it does.
@@ -70,7 +70,7 @@ func (v ordersStore) held(ctx context.Context, err error, team healthlab.TeamID,
 	case read != nil:
 		return read
 	}
-	return &orders.HeldError{Name: name}
+	return &orders.ReservedError{Name: name}
 }
 
 const claimVisits = `
@@ -91,7 +91,7 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, leas
 }
 
 const (
-	keepSlots = `
+	putSlots = `
 insert into healthlab.slot_cache as c (team_id, lab, site, at, slots) values ($1, $2, $3, $4, $5)
 on conflict (team_id, lab, site) do update set at = excluded.at, slots = excluded.slots where c.at <= excluded.at`
 
@@ -103,7 +103,7 @@ func (s *Store) SlotCache() appointment.SlotCache { return slotCache{s} }
 
 type slotCache struct{ s *Store }
 
-func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
+func (v slotCache) PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	sites := make([]string, 0, len(slots))
 	for site := range slots {
 		sites = append(sites, site)
@@ -130,7 +130,7 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 			if db.Spoilt(doc) {
 				return db.Answer(fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid))
 			}
-			b.Queue(keepSlots, db.AllTeams.UUID, lab, site, db.Instant(at), doc)
+			b.Queue(putSlots, db.AllTeams.UUID, lab, site, db.Instant(at), doc)
 		}
 		return x.Commit(ctx, b)
 	})

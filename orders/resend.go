@@ -1,0 +1,102 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ResendRequest says of which orders the latest event is to be told again: those that
+// are named and those whose latest event lies in the window; both if both are given.
+type ResendRequest struct {
+	OrderIDs []OrderID       `json:"order_ids" wire:"opt"`
+	StartAt  *healthlab.Time `json:"start_at"`
+	// EndAt is now if it is not given.
+	EndAt *healthlab.Time `json:"end_at"`
+}
+
+// Names of the rules of resending.
+const (
+	ResendSelectionMissing = "RESEND_SELECTION_MISSING"
+	ResendWindowInvalid    = "RESEND_WINDOW_INVALID"
+)
+
+// maxResend is the widest window of a resend.
+const maxResend = 60 * 24 * time.Hour
+
+// Resend tells the team the latest event of some of its orders again, with the orders
+// as they are now, and returns their ids, oldest order first. Ids that the team does
+// not have are skipped.
+func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendRequest) ([]OrderID, error) {
+	now := s.now()
+	q, err := req.query(now)
+	if err != nil {
+		return nil, err
+	}
+	q.Team, q.Today = team, rules.UTCDay(now)
+	ids := []OrderID{}
+	for q.Page = 1; ; q.Page++ {
+		page, err := s.store.List(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("resend events: %w", err)
+		}
+		for _, o := range page.Orders {
+			ids = append(ids, o.ID)
+		}
+		if len(page.Orders) < q.Size {
+			break
+		}
+	}
+	told := []OrderID{}
+	for _, id := range ids {
+		switch err := s.resendEvent(ctx, team, id, s.opts.NewID(), now); {
+		case errors.Is(err, healthlab.NotFound): // erased meanwhile
+		case err != nil:
+			return nil, fmt.Errorf("resend events: %w", err)
+		default:
+			told = append(told, id)
+		}
+	}
+	return told, nil
+}
+
+func (r ResendRequest) query(now time.Time) (Query, error) {
+	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: catalogue.Ascending, Size: catalogue.MaxPageSize}
+	if len(r.OrderIDs) == 0 && r.StartAt == nil {
+		return q, rules.Broken(ResendSelectionMissing, "give order_ids, start_at or both")
+	}
+	end := now
+	if r.EndAt != nil {
+		end = r.EndAt.Time
+	}
+	if r.StartAt == nil {
+		if r.EndAt != nil {
+			q.EventBefore = end.Add(time.Microsecond)
+		}
+		return q, nil
+	}
+	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
+		return q, rules.Broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
+	}
+	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
+	return q, nil
+}
+
+// resendEvent writes the latest event of an order again. Nothing of the order changes.
+func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
+	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		name := EventOrderUpdated
+		if len(r.Events) == 1 {
+			name = EventOrderCreated
+		}
+		return r.newEvent(name, event, healthlab.At(at))
+	})
+	return err
+}
