@@ -9,7 +9,7 @@ import (
 
 // A page of words, as an extractor hands it over, becomes results with codes; every
 // field says where on the page it was read.
-func TrainingExample() {
+func Example() {
 	lines := []string{
 		"Northfield Clinical Laboratory",
 		"Patient: Ada Hartley   DOB: 02 Apr 1988   Sex: Female",
