@@ -84,12 +84,7 @@ func scanQuery(row pgx.Row, q *continuous.Query) error {
 	return json.Unmarshal(doc, q)
 }
 
-func noQuery(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such continuous query", healthlab.NotFound)
-	}
-	return err
-}
+func noQuery(err error) error { return db.MissingRow(err, "the team has no such continuous query") }
 
 func (v continuousStore) Insert(ctx context.Context, q continuous.Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,26 +29,6 @@ const (
 	foldWorkers = 2
 	foldBatch   = 16
 )
-
-// crowd counts the segments that this process begins, so that RunFolding need not wait for
-// its next look. Safe for concurrent use.
-type crowd struct {
-	begun atomic.Uint64
-	wake  chan struct{}
-}
-
-// wakeEvery is how many segments are begun until RunFolding looks whether a series has many.
-const wakeEvery = 16
-
-func (c *crowd) began(n int) {
-	if now := c.begun.Add(uint64(n)); now/wakeEvery == (now-uint64(n))/wakeEvery {
-		return
-	}
-	select {
-	case c.wake <- struct{}{}:
-	default: // it is on its way
-	}
-}
 
 // foldable names a series that is due to be folded.
 type foldable struct {
@@ -96,7 +75,7 @@ func (s *Store) RunFolding(ctx context.Context) error {
 		Do:      s.fold,
 		Workers: foldWorkers,
 		Idle:    foldIdle,
-		Wake:    s.crowd.wake,
+		Wake:    s.folds.wake,
 		Log:     s.opts.Log,
 	}
 	return loop.Run(ctx)

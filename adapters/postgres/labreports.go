@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -217,13 +216,7 @@ func (s *Store) queueJob(ctx context.Context, b *pgx.Batch, sql string, team hea
 	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return s.scanJob(ctx, row, j) })
 }
 
-// noJob says of a row that is not there what it means.
-func noJob(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: parsing job", healthlab.NotFound)
-	}
-	return err
-}
+func noJob(err error) error { return db.MissingRow(err, "parsing job") }
 
 // keepJob puts a job into the form in which it is kept, and returns the arguments of
 // insertJob and updateJob.

@@ -82,12 +82,7 @@ func scanOrgTeam(row pgx.Row, t *organisation.Team) error {
 	return nil
 }
 
-func noOrgTeam(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: no such team", healthlab.NotFound)
-	}
-	return err
-}
+func noOrgTeam(err error) error { return db.MissingRow(err, "no such team") }
 
 // queueIntegration asks which other team has an integration id.
 func queueIntegration(b *pgx.Batch, t *organisation.Team, by *healthlab.TeamID) {

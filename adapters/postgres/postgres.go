@@ -111,7 +111,7 @@ type Store struct {
 	opts    Options
 	samples seriesbox.Cipher
 	writes  gathering
-	crowd   crowd
+	folds   foldSignal
 	asked   atomic.Bool // whether users are spread
 	spread  atomic.Bool
 }

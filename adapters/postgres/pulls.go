@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -226,12 +225,7 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 	}, err
 }
 
-func noPull(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: no such connection or task", healthlab.NotFound)
-	}
-	return err
-}
+func noPull(err error) error { return db.MissingRow(err, "no such connection or task") }
 
 func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error)) error {
 	if err := healthlab.CheckText(ref.Provider); err != nil {

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -58,9 +60,6 @@ set last_at = x.stop_at,
 			and s.segment_bytes + case when x.long then length(x.data) else ` + newLength + ` end >= $13 / 2 then t.at
 		else coalesce(s.fold_due, t.later) end
 from ` + foldTimes + `$15::interval]) as t (at, later), `
-
-	// foldTimes are this instant and a later one, to be chosen from: Citus refuses now() in a case.
-	foldTimes = `unnest(array[now()], array[now() + `
 
 	appendEnd = `
 returning x.n, s.direct, s.series, s.seq, case when x.long then x.start_at else s.tail_at end,
@@ -182,7 +181,7 @@ func (s *Store) append(ctx context.Context, a *appending) (written []int, err er
 		return nil, err
 	}
 	if err == nil { // else a merge finds out what is the matter with the rest
-		s.crowd.began(ended)
+		s.folds.began(ended)
 		for _, i := range more {
 			written = append(written, rest.places[i])
 		}
@@ -345,4 +344,69 @@ func (a *appending) columns() []any {
 		starts[i], stops[i], long[i] = p.start, p.stop, len(a.pieces[i]) > maxPiece
 	}
 	return keys.args(starts, stops, a.pieces, long)
+}
+
+const (
+	appendBody = `
+update healthlab.series s set last_at = $8
+where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1 and s.last_at < $7
+returning s.series, s.direct`
+
+	selectLiveName = `select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
+)
+
+// appendChunks writes a request of one large batch as [Store.appendOne] does.
+func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err error) {
+	p := &r.parts[0]
+	change, err := series.Apply(nil, nil, p.Samples, p.Span)
+	if err != nil {
+		return false, fmt.Errorf("batch 0: %w", err)
+	}
+	events, err := r.tell([]series.Outcome{allNew(p.n)})
+	if err != nil {
+		// It may not be so; the outcome that is decides.
+		return false, nil //nolint:nilerr // asked again by mergeAll
+	}
+	if err := s.loadKeys(ctx, []*request{r}); err != nil {
+		return false, err
+	}
+	err = s.db.Do(ctx, r.team, db.Writing, func(u *db.Tx) error {
+		done = false
+		var number int32
+		var direct bool
+		var name string
+		b := u.Batch()
+		b.Queue(appendBody, r.args(p)...).Query(func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&number, &direct}, func() error {
+				done = true
+				return nil
+			})
+			return err
+		})
+		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
+		if err := u.Send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return noLiveUser()
+		} else if err != nil || !done {
+			return err
+		}
+		b = u.Batch()
+		var rows chunkRows
+		box := s.seriesOf(r.userKey, &p.Key)
+		for i := range change.Put {
+			if err := rows.add(ctx, box, r.userKey, number, &change.Put[i]); err != nil {
+				return err
+			}
+		}
+		rows.queue(b)
+		if !direct {
+			var news touched
+			news.add(r.userKey, p.Key.Resource, p.start, p.stop)
+			news.queue(b)
+		}
+		if err := s.messages.Emit(ctx, u, b, events, outbox.Names{r.ref(): name}); err != nil {
+			return err
+		}
+		return u.Commit(ctx, b)
+	})
+	return done && err == nil, err
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // gathering lets a few writes run side by side and gathers those that come meanwhile
@@ -27,6 +29,37 @@ const (
 	// patience is how long a request waits for others to go with.
 	patience = 10 * time.Millisecond
 )
+
+// MergeSamples writes small batches of concurrent callers together, and returns after
+// the commit of what it wrote.
+func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
+	events func([]series.Outcome) ([]healthlab.Event, error),
+) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := healthdata.CheckBatches(batches); err != nil {
+		return err
+	}
+	r := newRequest(ctx, team, user, batches, events)
+	if d.s.db.Pool == nil || r.samples() > grouped {
+		return d.s.mergeOne(ctx, r)
+	}
+	if _, err := d.s.isSpread(ctx); err != nil {
+		return err
+	}
+	return d.s.writes.do(ctx, d.s, r)
+}
+
+// mergeOne writes one request by itself.
+func (s *Store) mergeOne(ctx context.Context, r *request) error {
+	if len(r.parts) == 1 {
+		if done, err := s.appendOne(ctx, r); done || err != nil {
+			return err
+		}
+	}
+	return s.mergeAll(ctx, []*request{r})
+}
 
 func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 	g.mu.Lock()

@@ -110,7 +110,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if err := u.Commit(ctx, b); err != nil {
 			return err
 		}
-		s.crowd.began(begun)
+		s.folds.began(begun)
 		return nil
 	})
 	if len(reqs) > 1 {

@@ -33,6 +33,9 @@ from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[],
 join healthlab.series s on s.user_id = x.user_id and s.series = x.series
 where $8::uuid is null or s.user_id = $8`
 
+	// foldTimes are this instant and a later one, to be chosen from: Citus refuses now() in a case.
+	foldTimes = `unnest(array[now()], array[now() + `
+
 	updateSeries = `
 update healthlab.series s
 set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,

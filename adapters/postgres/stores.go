@@ -43,7 +43,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // New returns a Store. The schema must be there; see [Migrate].
 func New(database DB, opts *Options) *Store {
-	s := &Store{crowd: crowd{wake: make(chan struct{}, 1)}}
+	s := &Store{folds: foldSignal{wake: make(chan struct{}, 1)}}
 	if opts != nil {
 		s.opts = *opts
 	}

@@ -98,33 +98,29 @@ func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthd
 	return out, nil
 }
 
-// ofSeries are the conditions of a query on a row s of series.
-const ofSeries = `
-where s.user_id = $1 and s.team_id = $2 and s.resource = any ($3) and ($6 = '' or s.provider = $6)
-	and ($7::text is null or (s.resource, s.provider, s.source_type, s.part) = ($7, $8::text, $9::text, $10::text))`
-
 const (
 	selectSeries = `
-select s.series, s.resource, s.provider, s.source_type, s.part, case when s.tail_at < $5 and not s.tail_closed then s.tail end
-from healthlab.series s` + ofSeries + ` and s.last_at >= $4
-order by s.resource, s.provider, s.source_type, s.part`
+select series, resource, provider, source_type, part, case when tail_at < $5 and not tail_closed then tail end, segments > 0
+from healthlab.series
+where user_id = $1 and team_id = $2 and resource = any ($3) and ($6 = '' or provider = $6)
+	and ($7::text is null or (resource, provider, source_type, part) = ($7, $8::text, $9::text, $10::text)) and last_at >= $4
+order by resource, provider, source_type, part`
 
 	// The chunk that reaches into a range from before it is the last one that begins
 	// at or before it, since chunks do not overlap.
 	selectHeaders = `
-select s.series, c.start_at, c.header
-from healthlab.series s
-join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.team_id = $2
-	and c.start_at < $5 and c.stop_at >= $4 and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
-		where p.user_id = $1 and p.series = s.series and p.start_at <= $4), $4)` + ofSeries + `
+select c.series, c.start_at, c.header
+from unnest($3::integer[]) as s (series)
+join healthlab.chunk c on c.user_id = $1 and c.team_id = $2 and c.series = s.series and c.start_at < $5 and c.stop_at >= $4
+	and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
+		where p.user_id = $1 and p.series = s.series and p.start_at <= $4), $4)
 order by c.series, c.start_at`
 
 	selectSegments = `
-select s.series, g.start_at, g.header, g.data
-from healthlab.series s
-join healthlab.segment g on g.user_id = s.user_id and g.series = s.series and g.team_id = $2
-	and g.start_at < $5 and g.stop_at >= $4` + ofSeries + ` and s.segments > 0
-order by g.series, g.seq`
+select series, start_at, header, data
+from healthlab.segment
+where user_id = $1 and team_id = $2 and series = any ($3) and start_at < $5 and stop_at >= $4
+order by series, seq`
 )
 
 func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
@@ -146,34 +142,29 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		args = append(args[:6], &k.Resource, k.Provider, string(k.SourceType), k.Part)
 	}
 	var found []numbered
-	b := v.u.Batch()
-	b.Queue(selectSeries, args...).Query(func(rows pgx.Rows) error {
+	var numbers []int32
+	var segments bool
+	err := v.ask(ctx, func(rows pgx.Rows) error {
 		var n numbered
+		var some bool
 		k := &n.Key
-		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &n.tail}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &n.tail, &some}, func() error {
 			n.box = v.s.seriesOf(userKey{v.team, v.user}, k)
-			found = append(found, n)
+			found, numbers, segments = append(found, n), append(numbers, n.number), segments || some
 			return nil
 		})
 		return err
-	})
-	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error { return scanHeaders(ctx, rows, byNumber(found)) })
-	b.Queue(selectSegments, args...).Query(func(rows pgx.Rows) error {
-		of := byNumber(found)
-		var number int32
-		var start int64
-		var header, data []byte
-		_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header), &data}, func() error {
-			s := of[number]
-			if s == nil {
-				return nil
-			}
-			g, err := openSegment(ctx, &s.box, start, header, data)
-			s.Pending = append(s.Pending, g)
-			return err
-		})
-		return err
-	})
+	}, selectSeries, args...)
+	if err != nil || len(found) == 0 {
+		return []healthdata.Series{}, err
+	}
+	args = []any{v.user.UUID, v.team.UUID, numbers, from, to}
+	of := byNumber(found)
+	b := v.u.Batch()
+	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error { return scanHeaders(ctx, rows, of) })
+	if segments {
+		b.Queue(selectSegments, args...).Query(func(rows pgx.Rows) error { return scanSegments(ctx, rows, of) })
+	}
 	if err := v.u.Send(ctx, b); err != nil {
 		return nil, db.Classify(ctx, err)
 	}
@@ -206,11 +197,22 @@ func scanHeaders(ctx context.Context, rows pgx.Rows, of map[int32]*numbered) err
 	var header []byte
 	_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header)}, func() error {
 		s := of[number]
-		if s == nil {
-			return nil
-		}
 		h, err := s.box.OpenHeader(ctx, start, header)
 		s.Chunks = append(s.Chunks, series.Chunk{Header: h})
+		return err
+	})
+	return err
+}
+
+// scanSegments reads the rows of selectSegments.
+func scanSegments(ctx context.Context, rows pgx.Rows, of map[int32]*numbered) error {
+	var number int32
+	var start int64
+	var header, data []byte
+	_, err := pgx.ForEachRow(rows, []any{&number, &start, (*pgtype.DriverBytes)(&header), &data}, func() error {
+		s := of[number]
+		g, err := openSegment(ctx, &s.box, start, header, data)
+		s.Pending = append(s.Pending, g)
 		return err
 	})
 	return err

@@ -74,17 +74,24 @@ type placedOrder struct {
 	visit string // empty without an appointment
 }
 
-// A population lives for months: devices send data, twice and corrected; a provider rotates grants, is
+// Populations live for months: devices send data, twice and corrected; a provider rotates grants, is
 // down, has limits and corrects what it said; people change zones, order lab tests that fail in every
 // way, take appointments, and leave; the receiver of events fails. In the end every event came once
 // and in order, totals equal the truth, orders have ended and hold no slot, and nothing is left of
-// people who left. HEALTHLAB_SEED repeats a run.
+// people who left. Each population has a service and a goroutine of its own, and a seed that repeats it.
 func TestWorld(t *testing.T) {
 	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLAB_DAYS", prove.Count(30, 365))
-	t.Logf("HEALTHLAB_SEED=%d HEALTHLAB_PEOPLE=%d HEALTHLAB_DAYS=%d repeat this run", seed, population, days)
-	began := time.Now()
-	_, report := simulate(t, uint64(seed), population, days)
-	t.Logf("took %v, 0 violations\n%s", time.Since(began), report)
+	populations := setting(t, "HEALTHLAB_POPULATIONS", prove.Count(1, 2))
+	for i := range populations {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			seed, size := seed+i, population/populations
+			t.Logf("HEALTHLAB_POPULATIONS=1 HEALTHLAB_SEED=%d HEALTHLAB_PEOPLE=%d HEALTHLAB_DAYS=%d repeat this run", seed, size, days)
+			began := time.Now()
+			_, report := simulate(t, uint64(seed), size, days)
+			t.Logf("took %v, 0 violations\n%s", time.Since(began), report)
+		})
+	}
 }
 
 // The same seed makes the same run, to the byte of each message and value.
@@ -207,9 +214,9 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 }
 
 const (
-	mostTracked = 1000  // people with a connection to the tracker
-	hourLimit   = 1200  // requests that the tracker takes in an hour
-	mostOrders  = 10000 // about how many orders there are
+	mostTracked = 500  // people of a population with a connection to the tracker
+	hourLimit   = 600  // requests that the tracker takes in an hour
+	mostOrders  = 5000 // about how many orders a population places
 )
 
 func (w *simulation) join() {

@@ -3,7 +3,6 @@ package linkstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -104,13 +103,7 @@ func queueApp(b *pgx.Batch, sql string, team healthlab.TeamID, id uuid.UUID, a *
 	})
 }
 
-// noApp says of a row that is not there what it means.
-func noApp(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: no such user, or no such app is signed in", healthlab.NotFound)
-	}
-	return err
-}
+func noApp(err error) error { return db.MissingRow(err, "no such user, or no such app is signed in") }
 
 // App implements [linking.AppSessions].
 func (v *Store) App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (linking.AppSession, error) {

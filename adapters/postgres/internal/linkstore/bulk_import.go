@@ -3,7 +3,6 @@ package linkstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -52,12 +51,8 @@ func queueItem(b *pgx.Batch, team healthlab.TeamID, id uuid.UUID, n int, it *wai
 	b.Queue(lockItem, team.UUID, id, n).QueryRow(func(row pgx.Row) error { return row.Scan(&it.user.UUID, &it.granted, &it.outcome) })
 }
 
-// noItem says of a row that is not there what it means.
 func noItem(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such item of a bulk operation, or no such user", healthlab.NotFound)
-	}
-	return err
+	return db.MissingRow(err, "the team has no such item of a bulk operation, or no such user")
 }
 
 func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {

@@ -2,7 +2,6 @@ package linkstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -203,13 +202,7 @@ func queueOp(b *pgx.Batch, sql string, team healthlab.TeamID, id uuid.UUID, op *
 	})
 }
 
-// noOp says of a row that is not there what it means.
-func noOp(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such bulk operation", healthlab.NotFound)
-	}
-	return err
-}
+func noOp(err error) error { return db.MissingRow(err, "the team has no such bulk operation") }
 
 func (v bulkStore) Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (bulk.Op, error) {
 	var op bulk.Op

@@ -3,7 +3,6 @@ package linkstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -91,12 +90,7 @@ func (v *Store) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.T
 	return out, err
 }
 
-func noClient(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such client", healthlab.NotFound)
-	}
-	return err
-}
+func noClient(err error) error { return db.MissingRow(err, "the team has no such client") }
 
 // Client implements [linking.TeamClients].
 func (v *Store) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {

@@ -82,13 +82,7 @@ func queueSession(b *pgx.Batch, sql string, team healthlab.TeamID, id linking.Se
 	})
 }
 
-// noSession says of a row that is not there what it means.
-func noSession(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such link session", healthlab.NotFound)
-	}
-	return err
-}
+func noSession(err error) error { return db.MissingRow(err, "the team has no such link session") }
 
 // UpdateSession implements [linking.Store].
 func (v *Store) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {

@@ -350,13 +350,7 @@ var errOrderTaken = fmt.Errorf("%w: the order's id is taken", healthlab.Conflict
 // errUserGone says that a new order is for a user who is not there, or not any more.
 var errUserGone = fmt.Errorf("%w: the user of the order", healthlab.NotFound)
 
-// noOrder says of a row that is not there what it means.
-func noOrder(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: order", healthlab.NotFound)
-	}
-	return err
-}
+func noOrder(err error) error { return db.MissingRow(err, "order") }
 
 func queueDraw(b *pgx.Batch, drawn *int64, now *time.Time, sql string, team, id uuid.UUID) {
 	b.Queue(sql, team, id).QueryRow(func(row pgx.Row) error {

@@ -110,12 +110,7 @@ func (v *Store) queue(ctx context.Context, b *pgx.Batch, team healthlab.TeamID, 
 }
 
 // NoUser returns NotFound if err says that there is no row, else err.
-func NoUser(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the team has no such user", healthlab.NotFound)
-	}
-	return err
-}
+func NoUser(err error) error { return db.MissingRow(err, "the team has no such user") }
 
 // The lock comes in a statement of its own: the next one then sees what the
 // transactions before have committed. It waits for those that write about the user.
