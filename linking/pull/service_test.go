@@ -367,7 +367,7 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 // HEALTHLAB_PROVE both are a tenth.
 func TestBudgetOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		users, limit := prove.Count(50, 500), prove.Count(10, 100)
+		users, limit := prove.Counts(20, 50, 500), prove.Counts(4, 10, 100)
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
 			p.RateLimits.App = []healthdata.RateLimit{{Requests: limit, Seconds: 60}}
