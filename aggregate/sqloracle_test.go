@@ -154,7 +154,7 @@ func TestRandomQuestionsAgainstPostgreSQL(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close(context.Background()) })
 	_, err = db.Exec(t.Context(), rowTable)
 	require.NoError(t, err)
-	// rapid draws 100 worlds each time; 2,000 and 100,000 questions.
+	// rapid draws 100 worlds each time, 30 in a plain go test; 600, 2,000 and 100,000 questions.
 	const each = 20
 	asked := 0
 	for range prove.Count(1, 50) {

@@ -26,7 +26,7 @@ import (
 // of every step, once; an order has one appointment at most; and what is called off here
 // is called off at the provider.
 func TestRandomVisits(t *testing.T) {
-	for range prove.Count(1, 100) { // of a hundred walks each
+	for range prove.Count(1, 100) { // of a hundred walks each, in a plain go test of 30
 		rapid.Check(t, randomVisits(t))
 	}
 }

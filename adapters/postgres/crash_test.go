@@ -137,7 +137,7 @@ func TestKilledProcess(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	pool := pgtest.Connect(t, address)
-	for range prove.Counts(6, 20, 200) {
+	for range prove.Counts(3, 20, 200) {
 		u := newPerson(t, postgres.New(pool, nil))
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), postgres.Child+"=writer", postgres.ChildAddress+"="+address, crashUser+"="+u.ID.String(), crashTeam+"="+u.Team.String())
@@ -179,7 +179,7 @@ func TestCrashedServer(t *testing.T) {
 	pool := pgtest.Connect(t, server.URL("postgres"))
 	require.NoError(t, postgres.Migrate(t.Context(), pool))
 	s := postgres.New(pool, &postgres.Options{Writers: 2})
-	for range prove.Counts(6, 20, 200) {
+	for range prove.Counts(3, 20, 200) {
 		u := newPerson(t, s)
 		var mu sync.Mutex
 		var answered []int

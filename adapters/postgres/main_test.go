@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"flag"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +15,7 @@ func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	setChecks()
+	prove.SetChecks(10, 100, 200)
 	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := Migrate(ctx, conn); err != nil {
 			return err
@@ -33,17 +31,6 @@ func TestMain(m *testing.M) {
 			grant select, insert, update, delete on all tables in schema healthlab to `+RestrictedRole)
 		return err
 	}))
-}
-
-// setChecks sets -rapid.checks, the number of random sequences of each model test. The memory
-// store runs the same models at rapid's own number. A value on the command line wins.
-func setChecks() {
-	flag.Parse()
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
-	if f := flag.Lookup("rapid.checks"); f != nil && !set {
-		_ = f.Value.Set(strconv.Itoa(prove.Counts(20, 100, 200))) // a number is always valid
-	}
 }
 
 // RestrictedRole may read and write the tables of every database of a test, and owns

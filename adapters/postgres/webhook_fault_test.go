@@ -449,7 +449,7 @@ func (f *fault) await(ctx context.Context) {
 // comes in the wrong order, and each correction arrives.
 func TestDispatchersUnderFire(t *testing.T) {
 	t.Parallel()
-	events := prove.Counts(4000, 10_000, 100_000)
+	events := prove.Counts(2000, 10_000, 100_000)
 	require.Empty(t, newFault(t, "", events/5).burn(events))
 }
 
@@ -478,7 +478,7 @@ func (f *fault) received() int {
 func TestDispatcherKilledThreeTimes(t *testing.T) {
 	t.Parallel()
 	const kills, slots = 3, 256
-	events := prove.Count(2000, 20_000)
+	events := prove.Counts(1000, 2000, 20_000)
 	f := newFault(t, "", events)
 	for _, to := range f.teams {
 		to.refuses, to.forgets, to.hangs, to.slow = 0, 0, 0, time.Millisecond

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +17,27 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, nil)) }
+func TestMain(m *testing.M) {
+	dir, err := folder()
+	if err != nil {
+		panic(err)
+	}
+	built = sync.OnceValues(func() (string, error) { return build(context.Background(), "", dir) })
+	status := pgtest.Main(m, nil)
+	_ = os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// built builds the server, once for all tests, and returns its file.
+var built func() (string, error)
+
+// serverFile returns the file of the built server.
+func serverFile(t *testing.T) string {
+	t.Helper()
+	file, err := built()
+	require.NoError(t, err)
+	return file
+}
 
 // A short run has every operation, no failed request and all events, and its page has no
 // finding of axe-core.
@@ -23,7 +45,7 @@ func TestLoad(t *testing.T) {
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
 	var out strings.Builder
-	require.NoError(t, run(t.Context(), []string{"-rate", "100", "-duration", "5s", "-warmup", "100ms", "-users", "5", "-workers", "4", "-report", file}, &out))
+	require.NoError(t, run(t.Context(), []string{"-server", serverFile(t), "-rate", "100", "-duration", "5s", "-warmup", "100ms", "-users", "5", "-workers", "4", "-report", file}, &out))
 	rows := map[string][]string{}
 	for text := range strings.Lines(out.String()) {
 		for _, op := range append(operations, operation{name: "all"}) {

@@ -23,7 +23,7 @@ func TestSoak(t *testing.T) {
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
 	var out strings.Builder
-	require.NoError(t, run(t.Context(), []string{"soak", "-rate", "40", "-duration", "6s", "-kill-every", "2s", "-users", "5", "-workers", "4", "-report", file}, &out), "%s", &out)
+	require.NoError(t, run(t.Context(), []string{"soak", "-server", serverFile(t), "-rate", "40", "-duration", "6s", "-kill-every", "2s", "-users", "5", "-workers", "4", "-report", file}, &out), "%s", &out)
 	require.Contains(t, out.String(), "0 violations.")
 	require.NotContains(t, out.String(), "\n0 kills")
 	page, err := os.ReadFile(file)

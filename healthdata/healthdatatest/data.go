@@ -627,10 +627,10 @@ func viewConsistent(t dataT) {
 	u := t.user()
 	t.merge(u, Steps, Sample(0, 1))
 	t.put(u, Record("sleep", noon.Time))
+	done := make(chan struct{})
 	t.view(u, func(v healthdata.View) {
 		// What is committed while we look is not seen.
 		before := readAll(t, v, Steps)
-		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			t.merge(u, Steps, Sample(0, 9), Sample(1, 9))
@@ -645,7 +645,8 @@ func viewConsistent(t dataT) {
 		require.NoError(t, err)
 		require.Len(t, records, 1)
 	})
-	require.Eventually(t, func() bool { return len(t.samples(u, Steps)) == 2 }, 10*time.Second, time.Millisecond)
+	<-done
+	require.Len(t, t.samples(u, Steps), 2)
 }
 
 func dataContextEnded(t dataT) {

@@ -77,8 +77,8 @@ func setParallel() {
 }
 
 // URL returns the URL of a migrated database without rows of other tests. When the test
-// ends, its sessions are terminated and the database is emptied for reuse. A database whose
-// tables, functions or rights the test changed is dropped.
+// ends, its sessions are terminated, the database is emptied for reuse and functions that the
+// test replaced are put back. A database whose tables or rights the test changed is dropped.
 func URL(t testing.TB) string {
 	t.Helper()
 	base, template := ready(t)

@@ -30,7 +30,7 @@ func TestEveryTestHasItsOwn(t *testing.T) {
 }
 
 // A database serves again, empty, after a test that wrote rows, and never after one that
-// changed anything else.
+// changed anything else but the body of a function.
 func TestReuse(t *testing.T) {
 	use := func(t *testing.T, sql ...string) (oid uint32) {
 		t.Run("use", func(t *testing.T) {
@@ -39,6 +39,9 @@ func TestReuse(t *testing.T) {
 			var rows, next int
 			require.NoError(t, pool.QueryRow(t.Context(), "select (select count(*) from note), nextval('counter')").Scan(&rows, &next))
 			require.Equal(t, []int{0, 1}, []int{rows, next})
+			var four int
+			require.NoError(t, pool.QueryRow(t.Context(), "select twice(2)").Scan(&four))
+			require.Equal(t, 4, four)
 			var seed string
 			require.NoError(t, pool.QueryRow(t.Context(), "select string_agg(word, ',') from seed").Scan(&seed))
 			require.Equal(t, "kept", seed)
@@ -56,11 +59,15 @@ func TestReuse(t *testing.T) {
 	}
 	first := use(t, "insert into note values (1), (2)", "select nextval('counter')")
 	require.Equal(t, first, use(t, "analyze", "vacuum"), "only rows were written")
+	require.Equal(t, first, use(t, "create or replace function twice(n int) returns int language sql as 'select 7'"))
+	require.Equal(t, first, use(t), "the function is put back")
 	for _, change := range []string{
 		"alter table note add column m int",
 		"create table more (n int primary key)",
 		"create index on note (n, n)",
-		"create or replace function twice(n int) returns int language sql as 'select n + n'",
+		"create function thrice(n int) returns int language sql as 'select 3 * n'",
+		"drop function twice; create function twice(n int) returns int language sql as 'select 2 * n'",
+		"grant execute on function twice to public",
 		"grant select on note to public",
 		"comment on table note is 'seen'; alter table note enable row level security",
 		"update seed set word = 'other'",

@@ -19,8 +19,9 @@ const mostUses = 50
 // reuse holds the emptied databases of finished tests, because creating a database costs
 // the server hundreds of files. Safe for concurrent use.
 type reuse struct {
-	shape string   // fingerprint of the template's schema
-	kept  []string // tables with rows in the template; not emptied
+	shape     string   // fingerprint of the template's schema
+	functions string   // statements that make the template's functions
+	kept      []string // tables with rows in the template; not emptied
 
 	mu   sync.Mutex
 	free []idle
@@ -55,12 +56,20 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 			r.kept = append(r.kept, t)
 		}
 	}
+	if run.cluster == nil { // which has the functions of its extension, and other nodes
+		err = template.QueryRow(ctx, `select coalesce(string_agg(pg_get_functiondef(oid), ';'), '') from pg_proc
+			where oid >= 16384 and prokind in ('f', 'p')`).Scan(&r.functions)
+		if err != nil {
+			return nil, err
+		}
+	}
 	r.shape, err = r.fingerprint(ctx, template)
 	return r, err
 }
 
-// fingerprint returns a hash of the versions of all catalog rows of the schema and of the
-// rows of the kept tables. It is equal for databases with the template's schema.
+// fingerprint returns a hash of the versions of all catalog rows of the schema, but of the
+// contents of functions, and of the rows of the kept tables. It is equal for databases with
+// the template's schema.
 func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	parts := []string{`
 		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -69,9 +78,10 @@ func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error)
 			from pg_attribute a join pg_class c on c.oid = attrelid join pg_namespace n on n.oid = c.relnamespace
 			where n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`, `
 		select string_agg(s.setrole || ':' || s.setconfig::text, ',' order by s.setrole) from pg_db_role_setting s
-			where s.setdatabase = (select oid from pg_database where datname = current_database())`,
+			where s.setdatabase = (select oid from pg_database where datname = current_database())`, `
+		select string_agg(p::text, ',' order by oid) from pg_proc p where oid >= 16384`,
 	}
-	for _, catalog := range []string{"pg_namespace", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
+	for _, catalog := range []string{"pg_namespace", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
 		// Includes the server's own objects, which no test changes.
 		parts = append(parts, `select string_agg(oid || ':' || xmin, ',' order by oid) from `+catalog+` where oid >= 16384`)
 	}
@@ -117,7 +127,8 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 	return g.address
 }
 
-// clear deletes all rows of a database that has the template's schema.
+// clear deletes all rows of a database that has the template's schema, but for replaced
+// functions, which it puts back.
 func (r *reuse) clear(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -132,6 +143,14 @@ func (r *reuse) clear(ctx context.Context, address string) error {
 	shape, err := r.fingerprint(ctx, conn)
 	if err != nil {
 		return err
+	}
+	if shape != r.shape { // the test may have replaced a function, such as the clock
+		if _, err := conn.Exec(ctx, r.functions); err != nil {
+			return err
+		}
+		if shape, err = r.fingerprint(ctx, conn); err != nil {
+			return err
+		}
 	}
 	if shape != r.shape {
 		return errors.New("another shape than the template's")

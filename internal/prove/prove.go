@@ -9,7 +9,11 @@
 // Only tests import it.
 package prove
 
-import "os"
+import (
+	"flag"
+	"os"
+	"strconv"
+)
 
 // Count returns full under make prove, and quick otherwise.
 func Count(quick, full int) int { return Counts(quick, quick, full) }
@@ -23,6 +27,17 @@ func Counts(quick, ci, full int) int {
 		return ci
 	}
 	return quick
+}
+
+// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts]
+// of its arguments. A value on the command line wins. Call it in TestMain.
+func SetChecks(quick, ci, full int) {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
+	if f := flag.Lookup("rapid.checks"); f != nil && !set {
+		_ = f.Value.Set(strconv.Itoa(Counts(quick, ci, full))) // a number is always valid
+	}
 }
 
 // All reports whether tests run that are too slow for a plain go test.

@@ -339,7 +339,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 		k.link(p, i%2 == 0)
 	}
 	saw := map[string]int{} // that every kind of round happens
-	for round := range prove.Count(500, 10_000) {
+	for round := range prove.Counts(300, 500, 10_000) {
 		p := people[r.IntN(len(people))]
 		before, _ := k.connection(p)
 		k.expire(p)

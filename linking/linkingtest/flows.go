@@ -28,7 +28,7 @@ import (
 // token give one connection. Every sequence has fresh teams, so one store serves them all.
 func RunFlows(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
-	for range prove.Count(5, 100) {
+	for range prove.Counts(2, 5, 100) {
 		rapid.Check(t, func(rt *rapid.T) { linkAtRandom(t, rt, h) })
 	}
 }

@@ -364,10 +364,10 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 }
 
 // A provider takes a hundred requests a minute, and five hundred users link at once. Without
-// HEALTHLAB_PROVE both are a tenth.
+// HEALTHLAB_PROVE both are a tenth, and in a plain go test a twenty-fifth.
 func TestBudgetOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		users, limit := prove.Count(50, 500), prove.Count(10, 100)
+		users, limit := prove.Counts(20, 50, 500), prove.Counts(4, 10, 100)
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
 			p.RateLimits.App = []healthdata.RateLimit{{Requests: limit, Seconds: 60}}

@@ -122,7 +122,7 @@ func walkRequest(method catalogue.CollectionMethod) orders.PlaceRequest {
 // from its members. newProcesses returns two views of one fresh, empty store.
 func RunTwoProcesses(t *testing.T, newProcesses func(t testing.TB) []Process) {
 	processes := newProcesses(t)
-	for range prove.Count(5, 100) {
+	for range prove.Counts(2, 5, 100) {
 		rapid.Check(t, func(rt *rapid.T) { walk(t, rt, processes) })
 	}
 }

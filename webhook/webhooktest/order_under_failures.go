@@ -33,9 +33,9 @@ func RunOrderUnderFailures(t *testing.T, newStore func(t *testing.T) Harness) {
 		commits         int
 		lost, forgotten float64 // shares of requests; see fireReceiver
 	}{
-		{"LanePerKey", webhook.OrderKey, 200, prove.Count(2000, 20_000), 0.20, 0.05},
-		{"LanePerUser", webhook.OrderUser, 200, prove.Count(500, 5000), 0.20, 0.05},
-		{"NothingLost", webhook.OrderKey, 2000, prove.Count(10_000, 100_000), 0.05, 0.02},
+		{"LanePerKey", webhook.OrderKey, 200, prove.Counts(800, 2000, 20_000), 0.20, 0.05},
+		{"LanePerUser", webhook.OrderUser, 200, prove.Counts(300, 500, 5000), 0.20, 0.05},
+		{"NothingLost", webhook.OrderKey, 2000, prove.Counts(2000, 10_000, 100_000), 0.05, 0.02},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ const folderEnv = "HEALTHLAB_EMBEDDED_FOLDER"
 func TestMain(m *testing.M) {
 	dir := os.Getenv(folderEnv)
 	if dir == "" {
-		os.Exit(m.Run())
+		os.Exit(run(m))
 	}
 	if _, err := embedded.Start(context.Background(), dir, nil); err != nil {
 		panic(err)
@@ -33,12 +34,49 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
+// run runs the tests with a folder that a server has used.
+func run(m *testing.M) int {
+	parent, err := os.MkdirTemp("", "embedded")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(parent) }()
+	if err := os.Chmod(parent, 0o755); err != nil { //nolint:gosec // the server's user enters it
+		panic(err)
+	}
+	made = sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(parent, "db")
+		s, err := embedded.Start(context.Background(), dir, nil)
+		if err != nil {
+			return "", err
+		}
+		return dir, s.Stop(context.Background())
+	})
+	return m.Run()
+}
+
 // folder returns the name of a folder that the server's user can reach.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	return filepath.Join(dir, "db")
+}
+
+// made returns a folder in which a server has run, and makes it once.
+var made func() (string, error)
+
+// used returns a folder in which a server has run, or skips where none is installed.
+func used(t *testing.T) string {
+	t.Helper()
+	from, err := made()
+	if healthlab.KindOf(err) == healthlab.Unimplemented && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	dir := folder(t)
+	require.NoError(t, exec.CommandContext(t.Context(), "cp", "-a", from, dir).Run())
+	return dir
 }
 
 // start starts a server, or skips where there is none installed.
@@ -87,8 +125,7 @@ func TestKeepsItsData(t *testing.T) {
 // data.
 func TestSurvivesAKilledProgram(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
-	require.NoError(t, start(t, dir).Stop(t.Context()))
+	dir := used(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), folderEnv+"="+dir)
 	child.Stderr = os.Stderr
@@ -113,7 +150,7 @@ func TestSurvivesAKilledProgram(t *testing.T) {
 
 func TestOneProgramAtATime(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := used(t)
 	s := start(t, dir)
 	_, err := embedded.Start(t.Context(), dir, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)
@@ -124,7 +161,7 @@ func TestOneProgramAtATime(t *testing.T) {
 // Other users cannot enter the folder, and no log holds the text of statements.
 func TestKeepsToItself(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := used(t)
 	s := start(t, dir)
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
@@ -143,7 +180,7 @@ func TestKeepsToItself(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	start(t, folder(t)) // skips where there is none
+	used(t) // skips where there is no server
 	full := folder(t)
 	require.NoError(t, os.MkdirAll(full, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(full, "letter"), nil, 0o600))
@@ -172,8 +209,7 @@ func TestRefuses(t *testing.T) {
 // A setting that the server does not take: the error says what the server said.
 func TestServerThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	start(t, folder(t))
-	_, err := embedded.Start(t.Context(), folder(t), &embedded.Options{Settings: map[string]string{"nonsense": "1"}})
+	_, err := embedded.Start(t.Context(), used(t), &embedded.Options{Settings: map[string]string{"nonsense": "1"}})
 	require.ErrorIs(t, err, healthlab.Unavailable)
 	require.ErrorContains(t, err, "nonsense")
 }

@@ -23,7 +23,7 @@ import (
 // makes is said for a whole program, and other tests run beside this one.
 func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
-	left, failed := prove.Count(40, 400), false
+	left, failed := prove.Counts(15, 40, 400), false
 	sequence := func(rt *rapid.T) {
 		if left--; left < 0 && !failed { // what fails is run again, to make it small
 			return
