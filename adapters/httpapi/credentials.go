@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -20,9 +21,9 @@ func (a api) credentialOperations() []server.Operation {
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
 	return []server.Operation{
 		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(a.listCredentials)},
-		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(a.setCredentials)},
-		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(a.deleteCredentials)},
-		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(a.prepareCredentials)},
+		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(asJSON(a.setCredentials))},
+		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(asJSON(a.deleteCredentials))},
+		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(asJSON(a.prepareCredentials))},
 	}
 }
 
@@ -106,22 +107,22 @@ func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
 	return teams[0], nil
 }
 
-func (a api) setCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body credentialIn
 	m.Body(&body)
 	m.notEmptyText("client_secret", body.Secret)
 	m.notEmptyText("redirect_url_override", body.RedirectURL)
 	team, err := m.team(body.Team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Linking.SetTeamClient(r.Context(), team, linking.NewTeamClient{
+	c, err := a.Linking.SetTeamClient(ctx, team, linking.NewTeamClient{
 		Provider: body.Provider, ClientID: body.ClientID, Secret: value(body.Secret), RedirectURL: value(body.RedirectURL), Details: body.Details,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, credentialFrom(&c))
+	return credentialFrom(&c), nil
 }
 
 // notEmptyText notes a text of the body that is there and empty.
@@ -137,17 +138,17 @@ type credentialGoneOut struct {
 	Connections int  `json:"connections"`
 }
 
-func (a api) deleteCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) deleteCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	id, provider, erase := m.UUID("team_id"), m.Text("provider", wire.MaxPathText), m.Bool("erase", false)
 	team, err := m.team(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bound, err := a.Linking.DeleteTeamClient(r.Context(), team, provider, erase)
+	bound, err := a.Linking.DeleteTeamClient(ctx, team, provider, erase)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, credentialGoneOut{true, bound})
+	return credentialGoneOut{true, bound}, nil
 }
 
 // prepareIn asks what to set up.
@@ -170,26 +171,26 @@ type prepareStepOut struct {
 	Description string `json:"description"`
 }
 
-func (a api) prepareCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) prepareCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body prepareIn
 	m.Body(&body)
 	m.notEmptyText("redirect_url_override", body.RedirectURL.Ptr())
 	team, err := m.team(body.Team)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var back *string
 	if body.RedirectURL.Set { // null: none
 		text := value(body.RedirectURL.Ptr())
 		back = &text
 	}
-	p, err := a.Linking.PrepareTeamClient(r.Context(), team, body.Provider, back)
+	p, err := a.Linking.PrepareTeamClient(ctx, team, body.Provider, back)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := prepareOut{Status: p.Status, Steps: make([]prepareStepOut, len(p.Steps))}
 	for i, s := range p.Steps {
 		out.Steps[i] = prepareStepOut(s)
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }

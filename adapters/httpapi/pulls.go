@@ -24,7 +24,7 @@ func (a api) pullOperations() []server.Operation {
 		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: a.introspectHistories},
 		{ID: "push_from_provider", Pattern: "POST /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
-		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: a.finishHistory},
+		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: server.AsJSON(a.finishHistory)},
 	}
 	if a.Linking != nil && a.Linking.TakesTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"
@@ -168,18 +168,17 @@ type historyIn struct {
 	EndDate   healthlab.Time `json:"end_date"`
 }
 
-func (a api) finishHistory(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) finishHistory(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	var body historyIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.Pulls.Finish(r.Context(), team, user, pull.Finished{
+	if err := a.Pulls.Finish(ctx, team, user, pull.Finished{
 		Provider: body.Provider, Resource: body.Resource, From: body.StartDate.Time, To: body.EndDate.Time,
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }

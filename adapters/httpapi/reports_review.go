@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -20,7 +21,7 @@ func (a api) reportReviewOperations() []server.Operation {
 	}
 	const all, one = managementPath + "/lab_report_job", managementPath + "/lab_report_job/{job_id}"
 	return []server.Operation{
-		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(a.listReportJobs)},
+		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(asJSON(a.listReportJobs))},
 		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(a.readReportReview)},
 		{ID: "read_lab_report_page", Pattern: "GET " + one + "/page/{page}", Handle: a.managing(a.readReportPage)},
 		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(a.approveReport), MaxBody: maxReviewBody},
@@ -47,7 +48,7 @@ type reportRejection struct {
 	FailureReason labreport.FailureReason `json:"failure_reason"`
 }
 
-func (a api) listReportJobs(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) listReportJobs(ctx context.Context, m *managed) (any, error) {
 	var q labreport.JobsQuery
 	q.Size, q.Cursor = m.page()
 	for _, s := range m.Strings("status", string(labreport.UploadPending), string(labreport.Started), string(labreport.PendingReview),
@@ -59,13 +60,13 @@ func (a api) listReportJobs(w http.ResponseWriter, r *http.Request, m *managed) 
 	}
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Reports.Jobs(r.Context(), team, q)
+	page, err := a.Reports.Jobs(ctx, team, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)})
+	return reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)}, nil
 }
 
 func (a api) readReportReview(w http.ResponseWriter, r *http.Request, m *managed) error {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -204,8 +205,8 @@ func (a api) scopeOperations() []server.Operation {
 	}
 	const path = " /v1/org/{org_id}/team/{team_id}/scope_requirements"
 	return []server.Operation{
-		{ID: "read_scope_requirements", Pattern: http.MethodGet + path, Handle: a.managingHere(a.readScopes)},
-		{ID: "change_scope_requirements", Pattern: http.MethodPost + path, Handle: a.managingHere(a.changeScopes)},
+		{ID: "read_scope_requirements", Pattern: http.MethodGet + path, Handle: a.managingHere(asJSON(a.readScopes))},
+		{ID: "change_scope_requirements", Pattern: http.MethodPost + path, Handle: a.managingHere(asJSON(a.changeScopes))},
 	}
 }
 
@@ -236,17 +237,17 @@ func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) sco
 	return out
 }
 
-func (a api) readScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readScopes(ctx context.Context, m *managed) (any, error) {
 	only := orEmpty(m.OptText("provider", wire.MaxPathText))
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Of(r.Context(), team)
+	c, err := a.Teams.Of(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, only))
+	return scopesFrom(team, &c, only), nil
 }
 
 // scopeIn is what a team asks for at a provider.
@@ -255,14 +256,14 @@ type scopeIn struct {
 	May  []string `json:"user_may_grant"`
 }
 
-func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 	var body map[string]*scopeIn
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Change(r.Context(), team, func(c *teamsettings.Choices) {
+	c, err := a.Teams.Change(ctx, team, func(c *teamsettings.Choices) {
 		for slug, x := range body {
 			if x == nil {
 				delete(c.Scopes, slug)
@@ -275,9 +276,9 @@ func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) er
 		}
 	})
 	if err != nil {
-		return ofBody(err)
+		return nil, ofBody(err)
 	}
-	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, ""))
+	return scopesFrom(team, &c, ""), nil
 }
 
 // ofBody leaves out the name of the setting, which is the whole body here.

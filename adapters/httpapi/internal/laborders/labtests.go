@@ -16,29 +16,25 @@ import (
 
 func (a API) labTestOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: a.listLabs},
+		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: server.AsJSON(a.listLabs)},
 		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: a.listMarkers},
 		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: a.listOrderSetMarkers},
 		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: a.listLabTestMarkers},
-		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: a.readMarker},
-		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: a.listLabTests},
-		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: a.listAllLabTests},
+		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: server.AsJSON(a.readMarker)},
+		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: server.AsJSON(a.listLabTests)},
+		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: server.AsJSON(a.listAllLabTests)},
 		{ID: "create_lab_test", Pattern: "POST /v3/lab_tests", Team: a.createLabTest, Keyed: true},
-		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: a.changeLabTest},
-		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: a.readLabTest},
-		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: a.listLabAccounts},
+		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.changeLabTest)},
+		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.readLabTest)},
+		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: server.AsJSON(a.listLabAccounts)},
 	}
 }
 
-func (a API) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a API) listLabs(ctx context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	labs, err := a.Orders.Catalogue().Labs(r.Context())
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, labs)
+	return a.Orders.Catalogue().Labs(ctx)
 }
 
 // markersOut is one page of markers.
@@ -186,8 +182,7 @@ func (a API) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team hea
 	return markersPage(w, p, page, size, false)
 }
 
-func (a API) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) readMarker(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	lab, err := strconv.Atoi(in.PathText("lab_id", 20))
 	if err != nil {
 		in.Problem("wrong_type", "must be a whole number", "path", "lab_id")
@@ -195,13 +190,9 @@ func (a API) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.T
 	code := in.PathText("provider_id", 256)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	m, err := a.Orders.Catalogue().Marker(r.Context(), team, account, lab, code)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, m)
+	return a.Orders.Catalogue().Marker(ctx, team, account, lab, code)
 }
 
 // labTestQuery reads the filters of the lists of lab tests.
@@ -227,19 +218,18 @@ type labTestsOut struct {
 	Pricing    *labTestPricing     `json:"pricing"`
 }
 
-func (a API) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabTests(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := labTestQuery(in, team)
 	q.Limit = in.Int("lab_test_limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
 	q.Cursor = in.ShortText("next_cursor")
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().LabTests(r.Context(), account, q)
+	page, err := a.Orders.Catalogue().LabTests(ctx, account, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := labTestsOut{Data: page.Tests}
 	if page.Next != "" {
@@ -255,34 +245,28 @@ func (a API) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, !t.PriceUnknown), parts}
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a API) listAllLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listAllLabTests(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := labTestQuery(in, team)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().LabTests(r.Context(), nil, q)
+	page, err := a.Orders.Catalogue().LabTests(ctx, nil, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, page.Tests)
+	return page.Tests, nil
 }
 
-func (a API) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) readLabTest(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Orders.Catalogue().LabTest(r.Context(), team, account, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
+	return a.Orders.Catalogue().LabTest(ctx, team, account, id)
 }
 
 func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -298,19 +282,14 @@ func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	}))
 }
 
-func (a API) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) changeLabTest(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	var body catalogue.LabTestChange
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Orders.Catalogue().ChangeLabTest(r.Context(), team, id, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
+	return a.Orders.Catalogue().ChangeLabTest(ctx, team, id, body)
 }
 
 // accountsOut are the lab accounts of a team.
@@ -318,8 +297,7 @@ type accountsOut struct {
 	Data []catalogue.LabAccount `json:"data"`
 }
 
-func (a API) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabAccounts(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := accountIn(in)
 	status := catalogue.LabAccountStatus(strings.ToLower(in.ShortText("status")))
 	switch status {
@@ -328,14 +306,14 @@ func (a API) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 		in.Problem("enum", "must be one of: active, pending, suspended, ready_to_launch", "query", "status")
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	accounts, err := a.Orders.Catalogue().LabAccounts(r.Context(), team, id, status)
+	accounts, err := a.Orders.Catalogue().LabAccounts(ctx, team, id, status)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if accounts == nil {
 		accounts = []catalogue.LabAccount{}
 	}
-	return wire.JSON(w, http.StatusOK, accountsOut{Data: accounts})
+	return accountsOut{Data: accounts}, nil
 }
