@@ -2,6 +2,7 @@ package fileimport
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -49,12 +50,8 @@ func importGPX(out *output, data []byte) error {
 // recordedBy returns the source of what a recording holds.
 func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
 	s := healthdata.Source{Provider: o.opts.Provider, Type: o.opts.SourceType}
-	if s.Provider == "" {
-		s.Provider = healthdata.SlugManual
-	}
-	if s.Type == "" {
-		s.Type = otherwise
-	}
+	s.Provider = cmp.Or(s.Provider, healthdata.SlugManual)
+	s.Type = cmp.Or(s.Type, otherwise)
 	return s
 }
 

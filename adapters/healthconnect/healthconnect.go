@@ -1,6 +1,7 @@
 package healthconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 	if opts != nil {
 		o = *opts
 	}
-	if o.Provider == "" {
-		o.Provider = healthdata.SlugHealthConnect
-	}
+	o.Provider = cmp.Or(o.Provider, healthdata.SlugHealthConnect)
 	if o.BatchSize <= 0 {
 		o.BatchSize = 5000
 	}
