@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/google/uuid"
 
@@ -20,7 +19,7 @@ func (a api) credentialOperations() []server.Operation {
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
 	return []server.Operation{
-		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(a.listCredentials)},
+		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(asJSON(a.listCredentials))},
 		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(asJSON(a.setCredentials))},
 		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(asJSON(a.deleteCredentials))},
 		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(asJSON(a.prepareCredentials))},
@@ -69,23 +68,23 @@ type credentialsOut struct {
 	NextCursor  *string         `json:"next_cursor"`
 }
 
-func (a api) listCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) listCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	provider := orEmpty(m.OptText("provider", wire.MaxPathText))
-	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := credentialsOut{Credentials: []credentialOut{}, NextCursor: orNull(next)}
 	for _, team := range teams {
-		list, err := a.Linking.TeamClients(r.Context(), team, provider)
+		list, err := a.Linking.TeamClients(ctx, team, provider)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list {
 			out.Credentials = append(out.Credentials, credentialFrom(&list[i]))
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // credentialIn hands over a client.

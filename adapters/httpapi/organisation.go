@@ -32,7 +32,7 @@ func (a api) organisationOperations() []server.Operation {
 		{ID: "patch_team", Pattern: "PATCH " + one, Handle: a.managingHere(asJSON(a.patchTeam))},
 		{ID: "read_management_key", Pattern: "GET " + one + "/management_key", Handle: a.managingHere(asJSON(readManagementKey))},
 		{ID: "delete_team", Pattern: "DELETE " + one, Handle: a.managingHere(asJSON(a.deleteTeam))},
-		{ID: "list_api_keys", Pattern: "GET" + keys, Handle: a.managingTeams(a.listAPIKeys)},
+		{ID: "list_api_keys", Pattern: "GET" + keys, Handle: a.managingTeams(asJSON(a.listAPIKeys))},
 		{ID: "create_api_key", Pattern: "POST" + keys, Handle: a.managingTeams(a.createAPIKey)},
 		{ID: "rotate_api_key", Pattern: "POST" + keys + "/{key_id}/rotate", Handle: a.managingTeams(a.rotateAPIKey)},
 		{ID: "delete_api_keys", Pattern: "DELETE" + keys, Handle: a.managingTeams(asJSON(a.deleteAPIKeys))},
@@ -344,22 +344,22 @@ type apiKeysOut struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (a api) listAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
-	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+func (a api) listAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
+	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := apiKeysOut{Keys: []apiKeyOut{}, NextCursor: orNull(next)}
 	for _, team := range teams {
-		list, err := a.Organisations.Keys(r.Context(), team)
+		list, err := a.Organisations.Keys(ctx, team)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list {
 			out.Keys = append(out.Keys, apiKeyFrom(&list[i], list[i].Hint))
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // newAPIKeyIn makes a key.

@@ -20,8 +20,8 @@ func (a api) pullOperations() []server.Operation {
 	}
 	ops := []server.Operation{
 		{ID: "refresh_user", Pattern: "POST /v2/user/refresh/{user_id}", Team: a.refreshUser},
-		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: a.introspectResources},
-		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: a.introspectHistories},
+		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: look(a.Pulls.Resources)},
+		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: look(a.Pulls.Histories)},
 		{ID: "push_from_provider", Pattern: "POST /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: server.AsJSON(a.finishHistory)},
@@ -85,25 +85,16 @@ func lookQuery(in *wire.In, team healthlab.TeamID) pull.LookQuery {
 	return q
 }
 
-func look[T any](w http.ResponseWriter, r *http.Request, team healthlab.TeamID, at func(context.Context, pull.LookQuery) ([]T, string, error)) error {
-	in := wire.From(r)
-	q := lookQuery(in, team)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	list, next, err := at(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, lookedAt[T]{Data: list, NextCursor: orNull(next), Next: orNull(next)})
-}
-
-func (a api) introspectResources(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	return look(w, r, team, a.Pulls.Resources)
-}
-
-func (a api) introspectHistories(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	return look(w, r, team, a.Pulls.Histories)
+// look answers with a page of what read finds.
+func look[T any](read func(context.Context, pull.LookQuery) ([]T, string, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return server.AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+		q := lookQuery(in, team)
+		if err := in.Err(); err != nil {
+			return nil, err
+		}
+		list, next, err := read(ctx, q)
+		return lookedAt[T]{Data: list, NextCursor: orNull(next), Next: orNull(next)}, err
+	})
 }
 
 // listen takes what a provider sends by itself. Its signature is all that opens this.

@@ -22,10 +22,10 @@ func (a api) reportReviewOperations() []server.Operation {
 	const all, one = managementPath + "/lab_report_job", managementPath + "/lab_report_job/{job_id}"
 	return []server.Operation{
 		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(asJSON(a.listReportJobs))},
-		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(a.readReportReview)},
+		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(asJSON(a.readReportReview))},
 		{ID: "read_lab_report_page", Pattern: "GET " + one + "/page/{page}", Handle: a.managing(a.readReportPage)},
-		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(a.approveReport), MaxBody: maxReviewBody},
-		{ID: "reject_lab_report", Pattern: "POST " + one + "/reject", Handle: a.managing(a.rejectReport)},
+		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(asJSON(a.approveReport)), MaxBody: maxReviewBody},
+		{ID: "reject_lab_report", Pattern: "POST " + one + "/reject", Handle: a.managing(asJSON(a.rejectReport))},
 		{ID: "export_lab_report_corrections", Pattern: "GET " + managementPath + "/lab_report_correction", Handle: a.managing(a.exportCorrections)},
 	}
 }
@@ -69,21 +69,13 @@ func (a api) listReportJobs(ctx context.Context, m *managed) (any, error) {
 	return reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)}, nil
 }
 
-func (a api) readReportReview(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readReportReview(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
-}
-
-func answerReview(a api, w http.ResponseWriter, r *http.Request, team healthlab.TeamID, id labreport.JobID) error {
-	j, err := a.Reports.JobReview(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, j)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
 func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -104,32 +96,32 @@ func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) 
 	return wire.Bytes(w, http.StatusOK, "image/png", picture)
 }
 
-func (a api) approveReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) approveReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportApproval
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Reports.Approve(r.Context(), team, id, body.ReviewedBy, body.Corrections); err != nil {
-		return err
+	if _, err := a.Reports.Approve(ctx, team, id, body.ReviewedBy, body.Corrections); err != nil {
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
-func (a api) rejectReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) rejectReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportRejection
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Reports.Reject(r.Context(), team, id, body.ReviewedBy, body.FailureReason); err != nil {
-		return err
+	if _, err := a.Reports.Reject(ctx, team, id, body.ReviewedBy, body.FailureReason); err != nil {
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
 func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *managed) error {

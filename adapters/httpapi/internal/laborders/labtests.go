@@ -17,9 +17,9 @@ import (
 func (a API) labTestOperations() []server.Operation {
 	return []server.Operation{
 		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: server.AsJSON(a.listLabs)},
-		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: a.listMarkers},
-		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: a.listOrderSetMarkers},
-		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: a.listLabTestMarkers},
+		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: server.AsJSON(a.listMarkers)},
+		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: server.AsJSON(a.listOrderSetMarkers)},
+		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: server.AsJSON(a.listLabTestMarkers)},
 		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: server.AsJSON(a.readMarker)},
 		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: server.AsJSON(a.listLabTests)},
 		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: server.AsJSON(a.listAllLabTests)},
@@ -93,7 +93,7 @@ func priceOfMarker(m catalogue.Marker) price {
 	return priceOf(n.Decimal, err == nil)
 }
 
-func markersPage(w http.ResponseWriter, p catalogue.MarkerPage, page, size int, priced bool) error {
+func markersPage(p catalogue.MarkerPage, page, size int, priced bool) markersOut {
 	out := markersOut{Markers: p.Markers, Total: p.Total, Page: page, Size: size, Pages: (p.Total + size - 1) / size}
 	if priced {
 		out.Pricing = &markerPricing{Currency: currency, Data: map[int]price{}}
@@ -101,7 +101,7 @@ func markersPage(w http.ResponseWriter, p catalogue.MarkerPage, page, size int, 
 			out.Pricing.Data[m.ID] = priceOfMarker(m.Marker)
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out
 }
 
 func pageIn(in *wire.In) (page, size int) {
@@ -116,8 +116,7 @@ func accountIn(in *wire.In) *catalogue.LabAccountID {
 	return nil
 }
 
-func (a API) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := catalogue.MarkerQuery{
 		Labs: ints(in, "lab_id"), LabSlug: in.ShortText("lab_slug"), Name: in.ShortText("name"),
 		ALaCarte: in.OptBool("a_la_carte_enabled"),
@@ -126,28 +125,27 @@ func (a API) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().Markers(r.Context(), team, account, q)
+	page, err := a.Orders.Catalogue().Markers(ctx, team, account, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, page, q.Page, q.Size, priced)
+	return markersPage(page, q.Page, q.Size, priced), nil
 }
 
-func (a API) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listOrderSetMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	page, size := pageIn(in)
 	var body catalogue.OrderSet
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p, err := a.Orders.Catalogue().OrderSetMarkers(r.Context(), team, body, page, size)
+	p, err := a.Orders.Catalogue().OrderSetMarkers(ctx, team, body, page, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, p, page, size, false)
+	return markersPage(p, page, size, false), nil
 }
 
 // ints reads a list of whole numbers; nil when absent.
@@ -167,19 +165,18 @@ func labTestID(in *wire.In) catalogue.LabTestID {
 	return catalogue.LabTestID{UUID: in.PathUUID("lab_test_id")}
 }
 
-func (a API) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabTestMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	page, size := pageIn(in)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p, err := a.Orders.Catalogue().LabTestMarkers(r.Context(), team, account, id, page, size)
+	p, err := a.Orders.Catalogue().LabTestMarkers(ctx, team, account, id, page, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, p, page, size, false)
+	return markersPage(p, page, size, false), nil
 }
 
 func (a API) readMarker(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
