@@ -247,8 +247,7 @@ func sampleOf(r *healthdata.Resource, key healthdata.SeriesKey, x *series.Sample
 	}
 	out.Unit = cmp.Or(out.Unit, r.Unit)
 	if x.End != series.NoEnd {
-		end := time.UnixMicro(x.End).UTC()
-		out.End = &end
+		out.End = new(time.UnixMicro(x.End).UTC())
 	}
 	return out
 }

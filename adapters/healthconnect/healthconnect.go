@@ -200,8 +200,7 @@ func (i *importer) source(r row) healthdata.Source {
 		s.Type = healthdata.SourceApp
 	}
 	if app, ok := r.whole("app_info_id"); ok && i.apps[app] != "" {
-		name := i.apps[app]
-		s.AppID = &name
+		s.AppID = new(i.apps[app])
 	}
 	return s
 }

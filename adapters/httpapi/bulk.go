@@ -216,8 +216,7 @@ func (a api) listBulkOps(ctx context.Context, in *wire.In, team healthlab.TeamID
 			Type: op.Type, Status: op.Status, Provider: op.Provider, Pending: op.Pending(), Processed: op.Processed(), StartedAt: healthlab.At(op.StartedAt),
 		}
 		if !op.EndedAt.IsZero() {
-			at := healthlab.At(op.EndedAt)
-			one.EndedAt = &at
+			one.EndedAt = new(healthlab.At(op.EndedAt))
 		}
 		out.Data = append(out.Data, one)
 	}

@@ -109,8 +109,8 @@ func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
 func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body credentialIn
 	m.Body(&body)
-	m.notEmptyText("client_secret", body.Secret)
-	m.notEmptyText("redirect_url_override", body.RedirectURL)
+	m.NotEmpty("client_secret", body.Secret)
+	m.NotEmpty("redirect_url_override", body.RedirectURL)
 	team, err := m.team(body.Team)
 	if err != nil {
 		return nil, err
@@ -122,13 +122,6 @@ func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 		return nil, err
 	}
 	return credentialFrom(&c), nil
-}
-
-// notEmptyText notes a text of the body that is there and empty.
-func (m *managedTeams) notEmptyText(name string, v *string) {
-	if v != nil && *v == "" {
-		m.Problem("empty", "must not be empty", "body", name)
-	}
 }
 
 // credentialGoneOut says what else depends on what was deleted.
@@ -173,15 +166,14 @@ type prepareStepOut struct {
 func (a api) prepareCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body prepareIn
 	m.Body(&body)
-	m.notEmptyText("redirect_url_override", body.RedirectURL.Ptr())
+	m.NotEmpty("redirect_url_override", body.RedirectURL.Ptr())
 	team, err := m.team(body.Team)
 	if err != nil {
 		return nil, err
 	}
 	var back *string
 	if body.RedirectURL.Set { // null: none
-		text := value(body.RedirectURL.Ptr())
-		back = &text
+		back = new(value(body.RedirectURL.Ptr()))
 	}
 	p, err := a.Linking.PrepareTeamClient(ctx, team, body.Provider, back)
 	if err != nil {

@@ -49,8 +49,7 @@ func orNull[S ~string](s S) *string {
 	if s == "" {
 		return nil
 	}
-	t := string(s)
-	return &t
+	return new(string(s))
 }
 
 func orEmpty(s *string) string {

@@ -222,9 +222,7 @@ func (a api) createTeam(ctx context.Context, m *managedOrg) (any, error) {
 	}
 	var body newTeamIn
 	m.Body(&body)
-	if body.IntegrationID != nil && *body.IntegrationID == "" {
-		m.Problem("empty", "must not be empty", "body", "integration_team_id")
-	}
+	m.NotEmpty("integration_team_id", body.IntegrationID)
 	if body.ID != nil && *body.ID == uuid.Nil && m.Err() == nil {
 		m.Problem("uuid", "must not be the nil UUID", "body", "id")
 	}
@@ -274,15 +272,14 @@ type teamPatchIn struct {
 func (a api) patchTeam(ctx context.Context, m *managed) (any, error) {
 	var body teamPatchIn
 	m.Body(&body)
-	m.notEmpty("integration_team_id", body.IntegrationID.Ptr())
+	m.NotEmpty("integration_team_id", body.IntegrationID.Ptr())
 	team, err := m.open()
 	if err != nil {
 		return nil, err
 	}
 	change := organisation.TeamChange{Name: body.Name}
 	if body.IntegrationID.Set {
-		id := value(body.IntegrationID.Ptr())
-		change.IntegrationID = &id
+		change.IntegrationID = new(value(body.IntegrationID.Ptr()))
 	}
 	t, err := a.Organisations.ChangeTeam(ctx, m.org, team, change)
 	if err != nil {
@@ -334,8 +331,7 @@ func timeOrNull(t time.Time) *healthlab.Time {
 	if t.IsZero() {
 		return nil
 	}
-	at := healthlab.At(t)
-	return &at
+	return new(healthlab.At(t))
 }
 
 // apiKeysOut is a page of keys.

@@ -58,8 +58,7 @@ func webhookFrom(e webhook.Endpoint) webhookOut {
 		CreatedAt: healthlab.At(e.CreatedAt), UpdatedAt: healthlab.At(e.UpdatedAt),
 	}
 	if at := e.Health.FirstFailedAt; !at.IsZero() {
-		failing := healthlab.At(at)
-		out.FailingSince = &failing
+		out.FailingSince = new(healthlab.At(at))
 	}
 	if e.RateLimit > 0 {
 		out.RateLimit = &e.RateLimit
@@ -103,14 +102,6 @@ type webhookPatchIn struct {
 // webhookID reads the endpoint that the path names.
 func (m *managed) webhookID() webhook.EndpointID {
 	return webhook.EndpointID{UUID: m.PathUUID("webhook_id")}
-}
-
-// notEmpty notes a text of the body that is there and empty: it is no way to ask for the
-// default.
-func (m *managed) notEmpty(name string, v *string) {
-	if v != nil && *v == "" {
-		m.Problem("empty", "must not be empty", "body", name)
-	}
 }
 
 // page reads how many things to list, and from where.
@@ -163,8 +154,8 @@ func (a api) listWebhooks(ctx context.Context, m *managed) (any, error) {
 func (a api) createWebhook(ctx context.Context, m *managed) (any, error) {
 	var body newWebhookIn
 	m.Body(&body)
-	m.notEmpty("secret", body.Secret)
-	m.notEmpty("order_scope", body.OrderScope)
+	m.NotEmpty("secret", body.Secret)
+	m.NotEmpty("order_scope", body.OrderScope)
 	team, err := m.open()
 	if err != nil {
 		return nil, err
@@ -211,12 +202,10 @@ func (a api) patchWebhook(ctx context.Context, m *managed) (any, error) {
 	}
 	patch := webhook.Patch{URL: body.URL, Description: body.Description, Disabled: body.Disabled}
 	if body.RateLimit.Set {
-		limit := body.RateLimit.Ptr()
-		patch.RateLimit = &limit
+		patch.RateLimit = new(body.RateLimit.Ptr())
 	}
 	if body.FilterTypes.Set {
-		filter := value(body.FilterTypes.Ptr())
-		patch.FilterTypes = &filter
+		patch.FilterTypes = new(value(body.FilterTypes.Ptr()))
 	}
 	e, err := a.Webhooks.Patch(ctx, team, id, patch)
 	if err != nil {
@@ -311,7 +300,7 @@ func (a api) rotateWebhookSecret(w http.ResponseWriter, r *http.Request, m *mana
 	id := m.webhookID()
 	var body webhookSecretIn
 	m.OptBody(&body)
-	m.notEmpty("key", body.Key)
+	m.NotEmpty("key", body.Key)
 	team, err := m.open()
 	if err != nil {
 		return err

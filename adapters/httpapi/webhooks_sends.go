@@ -86,8 +86,7 @@ func received(b []byte) *string {
 	if b == nil {
 		return nil
 	}
-	text := strings.ToValidUTF8(string(b), "\uFFFD")
-	return &text
+	return new(strings.ToValidUTF8(string(b), "\uFFFD"))
 }
 
 func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed) error {

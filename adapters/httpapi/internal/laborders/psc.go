@@ -8,7 +8,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func (a API) pscOperations() []server.Operation {
@@ -46,15 +45,8 @@ func (a API) pscCapabilities(in *wire.In) []appointment.PSCCapability {
 	return out
 }
 
-func labAccount(in *wire.In) *catalogue.LabAccountID {
-	if id := in.OptUUID("lab_account_id"); id != nil {
-		return &catalogue.LabAccountID{UUID: *id}
-	}
-	return nil
-}
-
 func (a API) readArea(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
-	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: in.ShortText("lab"), LabAccountID: labAccount(in)}
+	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: in.ShortText("lab"), LabAccountID: accountIn(in)}
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
@@ -63,7 +55,7 @@ func (a API) readArea(ctx context.Context, in *wire.In, team healthlab.TeamID) (
 
 func (a API) findPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	req := appointment.CenterRequest{
-		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: labAccount(in),
+		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: accountIn(in),
 	}
 	if lab := in.OptInt("lab_id", 1, 1<<31-1); lab != nil {
 		req.LabID = *lab
