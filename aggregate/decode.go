@@ -209,8 +209,7 @@ func (r *reader) align(n *node, p path) *Align {
 	}
 	out := &Align{Mode: AlignMode(mode)}
 	if l := c.Get(limit); !l.IsNull() {
-		period := r.period(l, p.At(limit))
-		out.Limit = &period
+		out.Limit = new(r.period(l, p.At(limit)))
 	}
 	return out
 }

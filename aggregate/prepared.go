@@ -164,8 +164,7 @@ func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user heal
 		return Refreshed{}, fmt.Errorf("refresh: %w", err)
 	}
 	if before == nil {
-		empty := q.Empty()
-		before = &empty
+		before = new(q.Empty())
 	}
 	if w != everything {
 		now = q.p.patch(before, &now, w)

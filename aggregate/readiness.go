@@ -202,16 +202,14 @@ func (o *order) prefers(a, b *mainSleep) bool {
 func (n *mainSleep) night() Night {
 	var out Night
 	if n.sleep.Total > 0 {
-		h := float64(n.sleep.Total) / 3600
-		out.AsleepHours = &h
+		out.AsleepHours = new(float64(n.sleep.Total) / 3600)
 	}
 	hr := n.sleep.HRResting
 	if hr == nil {
 		hr = n.sleep.HRLowest
 	}
 	if hr != nil {
-		x := float64(*hr)
-		out.RestingHR = &x
+		out.RestingHR = new(float64(*hr))
 	}
 	out.HRV = n.sleep.AverageHRV
 	return out

@@ -61,9 +61,7 @@ func New(c Config) (*Console, error) {
 	}
 	c.Path = cmp.Or(strings.TrimSuffix(c.Path, "/"), "/console")
 	c.KeyHeader = cmp.Or(c.KeyHeader, "x-service-api-key")
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package exportfiles
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -244,12 +245,9 @@ func sampleOf(r *healthdata.Resource, key healthdata.SeriesKey, x *series.Sample
 		Unit: x.Unit, Offset: x.Offset, Type: x.Type, App: x.App, Device: idText(x.Device), Workout: idText(x.Workout), Sport: x.Sport, Location: x.Location,
 		Intensity: x.Intensity, DeliveryMode: x.DeliveryMode, DeliveryForm: x.DeliveryForm, BolusPurpose: x.BolusPurpose, Text: x.Text, Tags: x.Tags,
 	}
-	if out.Unit == "" {
-		out.Unit = r.Unit
-	}
+	out.Unit = cmp.Or(out.Unit, r.Unit)
 	if x.End != series.NoEnd {
-		end := time.UnixMicro(x.End).UTC()
-		out.End = &end
+		out.End = new(time.UnixMicro(x.End).UTC())
 	}
 	return out
 }

@@ -465,8 +465,7 @@ func (e *export) sample(r *record) error {
 		r.sensor = k.sensor
 	}
 	if r.sensor != "" && len(k.resource.Fields) > 0 {
-		sensor := r.sensor
-		s.SensorLocation = &sensor
+		s.SensorLocation = new(r.sensor)
 	}
 	return e.put(b, s)
 }
@@ -526,8 +525,7 @@ func (e *export) flush(full *bucket) error {
 		}
 		source := healthdata.Source{Provider: e.provider(), Type: key.kind}
 		if key.sport != "" {
-			sport := key.sport
-			source.Sport = &sport
+			source.Sport = new(key.sport)
 		}
 		if err := e.out.samples(key.resource.Slug, source, b.samples); err != nil {
 			return err

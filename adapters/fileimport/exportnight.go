@@ -248,8 +248,7 @@ func (e *export) me() error {
 		f.Sex = &sex
 	}
 	if string(e.attr("HKCharacteristicTypeIdentifierWheelchairUse")) == "HKWheelchairUseYes" {
-		yes := true
-		f.WheelchairUse = &yes
+		f.WheelchairUse = new(true)
 	}
 	e.person.profile = f
 	return nil
@@ -261,8 +260,7 @@ func (e *export) finishPerson() error {
 		f = &healthdata.Profile{}
 	}
 	if cm := math.Round(e.person.heightCM); e.person.anyHeight && cm >= 0 && cm < 1e6 {
-		v := int64(cm)
-		f.Height = &v
+		f.Height = new(int64(cm))
 	}
 	if f.BirthDate == nil && f.Sex == nil && f.Height == nil && f.WheelchairUse == nil {
 		return nil

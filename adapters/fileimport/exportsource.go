@@ -46,8 +46,7 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 	}
 	v := &origin{kind: sourceType(string(name), string(device)), id: uuid.NewSHA1(originSpace, name)}
 	if len(name) <= mostAppID && bundleID.Match(name) {
-		app := string(name)
-		v.app = &app
+		v.app = new(string(name))
 	}
 	if len(o) >= mostOrigins {
 		clear(o)

@@ -48,8 +48,7 @@ func (e *export) startWorkout() error {
 		return err
 	}
 	if minutes != nil {
-		s := int64(math.Round(*minutes * 60))
-		w.MovingTime = &s
+		w.MovingTime = new(int64(math.Round(*minutes * 60)))
 	}
 	if w.Distance, err = e.quantity("totalDistance", "totalDistanceUnit", "m"); err != nil {
 		return err
@@ -89,15 +88,13 @@ func (e *export) workoutDetail(name string) error {
 		switch string(e.attr("key")) {
 		case "HKTimeZone":
 			if loc := e.zones.get(e.attr("value")); loc != nil {
-				offset := offsetIn(loc, w.TimeStart.Unix())
-				w.TimezoneOffset = &offset
+				w.TimezoneOffset = new(offsetIn(loc, w.TimeStart.Unix()))
 			}
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
 			n, err := strconv.ParseFloat(v, 64)
 			if c, ok := scaleTo("m", []byte(unit)); ok && err == nil && !math.IsInf(c.of(n), 0) && !math.IsNaN(n) {
-				gain := c.of(n)
-				w.TotalElevationGain = &gain
+				w.TotalElevationGain = new(c.of(n))
 			}
 		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
 			if e.workout.id == "" {

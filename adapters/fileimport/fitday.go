@@ -239,8 +239,7 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 			if kg == nil {
 				return nil
 			}
-			percent := 100 * *kg / *b.Weight
-			return &percent
+			return new(100 * *kg / *b.Weight)
 		}
 		b.BoneMassPercentage = share(number(fieldnum.WeightScaleBoneMass, 100))
 		b.MuscleMassPercentage = share(number(fieldnum.WeightScaleMuscleMass, 100))

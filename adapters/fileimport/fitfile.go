@@ -405,8 +405,7 @@ func (f *fitFile) copyOffset() *int {
 	if f.offset == nil {
 		return nil
 	}
-	v := *f.offset
-	return &v
+	return new(*f.offset)
 }
 
 // sample makes a sample of an instant, in Unix seconds, or of an interval that ends

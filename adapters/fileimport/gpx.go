@@ -2,11 +2,12 @@ package fileimport
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -49,66 +50,26 @@ func importGPX(out *output, data []byte) error {
 // recordedBy returns the source of what a recording holds.
 func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
 	s := healthdata.Source{Provider: o.opts.Provider, Type: o.opts.SourceType}
-	if s.Provider == "" {
-		s.Provider = healthdata.SlugManual
-	}
-	if s.Type == "" {
-		s.Type = otherwise
-	}
+	s.Provider = cmp.Or(s.Provider, healthdata.SlugManual)
+	s.Type = cmp.Or(s.Type, otherwise)
 	return s
 }
 
 // gpxReader reads the tracks of a GPX file.
 type gpxReader struct {
-	sc     *scanner
-	most   int // points of all tracks
-	count  int
+	trackScanner
 	tracks []track
 	trk    int // depth of the current trk, 0 outside
-	pt     int // depth of the current trkpt, 0 outside
-	gap    bool
-	p      point
-	timed  bool
-	text   []byte
 }
-
-// mostText is the longest text of an element that is looked at.
-const mostText = 4096
 
 // parseGPX reads the tracks that have points. Way points and routes are skipped.
 func parseGPX(data []byte, mostPoints int) ([]track, error) {
-	g := &gpxReader{sc: newScanner(bytes.NewReader(data), GPX), most: mostPoints}
-	g.sc.text = func(b []byte) {
-		if g.trk > 0 && len(g.text)+len(b) <= mostText {
-			g.text = append(g.text, b...)
-		}
-	}
-	for {
-		token, err := g.sc.next()
-		switch {
-		case err != nil:
-			return nil, err
-		case token == startToken:
-			err = g.start()
-		case token == endToken:
-			err = g.end()
-		default:
-			tracks := g.tracks[:0]
-			for _, t := range g.tracks {
-				if len(t.points) > 0 {
-					tracks = append(tracks, t)
-				}
-			}
-			return tracks, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	g := &gpxReader{trackScanner: newTrackScanner(data, GPX, mostPoints)}
+	err := g.scan(func() bool { return g.trk > 0 }, g.start, g.end)
+	return slices.DeleteFunc(g.tracks, func(t track) bool { return len(t.points) == 0 }), err
 }
 
 func (g *gpxReader) start() error {
-	g.text = g.text[:0]
 	depth := len(g.sc.opens)
 	name := localName(g.sc.name)
 	switch {
@@ -124,18 +85,16 @@ func (g *gpxReader) start() error {
 	case name == "trkseg":
 		g.gap = true
 	case name == "trkpt" && g.pt == 0:
-		return g.startPoint(depth)
+		return g.startTrackPoint(depth)
 	}
 	return nil
 }
 
-const mostTracks = 10_000
-
-func (g *gpxReader) startPoint(depth int) error {
-	if g.count++; g.count > g.most {
-		return g.sc.here("more points than a recording may have")
+// startTrackPoint begins a point with its position.
+func (g *gpxReader) startTrackPoint(depth int) error {
+	if err := g.startPoint(depth); err != nil {
+		return err
 	}
-	g.pt, g.p, g.timed = depth, newPoint(), false
 	for _, a := range g.sc.attrs {
 		v, err := strconv.ParseFloat(string(g.sc.value(a)), 64)
 		switch localName(a.name) {
@@ -157,12 +116,10 @@ func (g *gpxReader) startPoint(depth int) error {
 	return nil
 }
 
-// end handles the end of an element, which is off the stack already.
-func (g *gpxReader) end() error {
+// end handles the end of an element.
+func (g *gpxReader) end(text string) error {
 	depth := len(g.sc.opens) + 1
 	name := localName(g.sc.name)
-	text := strings.TrimSpace(string(g.text))
-	g.text = g.text[:0]
 	switch {
 	case g.trk == 0:
 	case depth == g.trk:
@@ -178,14 +135,7 @@ func (g *gpxReader) end() error {
 	case depth == g.pt:
 		return g.endPoint()
 	case depth == g.pt+1 && name == "time":
-		at, offset, err := healthlab.ParseTimeOffset(text)
-		if err != nil {
-			return g.sc.here("a time is an ISO 8601 date and time")
-		}
-		g.p.micros, g.timed = at.UnixMicro(), true
-		if offset != 0 {
-			g.tracks[len(g.tracks)-1].offset = &offset
-		}
+		return g.pointTime(text, &g.tracks[len(g.tracks)-1].offset)
 	case text != "":
 		return g.measurement(name, text)
 	}
@@ -212,15 +162,11 @@ func (g *gpxReader) measurement(name, text string) error {
 	default:
 		return nil
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
-		return g.sc.here("a measurement is not a number")
+	v, err := g.number(text)
+	if err == nil {
+		g.measure(into, v)
 	}
-	if into == &g.p.heart && v <= 0 { // a strap that feels nothing
-		v = nan
-	}
-	*into = v
-	return nil
+	return err
 }
 
 func (g *gpxReader) endPoint() error {

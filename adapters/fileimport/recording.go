@@ -129,8 +129,7 @@ func (r *recording) fill(w *healthdata.Workout) {
 	setMost(&w.ElevHigh, func(p *point) float64 { return p.alt })
 	if w.ElevLow == nil {
 		if v := most(r.points, func(p *point) float64 { return -p.alt }); v != nil {
-			low := -*v
-			w.ElevLow = &low
+			w.ElevLow = new(-*v)
 		}
 	}
 	if w.TotalElevationGain == nil {
@@ -140,8 +139,7 @@ func (r *recording) fill(w *healthdata.Workout) {
 		w.MovingTime = r.moving()
 	}
 	if w.AverageSpeed == nil && w.Distance != nil && w.MovingTime != nil && *w.MovingTime > 0 {
-		v := *w.Distance / float64(*w.MovingTime)
-		w.AverageSpeed = &v
+		w.AverageSpeed = new(*w.Distance / float64(*w.MovingTime))
 	}
 	if w.Map == nil {
 		w.Map = r.route()
@@ -166,8 +164,7 @@ func (r *recording) moving() *int64 {
 	if !any {
 		return nil
 	}
-	v := int64(math.Round(seconds))
-	return &v
+	return new(int64(math.Round(seconds)))
 }
 
 // climb returns the metres climbed: altitudes are averaged over five points, and a rise
@@ -305,8 +302,7 @@ func (r *recording) samples(o *output, resource string, source healthdata.Source
 		}
 		s := healthdata.Sample{Timestamp: atMicros(p.micros), Unit: unit, Value: healthdata.Number(v)}
 		if offset != nil {
-			seconds := *offset
-			s.TimezoneOffset = &seconds
+			s.TimezoneOffset = new(*offset)
 		}
 		batch = append(batch, s)
 		if len(batch) == o.opts.BatchSize {
@@ -348,8 +344,7 @@ func mean(points []point, of func(*point) float64) *float64 {
 	if n == 0 {
 		return nil
 	}
-	v := sum / float64(n)
-	return &v
+	return new(sum / float64(n))
 }
 
 func most(points []point, of func(*point) float64) *float64 {
@@ -369,8 +364,7 @@ func rounded(v *float64) *int64 {
 	if v == nil || math.Abs(*v) > 1e15 {
 		return nil
 	}
-	n := int64(math.Round(*v))
-	return &n
+	return new(int64(math.Round(*v)))
 }
 
 func atMicros(micros int64) healthlab.Time {

@@ -3,10 +3,8 @@ package fileimport
 import (
 	"bytes"
 	"math"
-	"strconv"
-	"strings"
+	"slices"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -21,7 +19,7 @@ type activityTCX struct {
 
 // importTCX hands over every activity that has points or laps.
 func importTCX(out *output, data []byte) error {
-	r := &tcxReader{sc: newScanner(bytes.NewReader(data), TCX), most: out.opts.MaxPoints}
+	r := &tcxReader{trackScanner: newTrackScanner(data, TCX, out.opts.MaxPoints)}
 	activities, err := r.read()
 	if err != nil {
 		return err
@@ -61,52 +59,19 @@ func importTCX(out *output, data []byte) error {
 // tcxReader reads the activities of a TCX file (Training Center XML, version 2). Courses and
 // planned workouts are skipped.
 type tcxReader struct {
-	sc         *scanner
-	most       int // points of all activities
-	count      int
+	trackScanner
 	activities []activityTCX
 	activity   int // depth of the current Activity, 0 outside
 	lap        int
-	pt         int
 	within     string // the parent of a Value
-	gap        bool
-	p          point
-	timed      bool
-	text       []byte
 }
 
 func (r *tcxReader) read() ([]activityTCX, error) {
-	r.sc.text = func(b []byte) {
-		if r.activity > 0 && len(r.text)+len(b) <= mostText {
-			r.text = append(r.text, b...)
-		}
-	}
-	for {
-		token, err := r.sc.next()
-		switch {
-		case err != nil:
-			return nil, err
-		case token == startToken:
-			err = r.start()
-		case token == endToken:
-			err = r.end()
-		default:
-			kept := r.activities[:0]
-			for _, a := range r.activities {
-				if a.start != 0 || len(a.points) > 0 {
-					kept = append(kept, a)
-				}
-			}
-			return kept, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	err := r.scan(func() bool { return r.activity > 0 }, r.start, r.end)
+	return slices.DeleteFunc(r.activities, func(a activityTCX) bool { return a.start == 0 && len(a.points) == 0 }), err
 }
 
 func (r *tcxReader) start() error {
-	r.text = r.text[:0]
 	depth := len(r.sc.opens)
 	switch name := localName(r.sc.name); {
 	case depth == 1 && name != "TrainingCenterDatabase":
@@ -130,10 +95,7 @@ func (r *tcxReader) start() error {
 	case name == "Track":
 		r.gap = true
 	case name == "Trackpoint" && r.pt == 0:
-		if r.count++; r.count > r.most {
-			return r.sc.here("more points than a recording may have")
-		}
-		r.pt, r.p, r.timed = depth, newPoint(), false
+		return r.startPoint(depth)
 	case name != "Value":
 		r.within = name
 	}
@@ -147,7 +109,7 @@ func (r *tcxReader) startLap() error {
 		if localName(at.name) != "StartTime" {
 			continue
 		}
-		micros, err := r.time(string(r.sc.value(at)))
+		micros, err := r.time(string(r.sc.value(at)), &a.offset)
 		if err != nil {
 			return err
 		}
@@ -160,23 +122,10 @@ func (r *tcxReader) startLap() error {
 
 func (r *tcxReader) current() *activityTCX { return &r.activities[len(r.activities)-1] }
 
-func (r *tcxReader) time(text string) (int64, error) {
-	at, offset, err := healthlab.ParseTimeOffset(text)
-	if err != nil {
-		return 0, r.sc.here("a time is an ISO 8601 date and time")
-	}
-	if offset != 0 {
-		r.current().offset = &offset
-	}
-	return at.UnixMicro(), nil
-}
-
-// end handles the end of an element, which is off the stack already.
-func (r *tcxReader) end() error {
+// end handles the end of an element.
+func (r *tcxReader) end(text string) error {
 	depth := len(r.sc.opens) + 1
 	name := localName(r.sc.name)
-	text := strings.TrimSpace(string(r.text))
-	r.text = r.text[:0]
 	switch {
 	case r.activity == 0:
 	case depth == r.activity:
@@ -189,22 +138,11 @@ func (r *tcxReader) end() error {
 	case depth == r.pt:
 		return r.endPoint()
 	case depth == r.pt+1 && name == "Time":
-		micros, err := r.time(text)
-		r.p.micros, r.timed = micros, true
-		return err
+		return r.pointTime(text, &r.current().offset)
 	case text != "":
 		return r.measurement(name, text)
 	}
 	return nil
-}
-
-// number reads a number that may stand in a recording.
-func (r *tcxReader) number(text string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
-		return 0, r.sc.here("a measurement is not a number")
-	}
-	return v, nil
 }
 
 // total adds a total of a lap to the activity.
@@ -254,10 +192,8 @@ func (r *tcxReader) measurement(name, text string) error {
 		return err
 	case math.Abs(v) > bound:
 		return r.sc.here("a position is a latitude from -90 to 90 and a longitude from -180 to 180")
-	case into == &r.p.heart && v <= 0: // a strap that feels nothing
-		v = nan
 	}
-	*into = v
+	r.measure(into, v)
 	return nil
 }
 

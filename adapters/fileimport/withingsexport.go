@@ -67,8 +67,7 @@ func readWithingsWeights(r *rows) error {
 			if part != part || part > w.weight {
 				return nil
 			}
-			percent := 100 * part / w.weight
-			return &percent
+			return new(100 * part / w.weight)
 		}
 		body := &healthdata.Body{
 			MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: &w.weight,

@@ -1,6 +1,7 @@
 package healthconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 	if opts != nil {
 		o = *opts
 	}
-	if o.Provider == "" {
-		o.Provider = healthdata.SlugHealthConnect
-	}
+	o.Provider = cmp.Or(o.Provider, healthdata.SlugHealthConnect)
 	if o.BatchSize <= 0 {
 		o.BatchSize = 5000
 	}
@@ -201,8 +200,7 @@ func (i *importer) source(r row) healthdata.Source {
 		s.Type = healthdata.SourceApp
 	}
 	if app, ok := r.whole("app_info_id"); ok && i.apps[app] != "" {
-		name := i.apps[app]
-		s.AppID = &name
+		s.AppID = new(i.apps[app])
 	}
 	return s
 }

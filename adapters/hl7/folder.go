@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func NewFolder(out, in string, o *FolderOptions) *Folder {
 	if f.opts.Now == nil {
 		f.opts.Now = time.Now
 	}
-	if f.opts.Log == nil {
-		f.opts.Log = slog.Default()
-	}
+	f.opts.Log = cmp.Or(f.opts.Log, slog.Default())
 	return f
 }
 

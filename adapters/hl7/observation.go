@@ -70,8 +70,7 @@ func (r *reader) observation(s er7.Segment) {
 		}
 	}
 	if result.Timestamp == nil && t.Collected != nil {
-		at := t.Collected.Timestamp
-		result.Timestamp = &at
+		result.Timestamp = new(t.Collected.Timestamp)
 	}
 	result.ReferenceRange = optional(strings.TrimSpace(s.Field(7).Whole()))
 	result.Compare()

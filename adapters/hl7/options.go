@@ -172,9 +172,7 @@ func (o *Options) withDefaults() Options {
 	def(&out.Processing, "P")
 	def((*string)(&out.Charset), string(er7.UTF8))
 	def(&out.CodeSystem, "L")
-	if out.Zone == nil {
-		out.Zone = time.UTC
-	}
+	out.Zone = cmp.Or(out.Zone, time.UTC)
 	if out.Number == nil {
 		out.Number = func(o orders.Order) string { return shortID(o.ID.UUID[:]) }
 	}
@@ -194,9 +192,7 @@ func (o *Options) withDefaults() Options {
 	if out.Now == nil {
 		out.Now = time.Now
 	}
-	if out.Log == nil {
-		out.Log = slog.Default()
-	}
+	out.Log = cmp.Or(out.Log, slog.Default())
 	return out
 }
 

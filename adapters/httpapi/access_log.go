@@ -22,8 +22,8 @@ func (a api) accessOperations() []server.Operation {
 		return nil
 	}
 	ops := []server.Operation{
-		{ID: "read_access_log", Pattern: "GET /v2/access_log", Team: a.readAccessLog},
-		{ID: "read_user_access_log", Pattern: "GET /v2/user/{user_id}/access_log", Team: a.readUserAccessLog},
+		{ID: "read_access_log", Pattern: "GET /v2/access_log", Team: server.AsJSON(a.readAccessLog)},
+		{ID: "read_user_access_log", Pattern: "GET /v2/user/{user_id}/access_log", Team: server.AsJSON(a.readUserAccessLog)},
 	}
 	if a.AuthenticateManagement != nil && a.Environment != "" {
 		ops = append(ops, server.Operation{ID: "export_access_log", Pattern: "GET " + managementPath + "/access_log", Handle: a.managing(a.exportAccessLog)})
@@ -156,29 +156,27 @@ type accessLogOut struct {
 	Next *int64 `json:"next_cursor"`
 }
 
-func (a api) readAccessLog(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readAccessLog(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := accesslog.Query{Team: team}
 	if id := in.OptUUID("user_id"); id != nil {
 		q.Person.UUID = *id
 	}
-	return a.answerAccessLog(w, r, in, q)
+	return a.accessLog(ctx, in, q)
 }
 
-func (a api) readUserAccessLog(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	return a.answerAccessLog(w, r, in, accesslog.Query{Team: team, Person: userID(in)})
+func (a api) readUserAccessLog(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+	return a.accessLog(ctx, in, accesslog.Query{Team: team, Person: userID(in)})
 }
 
-func (a api) answerAccessLog(w http.ResponseWriter, r *http.Request, in *wire.In, q accesslog.Query) error {
+func (a api) accessLog(ctx context.Context, in *wire.In, q accesslog.Query) (any, error) {
 	limit, after := in.Int("limit", 100, 1, 1000), in.Int("next_cursor", 0, 0, 1<<53)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	q.After, q.N = int64(after), limit+1
-	list, err := a.Access.Lines(r.Context(), q)
+	list, err := a.Access.Lines(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := accessLogOut{Lines: []accesslog.PublishedLine{}}
 	if len(list) > limit {
@@ -188,7 +186,7 @@ func (a api) answerAccessLog(w http.ResponseWriter, r *http.Request, in *wire.In
 	for i := range list {
 		out.Lines = append(out.Lines, list[i].Published())
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // exportAccessLog answers with the chain of a team as NDJSON: its lines in their order, then

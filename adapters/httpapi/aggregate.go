@@ -32,16 +32,16 @@ func (a api) aggregateOperations() []server.Operation {
 			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
 		},
 	}, {
-		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Team: a.readQuerySchema,
+		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Team: server.AsJSON(a.readQuerySchema),
 	}}
 }
 
 // readQuerySchema lists what queries can name.
-func (a api) readQuerySchema(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a api) readQuerySchema(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, aggregate.Describe())
+	return aggregate.Describe(), nil
 }
 
 func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -136,8 +136,8 @@ func (a api) priorityOperations() []server.Operation {
 	}
 	const path = " /v2/team/source/priorities"
 	return []server.Operation{
-		{ID: "read_source_priorities", Pattern: http.MethodGet + path, Team: a.readPriorities},
-		{ID: "change_source_priorities", Pattern: http.MethodPatch + path, Team: a.changePriorities},
+		{ID: "read_source_priorities", Pattern: http.MethodGet + path, Team: server.AsJSON(a.readPriorities)},
+		{ID: "change_source_priorities", Pattern: http.MethodPatch + path, Team: server.AsJSON(a.changePriorities)},
 	}
 }
 
@@ -157,17 +157,16 @@ func prioritiesOut(list []aggregate.Priority) []priorityOut {
 	return out
 }
 
-func (a api) readPriorities(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readPriorities(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	data := in.OptText("data_type", 32)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	list, err := a.Priorities.About(r.Context(), team, orEmpty(data))
+	list, err := a.Priorities.About(ctx, team, orEmpty(data))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, prioritiesOut(list))
+	return prioritiesOut(list), nil
 }
 
 // priorityIn sets a preference; a null takes it away.
@@ -177,24 +176,23 @@ type priorityIn struct {
 	Number   *int    `json:"priority" wire:"required"`
 }
 
-func (a api) changePriorities(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a api) changePriorities(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	const most = 1000
-	in := wire.From(r)
 	var body []priorityIn
 	in.Body(&body)
 	if len(body) > most {
 		in.Problem("too_many_items", "has too many members", "body")
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	edits := make([]aggregate.PriorityEdit, len(body))
 	for i, p := range body {
 		edits[i] = aggregate.PriorityEdit{Provider: p.Provider, Data: orEmpty(p.Data), Number: p.Number}
 	}
-	list, err := a.Priorities.Change(r.Context(), team, edits)
+	list, err := a.Priorities.Change(ctx, team, edits)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, prioritiesOut(list))
+	return prioritiesOut(list), nil
 }

@@ -21,7 +21,7 @@ func (a api) appOperations() []server.Operation {
 	}
 	ops := []server.Operation{
 		{ID: "create_sign_in_token", Pattern: "POST /v2/user/{user_id}/sign_in_token", Team: a.createSignInToken},
-		{ID: "sign_out_user", Pattern: "POST /v2/user/{user_id}/sign_out", Team: a.signOutUser},
+		{ID: "sign_out_user", Pattern: "POST /v2/user/{user_id}/sign_out", Team: server.AsJSON(a.signOutUser)},
 		{ID: "sign_in_app", Pattern: "POST /v2/app/sign_in", Handle: a.signInApp},
 		{ID: "refresh_app", Pattern: "POST /v2/app/refresh", Handle: a.refreshApp},
 		{ID: "sign_out_app", Pattern: "POST /v2/app/sign_out", Handle: a.signOutApp},
@@ -71,16 +71,15 @@ func (a api) createSignInToken(w http.ResponseWriter, r *http.Request, team heal
 	return wire.JSON(w, http.StatusOK, offer)
 }
 
-func (a api) signOutUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) signOutUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Apps.SignOutUser(r.Context(), team, user); err != nil {
-		return err
+	if _, err := a.Apps.SignOutUser(ctx, team, user); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }
 
 // signInIn is the body that exchanges a sign-in token.

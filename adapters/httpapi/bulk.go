@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -18,9 +19,9 @@ func (a api) bulkOperations() []server.Operation {
 	}
 	return []server.Operation{
 		{ID: "bulk_import", Pattern: "POST /v2/link/bulk_import", Team: a.bulkImport, MaxBody: a.MaxIngestBody},
-		{ID: "bulk_pause", Pattern: "POST /v2/link/bulk_pause", Team: a.bulkPause, MaxBody: a.MaxIngestBody},
+		{ID: "bulk_pause", Pattern: "POST /v2/link/bulk_pause", Team: server.AsJSON(a.bulkPause), MaxBody: a.MaxIngestBody},
 		{ID: "bulk_trigger_historical_pull", Pattern: "POST /v2/link/bulk_trigger_historical_pull", Team: a.bulkTrigger, MaxBody: a.MaxIngestBody},
-		{ID: "list_bulk_operations", Pattern: "GET /v2/link/bulk_op", Team: a.listBulkOps},
+		{ID: "list_bulk_operations", Pattern: "GET /v2/link/bulk_op", Team: server.AsJSON(a.listBulkOps)},
 		{ID: "bulk_export", Pattern: "POST /v2/link/bulk_export", Team: a.bulkExport, MaxBody: a.MaxIngestBody},
 	}
 }
@@ -46,22 +47,17 @@ type bulkUsersIn struct {
 	Provider string             `json:"provider"`
 }
 
-func (a api) bulkPause(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) bulkPause(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	foreign := ownTeam(in, team)
 	var body bulkUsersIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if foreign != nil {
-		return foreign
+		return nil, foreign
 	}
-	out, err := a.Bulk.Pause(r.Context(), team, body.Provider, body.Users)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, out)
+	return a.Bulk.Pause(ctx, team, body.Provider, body.Users)
 }
 
 // bulkExportIn says what to export.
@@ -200,19 +196,18 @@ type bulkOpsOut struct {
 	Next *string     `json:"next_cursor"`
 }
 
-func (a api) listBulkOps(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listBulkOps(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	foreign := ownTeam(in, team)
 	q := bulk.OpsQuery{Team: team, Cursor: orEmpty(in.OptText("next_cursor", 100)), Size: in.Int("page_size", 10, 0, bulk.MaxOps)}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if foreign != nil {
-		return foreign
+		return nil, foreign
 	}
-	list, next, err := a.Bulk.Ops(r.Context(), q)
+	list, next, err := a.Bulk.Ops(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := bulkOpsOut{Data: []bulkOpOut{}, Next: orNull(next)}
 	for i := range list {
@@ -221,10 +216,9 @@ func (a api) listBulkOps(w http.ResponseWriter, r *http.Request, team healthlab.
 			Type: op.Type, Status: op.Status, Provider: op.Provider, Pending: op.Pending(), Processed: op.Processed(), StartedAt: healthlab.At(op.StartedAt),
 		}
 		if !op.EndedAt.IsZero() {
-			at := healthlab.At(op.EndedAt)
-			one.EndedAt = &at
+			one.EndedAt = new(healthlab.At(op.EndedAt))
 		}
 		out.Data = append(out.Data, one)
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }

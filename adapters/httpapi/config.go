@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -225,9 +226,7 @@ func (c Config) withDefaults() Config {
 	orName(&c.LinkTokenHeader, defaultLinkTokenHeader)
 	orName(&c.ManagementKeyHeader, defaultManagementKeyHeader)
 	orName(&c.ServiceName, defaultServiceName)
-	if c.Region == "" {
-		c.Region = US
-	}
+	c.Region = cmp.Or(c.Region, US)
 	if c.MaxBody <= 0 {
 		c.MaxBody = wire.DefaultMaxBody
 	}
@@ -238,9 +237,7 @@ func (c Config) withDefaults() Config {
 	if c.ClientAddress == nil {
 		c.ClientAddress = connectionAddress
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 

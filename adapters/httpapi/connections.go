@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
@@ -15,9 +16,9 @@ func (a api) connectionOperations() []server.Operation {
 	}
 	return []server.Operation{
 		{ID: "connect_manual_provider", Pattern: "POST /v2/link/provider/manual/{provider}", Team: a.connectManual},
-		{ID: "list_user_providers", Pattern: "GET /v2/user/providers/{user_id}", Team: a.listUserProviders},
-		{ID: "list_devices", Pattern: "GET /v2/user/{user_id}/device", Team: a.listDevices},
-		{ID: "read_device", Pattern: "GET /v2/user/{user_id}/device/{device_id}", Team: a.readDevice},
+		{ID: "list_user_providers", Pattern: "GET /v2/user/providers/{user_id}", Team: server.AsJSON(a.listUserProviders)},
+		{ID: "list_devices", Pattern: "GET /v2/user/{user_id}/device", Team: server.ReadOne(userID, a.Health.Devices)},
+		{ID: "read_device", Pattern: "GET /v2/user/{user_id}/device/{device_id}", Team: server.AsJSON(a.readDevice)},
 	}
 }
 
@@ -51,29 +52,10 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 	return wire.JSON(w, http.StatusOK, success{true})
 }
 
-// listDevices answers with the array alone.
-func (a api) listDevices(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	user := userID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	list, err := a.Health.Devices(r.Context(), team, user)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, list)
-}
-
-func (a api) readDevice(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readDevice(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, id := userID(in), in.PathUUID("device_id")
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	d, err := a.Health.Device(r.Context(), team, user, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, d)
+	return a.Health.Device(ctx, team, user, id)
 }

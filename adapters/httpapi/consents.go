@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -15,9 +16,9 @@ func (a api) consentOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Team: a.listConsents},
+		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Team: server.AsJSON(a.listConsents)},
 		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Team: a.recordConsent},
-		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Team: a.withdrawConsent},
+		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Team: server.AsJSON(a.withdrawConsent)},
 	}
 }
 
@@ -33,17 +34,16 @@ type consentIn struct {
 	Means    healthdata.ConsentMeans `json:"means"`
 }
 
-func (a api) listConsents(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listConsents(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	list, err := a.Health.Consents(r.Context(), team, user)
+	list, err := a.Health.Consents(ctx, team, user)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, consentsOut{Consents: append([]healthdata.Consent{}, list...)})
+	return consentsOut{Consents: append([]healthdata.Consent{}, list...)}, nil
 }
 
 func (a api) recordConsent(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -76,18 +76,17 @@ func (a api) recordConsent(w http.ResponseWriter, r *http.Request, team healthla
 
 // withdrawConsent goes through linking where it is mounted, which ends the grant at the
 // provider too.
-func (a api) withdrawConsent(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) withdrawConsent(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, provider := userID(in), in.PathText("provider", 256)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	withdraw := a.Health.WithdrawConsent
 	if a.Linking != nil {
 		withdraw = a.Linking.WithdrawConsent
 	}
-	if err := withdraw(r.Context(), team, user, provider); err != nil {
-		return err
+	if err := withdraw(ctx, team, user, provider); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }

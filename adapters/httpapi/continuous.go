@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
@@ -20,15 +21,15 @@ func (a api) continuousOperations() []server.Operation {
 	const query = "QUERY_NOT_FOUND"
 	limit := min(maxQueryBody, a.MaxBody)
 	ops := []server.Operation{
-		{ID: "list_continuous_queries", Pattern: "GET " + all, Handle: a.managing(a.listContinuous)},
-		{ID: "create_continuous_query", Pattern: "POST " + all, Handle: a.managing(a.createContinuous), MaxBody: limit,
+		{ID: "list_continuous_queries", Pattern: "GET " + all, Handle: a.managing(asJSON(a.listContinuous))},
+		{ID: "create_continuous_query", Pattern: "POST " + all, Handle: a.managing(asJSON(a.createContinuous)), MaxBody: limit,
 			Replies: []server.Reply{{Rule: continuous.SlugTaken, Status: http.StatusBadRequest}}},
 		{ID: "validate_continuous_query", Pattern: "POST " + managementPath + "/validate_continuous_query",
-			Handle: a.managing(a.validateContinuous), MaxBody: limit},
-		{ID: "patch_continuous_query", Pattern: "PATCH " + one, Handle: a.managing(a.patchContinuous)},
-		{ID: "archive_continuous_query", Pattern: "DELETE " + one, Handle: a.managing(a.archiveContinuous)},
+			Handle: a.managing(asJSON(a.validateContinuous)), MaxBody: limit},
+		{ID: "patch_continuous_query", Pattern: "PATCH " + one, Handle: a.managing(asJSON(a.patchContinuous))},
+		{ID: "archive_continuous_query", Pattern: "DELETE " + one, Handle: a.managing(asJSON(a.archiveContinuous))},
 		{ID: "read_continuous_result", Pattern: "GET " + table + "/result_table", Team: a.readContinuousResult},
-		{ID: "list_continuous_tasks", Pattern: "GET " + table + "/task_history", Team: a.listContinuousTasks},
+		{ID: "list_continuous_tasks", Pattern: "GET " + table + "/task_history", Team: server.AsJSON(a.listContinuousTasks)},
 	}
 	for i := range ops {
 		if ops[i].Team != nil {
@@ -57,17 +58,17 @@ func (m *managed) queryID() continuous.QueryID {
 	return continuous.QueryID{UUID: m.PathUUID("query_id")}
 }
 
-func (a api) listContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) listContinuous(ctx context.Context, m *managed) (any, error) {
 	size, cursor := m.page()
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Continuous.List(r.Context(), continuous.ListQuery{Team: team, Cursor: cursor, Size: size})
+	page, err := a.Continuous.List(ctx, continuous.ListQuery{Team: team, Cursor: cursor, Size: size})
 	if err != nil {
-		return cursorProblem(err)
+		return nil, cursorProblem(err)
 	}
-	return wire.JSON(w, http.StatusOK, continuousPageOut{Data: page.Queries, NextCursor: next(page.Next)})
+	return continuousPageOut{Data: page.Queries, NextCursor: next(page.Next)}, nil
 }
 
 // newContinuous reads the body that makes a continuous query, and the team.
@@ -77,55 +78,39 @@ func (a api) newContinuous(m *managed) (healthlab.TeamID, *continuous.Definition
 	return team, &n, both(err, bad)
 }
 
-func (a api) createContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) createContinuous(ctx context.Context, m *managed) (any, error) {
 	team, n, err := a.newContinuous(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q, err := a.Continuous.Create(r.Context(), team, n)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, q)
+	return a.Continuous.Create(ctx, team, n)
 }
 
-func (a api) validateContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) validateContinuous(ctx context.Context, m *managed) (any, error) {
 	team, n, err := a.newContinuous(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	preview, err := a.Continuous.Preview(r.Context(), team, n)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, preview)
+	return a.Continuous.Preview(ctx, team, n)
 }
 
-func (a api) patchContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) patchContinuous(ctx context.Context, m *managed) (any, error) {
 	id := m.queryID()
 	patch, bad := a.Continuous.DecodePatch(m.Raw(), a.IgnoreUnknown)
 	team, err := m.open()
 	if err := both(err, bad); err != nil {
-		return err
+		return nil, err
 	}
-	q, err := a.Continuous.Update(r.Context(), team, id, patch)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, q)
+	return a.Continuous.Update(ctx, team, id, patch)
 }
 
-func (a api) archiveContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) archiveContinuous(ctx context.Context, m *managed) (any, error) {
 	id := m.queryID()
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q, err := a.Continuous.Archive(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, q)
+	return a.Continuous.Archive(ctx, team, id)
 }
 
 // parquetType is the media type of one Parquet file.
@@ -157,16 +142,15 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return frame.WriteJSON(pieceWriter{p}) })
 }
 
-func (a api) listContinuousTasks(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listContinuousTasks(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, name := userID(in), in.PathText("query_id_or_slug", wire.MaxPathText)
 	size, cursor := in.Int("limit", 50, 1, 250), in.ShortText("next_cursor")
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Continuous.History(r.Context(), name, continuous.HistoryQuery{Team: team, User: user, Cursor: cursor, Size: size})
+	page, err := a.Continuous.History(ctx, name, continuous.HistoryQuery{Team: team, User: user, Cursor: cursor, Size: size})
 	if err != nil {
-		return cursorProblem(err)
+		return nil, cursorProblem(err)
 	}
-	return wire.JSON(w, http.StatusOK, taskHistoryOut{Data: page.Entries, NextCursor: next(page.Next)})
+	return taskHistoryOut{Data: page.Entries, NextCursor: next(page.Next)}, nil
 }

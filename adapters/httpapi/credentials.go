@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
+	"context"
 
 	"github.com/google/uuid"
 
@@ -19,10 +19,10 @@ func (a api) credentialOperations() []server.Operation {
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
 	return []server.Operation{
-		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(a.listCredentials)},
-		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(a.setCredentials)},
-		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(a.deleteCredentials)},
-		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(a.prepareCredentials)},
+		{ID: "list_custom_credentials", Pattern: "GET" + path, Handle: a.managingTeams(asJSON(a.listCredentials))},
+		{ID: "set_custom_credentials", Pattern: "POST" + path, Handle: a.managingTeams(asJSON(a.setCredentials))},
+		{ID: "delete_custom_credentials", Pattern: "DELETE" + path, Handle: a.managingTeams(asJSON(a.deleteCredentials))},
+		{ID: "prepare_custom_credentials", Pattern: "POST" + path + "/prepare", Handle: a.managingTeams(asJSON(a.prepareCredentials))},
 	}
 }
 
@@ -68,23 +68,23 @@ type credentialsOut struct {
 	NextCursor  *string         `json:"next_cursor"`
 }
 
-func (a api) listCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) listCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	provider := orEmpty(m.OptText("provider", wire.MaxPathText))
-	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := credentialsOut{Credentials: []credentialOut{}, NextCursor: orNull(next)}
 	for _, team := range teams {
-		list, err := a.Linking.TeamClients(r.Context(), team, provider)
+		list, err := a.Linking.TeamClients(ctx, team, provider)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list {
 			out.Credentials = append(out.Credentials, credentialFrom(&list[i]))
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // credentialIn hands over a client.
@@ -106,29 +106,22 @@ func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
 	return teams[0], nil
 }
 
-func (a api) setCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body credentialIn
 	m.Body(&body)
-	m.notEmptyText("client_secret", body.Secret)
-	m.notEmptyText("redirect_url_override", body.RedirectURL)
+	m.NotEmpty("client_secret", body.Secret)
+	m.NotEmpty("redirect_url_override", body.RedirectURL)
 	team, err := m.team(body.Team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Linking.SetTeamClient(r.Context(), team, linking.NewTeamClient{
+	c, err := a.Linking.SetTeamClient(ctx, team, linking.NewTeamClient{
 		Provider: body.Provider, ClientID: body.ClientID, Secret: value(body.Secret), RedirectURL: value(body.RedirectURL), Details: body.Details,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, credentialFrom(&c))
-}
-
-// notEmptyText notes a text of the body that is there and empty.
-func (m *managedTeams) notEmptyText(name string, v *string) {
-	if v != nil && *v == "" {
-		m.Problem("empty", "must not be empty", "body", name)
-	}
+	return credentialFrom(&c), nil
 }
 
 // credentialGoneOut says what else depends on what was deleted.
@@ -137,17 +130,17 @@ type credentialGoneOut struct {
 	Connections int  `json:"connections"`
 }
 
-func (a api) deleteCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) deleteCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	id, provider, erase := m.UUID("team_id"), m.Text("provider", wire.MaxPathText), m.Bool("erase", false)
 	team, err := m.team(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bound, err := a.Linking.DeleteTeamClient(r.Context(), team, provider, erase)
+	bound, err := a.Linking.DeleteTeamClient(ctx, team, provider, erase)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, credentialGoneOut{true, bound})
+	return credentialGoneOut{true, bound}, nil
 }
 
 // prepareIn asks what to set up.
@@ -170,26 +163,25 @@ type prepareStepOut struct {
 	Description string `json:"description"`
 }
 
-func (a api) prepareCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) prepareCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	var body prepareIn
 	m.Body(&body)
-	m.notEmptyText("redirect_url_override", body.RedirectURL.Ptr())
+	m.NotEmpty("redirect_url_override", body.RedirectURL.Ptr())
 	team, err := m.team(body.Team)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var back *string
 	if body.RedirectURL.Set { // null: none
-		text := value(body.RedirectURL.Ptr())
-		back = &text
+		back = new(value(body.RedirectURL.Ptr()))
 	}
-	p, err := a.Linking.PrepareTeamClient(r.Context(), team, body.Provider, back)
+	p, err := a.Linking.PrepareTeamClient(ctx, team, body.Provider, back)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := prepareOut{Status: p.Status, Steps: make([]prepareStepOut, len(p.Steps))}
 	for i, s := range p.Steps {
 		out.Steps[i] = prepareStepOut(s)
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -23,9 +24,9 @@ func (a api) healthOperations() []server.Operation {
 	ops := []server.Operation{
 		{ID: "read_samples_grouped", Pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", Team: a.readGrouped},
 		{ID: "read_samples", Pattern: "GET /v2/timeseries/{user_id}/{resource}", Team: a.readSamples},
-		{ID: "read_workout_stream", Pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", Team: a.readWorkoutStream},
-		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Team: a.readSleepStream},
-		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Team: a.readDevicesRaw},
+		{ID: "read_workout_stream", Pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", Team: server.ReadOne(workoutID, a.Health.WorkoutStream)},
+		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Team: server.ReadOne(sleepID, a.Health.SleepStream)},
+		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Team: server.AsJSON(a.readDevicesRaw)},
 	}
 	// A path for each kind: a parameter would take /grouped too.
 	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
@@ -36,7 +37,7 @@ func (a api) healthOperations() []server.Operation {
 	for _, r := range healthdata.Summaries() {
 		read := a.readSummaries(r)
 		if r.Slug == "profile" {
-			read = a.readProfile
+			read = server.AsJSON(a.readProfile)
 		}
 		ops = append(ops, server.Operation{ID: "read_" + r.Slug, Pattern: "GET /v2/summary/" + r.Path + "/{user_id}", Team: read})
 		if r.Raw {
@@ -115,17 +116,12 @@ func (a api) readSummaries(res *healthdata.Resource) func(http.ResponseWriter, *
 	}
 }
 
-func (a api) readProfile(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readProfile(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, provider := userID(in), providerFilter(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p, err := a.Health.Profile(r.Context(), team, user, provider)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, p)
+	return a.Health.Profile(ctx, team, user, provider)
 }
 
 // sampleQuery reads what all reads of samples have in common. A resource that is not
@@ -250,31 +246,9 @@ func (a api) answerSamples(w http.ResponseWriter, r *http.Request, in *wire.In, 
 	})
 }
 
-func (a api) readWorkoutStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	workout := in.PathUUID("workout_id")
-	if err := in.Err(); err != nil {
-		return err
-	}
-	s, err := a.Health.WorkoutStream(r.Context(), team, workout)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, s)
-}
+func workoutID(in *wire.In) uuid.UUID { return in.PathUUID("workout_id") }
 
-func (a api) readSleepStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	sleep := in.PathUUID("sleep_id")
-	if err := in.Err(); err != nil {
-		return err
-	}
-	s, err := a.Health.SleepStream(r.Context(), team, sleep)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, s)
-}
+func sleepID(in *wire.In) uuid.UUID { return in.PathUUID("sleep_id") }
 
 // rawItem is a payload as the source sent it. Which of the last keys are there depends
 // on the resource.
@@ -350,20 +324,19 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 }
 
 // readDevicesRaw answers with what providers said about devices.
-func (a api) readDevicesRaw(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readDevicesRaw(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	provider := providerFilter(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	list, err := a.Health.RawDevices(r.Context(), team, user, provider)
+	list, err := a.Health.RawDevices(ctx, team, user, provider)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	items := make([]rawItem, len(list))
 	for i := range list {
 		items[i] = rawOut(user, "device", list[i])
 	}
-	return wire.JSON(w, http.StatusOK, map[string][]rawItem{"devices": items})
+	return map[string][]rawItem{"devices": items}, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -19,14 +20,14 @@ func (a api) ingestOperations() []server.Operation {
 	}
 	ops := []server.Operation{{
 		ID: "ingest_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}",
-		Team: a.ingestSamples, MaxBody: a.MaxIngestBody,
+		Team: server.AsJSON(a.ingestSamples), MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Team: a.removeSamples, MaxBody: a.MaxIngestBody,
+		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Team: server.AsJSON(a.removeSamples), MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Team: a.removeSummaries, MaxBody: a.MaxIngestBody,
+		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Team: server.AsJSON(a.removeSummaries), MaxBody: a.MaxIngestBody,
 	}, {
 		ID: "ingest_workout_stream", Pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
-		Team: a.ingestWorkoutStream, MaxBody: maxStreamBody,
+		Team: server.AsJSON(a.ingestWorkoutStream), MaxBody: maxStreamBody,
 	}}
 	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
 		"activity":          ingest[healthdata.Activity](a, "activity"),
@@ -58,8 +59,7 @@ type streamIn struct {
 	Stream healthdata.WorkoutStream `json:"stream"`
 }
 
-func (a api) ingestWorkoutStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) ingestWorkoutStream(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, workout := userID(in), in.PathUUID("workout_id")
 	var body streamIn
 	in.Body(&body)
@@ -68,17 +68,13 @@ func (a api) ingestWorkoutStream(w http.ResponseWriter, r *http.Request, team he
 		in.Problem("enum", "must be one of: replace, append", "body", "mode")
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	put := a.Health.IngestWorkoutStream
 	if body.Mode == "append" {
 		put = a.Health.AppendWorkoutStream
 	}
-	counts, err := put(r.Context(), team, user, workout, body.upload(), &body.Stream)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, counts)
+	return put(ctx, team, user, workout, body.upload(), &body.Stream)
 }
 
 // uploadIn is what every upload says of itself.
@@ -136,24 +132,19 @@ type samplesIn struct {
 	Data []healthdata.Sample `json:"data"`
 }
 
-func (a api) ingestSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) ingestSamples(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body samplesIn
 	in.Body(&body)
 	body.check(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if res == nil || res.Class != healthdata.ClassTimeseries {
-		return healthlab.NotFound
+		return nil, healthlab.NotFound
 	}
-	counts, err := a.Health.IngestSamples(r.Context(), team, user, res.Slug, body.upload(), body.Data)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, counts)
+	return a.Health.IngestSamples(ctx, team, user, res.Slug, body.upload(), body.Data)
 }
 
 type summariesIn[T any] struct {
@@ -211,25 +202,24 @@ type removedOut struct {
 	Removed int `json:"removed"`
 }
 
-func (a api) removeSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) removeSamples(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body sampleRemovalIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if res == nil {
-		return healthlab.NotFound
+		return nil, healthlab.NotFound
 	}
 	up := body.upload()
 	up.TimeZone = orEmpty(body.TimeZone)
-	n, err := a.Health.RemoveSamples(r.Context(), team, user, res.Slug, up, orEmpty(body.Type), body.Timestamps)
+	n, err := a.Health.RemoveSamples(ctx, team, user, res.Slug, up, orEmpty(body.Type), body.Timestamps)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, removedOut{n})
+	return removedOut{n}, nil
 }
 
 // summaryRemovalIn names summaries that the person deleted.
@@ -238,21 +228,20 @@ type summaryRemovalIn struct {
 	ExternalIDs []string `json:"external_ids"`
 }
 
-func (a api) removeSummaries(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) removeSummaries(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body summaryRemovalIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if res == nil {
-		return healthlab.NotFound
+		return nil, healthlab.NotFound
 	}
-	n, err := a.Health.RemoveSummaries(r.Context(), team, user, res.Slug, body.upload(), body.ExternalIDs)
+	n, err := a.Health.RemoveSummaries(ctx, team, user, res.Slug, body.upload(), body.ExternalIDs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, removedOut{n})
+	return removedOut{n}, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"hash/fnv"
 	"net/http"
 	"time"
@@ -33,7 +34,7 @@ func (a api) linkOperations() []server.Operation {
 		{ID: "link_password_provider", Pattern: "POST /v2/link/provider/password/{provider}", Handle: a.linkPassword, Browser: true},
 		{ID: "complete_mfa", Pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", Handle: a.completeMFA, Browser: true},
 		{ID: "link_email_provider", Pattern: "POST /v2/link/provider/email/{provider}", Handle: a.linkEmail, Browser: true},
-		{ID: "connect_demo_provider", Pattern: "POST /v2/link/connect/demo", Team: a.connectDemo},
+		{ID: "connect_demo_provider", Pattern: "POST /v2/link/connect/demo", Team: server.AsJSON(a.connectDemo)},
 		{ID: "link_with_credentials", Pattern: "POST /v2/link/auth", Handle: a.linkAuth},
 		{ID: "link_with_email", Pattern: "POST /v2/link/auth/email", Handle: a.linkAuthEmail},
 	}
@@ -48,8 +49,7 @@ func orNull[S ~string](s S) *string {
 	if s == "" {
 		return nil
 	}
-	t := string(s)
-	return &t
+	return new(string(s))
 }
 
 func orEmpty(s *string) string {
@@ -322,17 +322,16 @@ type userProvidersOut struct {
 	Providers []healthdata.ConnectionView `json:"providers"`
 }
 
-func (a api) listUserProviders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listUserProviders(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := userID(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	list, err := a.Health.Connections(r.Context(), team, id)
+	list, err := a.Health.Connections(ctx, team, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, userProvidersOut{list})
+	return userProvidersOut{list}, nil
 }
 
 // demoIn names a user and a provider whose data is made up.
@@ -347,16 +346,15 @@ type demoOut struct {
 	Detail  string `json:"detail"`
 }
 
-func (a api) connectDemo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) connectDemo(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body demoIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	concerns(r.Context(), body.UserID)
-	if err := a.Linking.ConnectDemo(r.Context(), team, body.UserID, body.Provider); err != nil {
-		return err
+	concerns(ctx, body.UserID)
+	if err := a.Linking.ConnectDemo(ctx, team, body.UserID, body.Provider); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, demoOut{true, "the demo provider is connected"})
+	return demoOut{true, "the demo provider is connected"}, nil
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
@@ -107,6 +108,17 @@ func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) 
 		return do(w, r, &managed{
 			In: in, access: note, by: by, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
 		})
+	}
+}
+
+// asJSON returns a handler that answers 200 with the value that answer returns, as JSON.
+func asJSON[M any](answer func(context.Context, M) (any, error)) func(http.ResponseWriter, *http.Request, M) error {
+	return func(w http.ResponseWriter, r *http.Request, m M) error {
+		out, err := answer(r.Context(), m)
+		if err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, out)
 	}
 }
 

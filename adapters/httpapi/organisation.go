@@ -26,16 +26,16 @@ func (a api) organisationOperations() []server.Operation {
 	const all, one = "/v1/org/{org_id}/team", "/v1/org/{org_id}/team/{team_id}"
 	const keys = " /v1/org/{org_id}/team_api_keys/{environment}/{region}"
 	return []server.Operation{
-		{ID: "list_teams", Pattern: "GET " + all, Handle: a.managingOrg(a.listTeams)},
-		{ID: "create_team", Pattern: "POST " + all, Handle: a.managingOrg(a.createTeam)},
-		{ID: "read_org_team", Pattern: "GET " + one, Handle: a.managingHere(a.readOrgTeam)},
-		{ID: "patch_team", Pattern: "PATCH " + one, Handle: a.managingHere(a.patchTeam)},
-		{ID: "read_management_key", Pattern: "GET " + one + "/management_key", Handle: a.managingHere(readManagementKey)},
-		{ID: "delete_team", Pattern: "DELETE " + one, Handle: a.managingHere(a.deleteTeam)},
-		{ID: "list_api_keys", Pattern: "GET" + keys, Handle: a.managingTeams(a.listAPIKeys)},
+		{ID: "list_teams", Pattern: "GET " + all, Handle: a.managingOrg(asJSON(a.listTeams))},
+		{ID: "create_team", Pattern: "POST " + all, Handle: a.managingOrg(asJSON(a.createTeam))},
+		{ID: "read_org_team", Pattern: "GET " + one, Handle: a.managingHere(asJSON(a.readOrgTeam))},
+		{ID: "patch_team", Pattern: "PATCH " + one, Handle: a.managingHere(asJSON(a.patchTeam))},
+		{ID: "read_management_key", Pattern: "GET " + one + "/management_key", Handle: a.managingHere(asJSON(readManagementKey))},
+		{ID: "delete_team", Pattern: "DELETE " + one, Handle: a.managingHere(asJSON(a.deleteTeam))},
+		{ID: "list_api_keys", Pattern: "GET" + keys, Handle: a.managingTeams(asJSON(a.listAPIKeys))},
 		{ID: "create_api_key", Pattern: "POST" + keys, Handle: a.managingTeams(a.createAPIKey)},
 		{ID: "rotate_api_key", Pattern: "POST" + keys + "/{key_id}/rotate", Handle: a.managingTeams(a.rotateAPIKey)},
-		{ID: "delete_api_keys", Pattern: "DELETE" + keys, Handle: a.managingTeams(a.deleteAPIKeys)},
+		{ID: "delete_api_keys", Pattern: "DELETE" + keys, Handle: a.managingTeams(asJSON(a.deleteAPIKeys))},
 	}
 }
 
@@ -162,11 +162,11 @@ type managementKeyOut struct {
 	Role Role   `json:"role"`
 }
 
-func readManagementKey(w http.ResponseWriter, _ *http.Request, m *managed) error {
+func readManagementKey(_ context.Context, m *managed) (any, error) {
 	if _, err := m.open(); err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, managementKeyOut{m.by.Name, cmp.Or(m.by.Role, RoleAdmin)})
+	return managementKeyOut{m.by.Name, cmp.Or(m.by.Role, RoleAdmin)}, nil
 }
 
 // teamsOut is a page of teams.
@@ -175,20 +175,20 @@ type teamsOut struct {
 	NextCursor *string      `json:"next_cursor"`
 }
 
-func (a api) listTeams(w http.ResponseWriter, r *http.Request, m *managedOrg) error {
+func (a api) listTeams(ctx context.Context, m *managedOrg) (any, error) {
 	limit, after := m.Int("limit", 50, 1, mostTeams), m.OptUUID("next_cursor")
 	q := organisation.Query{Org: m.org, IntegrationID: orEmpty(m.OptText("integration_team_id", 1024)), N: mostTeams}
 	if err := m.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if after != nil {
 		q.After = healthlab.TeamID{UUID: *after}
 	}
 	out := teamsOut{Teams: []orgTeamOut{}}
 	for { // what the key does not open is passed over
-		list, err := a.Organisations.Teams(r.Context(), q)
+		list, err := a.Organisations.Teams(ctx, q)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list {
 			q.After = list[i].ID
@@ -197,12 +197,12 @@ func (a api) listTeams(w http.ResponseWriter, r *http.Request, m *managedOrg) er
 			}
 			if len(out.Teams) == limit {
 				out.NextCursor = orNull(out.Teams[limit-1].ID.String())
-				return wire.JSON(w, http.StatusOK, out)
+				return out, nil
 			}
 			out.Teams = append(out.Teams, a.orgTeam(&list[i]))
 		}
 		if len(list) < q.N {
-			return wire.JSON(w, http.StatusOK, out)
+			return out, nil
 		}
 	}
 }
@@ -214,30 +214,28 @@ type newTeamIn struct {
 	IntegrationID *string    `json:"integration_team_id"`
 }
 
-func (a api) createTeam(w http.ResponseWriter, r *http.Request, m *managedOrg) error {
+func (a api) createTeam(ctx context.Context, m *managedOrg) (any, error) {
 	if m.Err() == nil { // who may not create learns nothing of how
 		if err := m.mandate.whole(m.org); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var body newTeamIn
 	m.Body(&body)
-	if body.IntegrationID != nil && *body.IntegrationID == "" {
-		m.Problem("empty", "must not be empty", "body", "integration_team_id")
-	}
+	m.NotEmpty("integration_team_id", body.IntegrationID)
 	if body.ID != nil && *body.ID == uuid.Nil && m.Err() == nil {
 		m.Problem("uuid", "must not be the nil UUID", "body", "id")
 	}
 	if err := m.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Organisations.CreateTeam(r.Context(), m.org, organisation.NewTeam{
+	t, err := a.Organisations.CreateTeam(ctx, m.org, organisation.NewTeam{
 		ID: healthlab.TeamID{UUID: value(body.ID)}, Name: body.Name, IntegrationID: value(body.IntegrationID),
 	})
 	if err != nil {
-		return integrationTaken(err, m.org, m.mandate)
+		return nil, integrationTaken(err, m.org, m.mandate)
 	}
-	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+	return a.orgTeam(&t), nil
 }
 
 // integrationTaken says which team has an integration id, if the key opens that team.
@@ -253,16 +251,16 @@ func integrationTaken(err error, org uuid.UUID, mandate Mandate) error {
 	return out
 }
 
-func (a api) readOrgTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readOrgTeam(ctx context.Context, m *managed) (any, error) {
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Organisations.Team(r.Context(), m.org, team)
+	t, err := a.Organisations.Team(ctx, m.org, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+	return a.orgTeam(&t), nil
 }
 
 // teamPatchIn changes a team; null takes the integration id away.
@@ -271,38 +269,37 @@ type teamPatchIn struct {
 	IntegrationID wire.Opt[string] `json:"integration_team_id"`
 }
 
-func (a api) patchTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) patchTeam(ctx context.Context, m *managed) (any, error) {
 	var body teamPatchIn
 	m.Body(&body)
-	m.notEmpty("integration_team_id", body.IntegrationID.Ptr())
+	m.NotEmpty("integration_team_id", body.IntegrationID.Ptr())
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	change := organisation.TeamChange{Name: body.Name}
 	if body.IntegrationID.Set {
-		id := value(body.IntegrationID.Ptr())
-		change.IntegrationID = &id
+		change.IntegrationID = new(value(body.IntegrationID.Ptr()))
 	}
-	t, err := a.Organisations.ChangeTeam(r.Context(), m.org, team, change)
+	t, err := a.Organisations.ChangeTeam(ctx, m.org, team, change)
 	if err != nil {
-		return integrationTaken(err, m.org, m.by.Mandate)
+		return nil, integrationTaken(err, m.org, m.by.Mandate)
 	}
-	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+	return a.orgTeam(&t), nil
 }
 
-func (a api) deleteTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) deleteTeam(ctx context.Context, m *managed) (any, error) {
 	team, err := m.open()
 	if err == nil {
 		err = m.by.Mandate.whole(m.org)
 	}
 	if err == nil {
-		err = a.Organisations.DeleteTeam(r.Context(), m.org, team)
+		err = a.Organisations.DeleteTeam(ctx, m.org, team)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }
 
 // apiKeyOut is a key; the whole of it is in the answer alone that makes it.
@@ -334,8 +331,7 @@ func timeOrNull(t time.Time) *healthlab.Time {
 	if t.IsZero() {
 		return nil
 	}
-	at := healthlab.At(t)
-	return &at
+	return new(healthlab.At(t))
 }
 
 // apiKeysOut is a page of keys.
@@ -344,22 +340,22 @@ type apiKeysOut struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (a api) listAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
-	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+func (a api) listAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
+	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := apiKeysOut{Keys: []apiKeyOut{}, NextCursor: orNull(next)}
 	for _, team := range teams {
-		list, err := a.Organisations.Keys(r.Context(), team)
+		list, err := a.Organisations.Keys(ctx, team)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list {
 			out.Keys = append(out.Keys, apiKeyFrom(&list[i], list[i].Hint))
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // newAPIKeyIn makes a key.
@@ -438,7 +434,7 @@ type apiKeysGoneOut struct {
 	NotFound []uuid.UUID `json:"not_found"`
 }
 
-func (a api) deleteAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	ids := m.UUIDs("key_id")
 	if len(ids) == 0 && m.Err() == nil {
 		m.Problem("missing", "must name keys", "query", "key_id")
@@ -446,7 +442,7 @@ func (a api) deleteAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTea
 		m.Problem("too_long", "at most 100", "query", "key_id")
 	}
 	if _, err := m.allowed(nil); err != nil {
-		return err
+		return nil, err
 	}
 	out := apiKeysGoneOut{Success: []uuid.UUID{}, Failure: []uuid.UUID{}, NotFound: []uuid.UUID{}}
 	seen := map[uuid.UUID]bool{}
@@ -455,19 +451,19 @@ func (a api) deleteAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTea
 			continue
 		}
 		seen[id] = true
-		switch err := a.deleteAPIKey(r.Context(), m, id); {
+		switch err := a.deleteAPIKey(ctx, m, id); {
 		case err == nil:
 			out.Success = append(out.Success, id)
 		case errors.Is(err, healthlab.NotFound):
 			out.NotFound = append(out.NotFound, id)
-		case r.Context().Err() != nil:
-			return r.Context().Err()
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
 		default:
 			out.Failure = append(out.Failure, id)
-			a.Log.ErrorContext(r.Context(), "API key not deleted", "key", id, "kind", healthlab.KindOf(err).Error())
+			a.Log.ErrorContext(ctx, "API key not deleted", "key", id, "kind", healthlab.KindOf(err).Error())
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // deleteAPIKey deletes a key of a team that the caller may manage.

@@ -20,7 +20,7 @@ func (a api) exportOperations() []server.Operation {
 	return []server.Operation{
 		{ID: "start_user_export", Pattern: "POST /v2/user/{user_id}/export", Team: a.startExport},
 		{ID: "list_user_exports", Pattern: "GET /v2/user/{user_id}/export", Team: server.ReadOne(userID, a.exports)},
-		{ID: "read_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}", Team: a.readExport},
+		{ID: "read_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}", Team: server.AsJSON(a.readExport)},
 		{ID: "download_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", Team: a.downloadExport, Timeout: downloadTimeout},
 	}
 }
@@ -51,17 +51,12 @@ func (a api) exports(ctx context.Context, team healthlab.TeamID, user healthlab.
 	return exportsOut{list}, err
 }
 
-func (a api) readExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) readExport(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, id := userID(in), personexport.JobID{UUID: in.PathUUID("export_id")}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	j, err := a.Exports.Get(r.Context(), team, user, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, j)
+	return a.Exports.Get(ctx, team, user, id)
 }
 
 func (a api) downloadExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

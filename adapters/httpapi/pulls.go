@@ -20,11 +20,11 @@ func (a api) pullOperations() []server.Operation {
 	}
 	ops := []server.Operation{
 		{ID: "refresh_user", Pattern: "POST /v2/user/refresh/{user_id}", Team: a.refreshUser},
-		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: a.introspectResources},
-		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: a.introspectHistories},
+		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: answerStatuses(a.Pulls.Resources)},
+		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: answerStatuses(a.Pulls.Histories)},
 		{ID: "push_from_provider", Pattern: "POST /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
-		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: a.finishHistory},
+		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: server.AsJSON(a.finishHistory)},
 	}
 	if a.Linking != nil && a.Linking.SupportsTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"
@@ -64,15 +64,15 @@ func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// lookedAt is a page of people.
-type lookedAt[T any] struct {
+// statusPage is a page of people.
+type statusPage[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"next_cursor"`
 	Next       *string `json:"next"`
 }
 
-// lookQuery reads which people to look at.
-func lookQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
+// statusQuery reads which people to look at.
+func statusQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
 	q := pull.StatusQuery{Team: team, Provider: orEmpty(in.OptText("provider", 64)), Limit: in.Int("user_limit", 50, 1, pull.MaxStatusUsers)}
 	if id := in.OptUUID("user_id"); id != nil {
 		q.User.UUID = *id
@@ -85,25 +85,16 @@ func lookQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
 	return q
 }
 
-func look[T any](w http.ResponseWriter, r *http.Request, team healthlab.TeamID, at func(context.Context, pull.StatusQuery) ([]T, string, error)) error {
-	in := wire.From(r)
-	q := lookQuery(in, team)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	list, next, err := at(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, lookedAt[T]{Data: list, NextCursor: orNull(next), Next: orNull(next)})
-}
-
-func (a api) introspectResources(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	return look(w, r, team, a.Pulls.Resources)
-}
-
-func (a api) introspectHistories(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	return look(w, r, team, a.Pulls.Histories)
+// answerStatuses answers with a page of what read finds.
+func answerStatuses[T any](read func(context.Context, pull.StatusQuery) ([]T, string, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return server.AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+		q := statusQuery(in, team)
+		if err := in.Err(); err != nil {
+			return nil, err
+		}
+		list, next, err := read(ctx, q)
+		return statusPage[T]{Data: list, NextCursor: orNull(next), Next: orNull(next)}, err
+	})
 }
 
 // listen takes what a provider sends by itself. Its signature is all that opens this.
@@ -168,18 +159,17 @@ type historyIn struct {
 	EndDate   healthlab.Time `json:"end_date"`
 }
 
-func (a api) finishHistory(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) finishHistory(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	var body historyIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.Pulls.FinishHistory(r.Context(), team, user, pull.FinishedHistory{
+	if err := a.Pulls.FinishHistory(ctx, team, user, pull.FinishedHistory{
 		Provider: body.Provider, Resource: body.Resource, From: body.StartDate.Time, To: body.EndDate.Time,
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -20,11 +21,11 @@ func (a api) reportReviewOperations() []server.Operation {
 	}
 	const all, one = managementPath + "/lab_report_job", managementPath + "/lab_report_job/{job_id}"
 	return []server.Operation{
-		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(a.listReportJobs)},
-		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(a.readReportReview)},
+		{ID: "list_lab_report_jobs", Pattern: "GET " + all, Handle: a.managing(asJSON(a.listReportJobs))},
+		{ID: "read_lab_report_review", Pattern: "GET " + one, Handle: a.managing(asJSON(a.readReportReview))},
 		{ID: "read_lab_report_page", Pattern: "GET " + one + "/page/{page}", Handle: a.managing(a.readReportPage)},
-		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(a.approveReport), MaxBody: maxReviewBody},
-		{ID: "reject_lab_report", Pattern: "POST " + one + "/reject", Handle: a.managing(a.rejectReport)},
+		{ID: "approve_lab_report", Pattern: "POST " + one + "/approve", Handle: a.managing(asJSON(a.approveReport)), MaxBody: maxReviewBody},
+		{ID: "reject_lab_report", Pattern: "POST " + one + "/reject", Handle: a.managing(asJSON(a.rejectReport))},
 		{ID: "export_lab_report_corrections", Pattern: "GET " + managementPath + "/lab_report_correction", Handle: a.managing(a.exportCorrections)},
 	}
 }
@@ -47,7 +48,7 @@ type reportRejection struct {
 	FailureReason labreport.FailureReason `json:"failure_reason"`
 }
 
-func (a api) listReportJobs(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) listReportJobs(ctx context.Context, m *managed) (any, error) {
 	var q labreport.JobsQuery
 	q.Size, q.Cursor = m.page()
 	for _, s := range m.Strings("status", string(labreport.UploadPending), string(labreport.Started), string(labreport.PendingReview),
@@ -59,30 +60,22 @@ func (a api) listReportJobs(w http.ResponseWriter, r *http.Request, m *managed) 
 	}
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Reports.Jobs(r.Context(), team, q)
+	page, err := a.Reports.Jobs(ctx, team, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)})
+	return reportJobPage{Data: page.Jobs, NextCursor: next(page.Next)}, nil
 }
 
-func (a api) readReportReview(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readReportReview(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
-}
-
-func answerReview(a api, w http.ResponseWriter, r *http.Request, team healthlab.TeamID, id labreport.JobID) error {
-	j, err := a.Reports.JobReview(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, j)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
 func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -103,32 +96,32 @@ func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) 
 	return wire.Bytes(w, http.StatusOK, "image/png", picture)
 }
 
-func (a api) approveReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) approveReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportApproval
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Reports.Approve(r.Context(), team, id, body.ReviewedBy, body.Corrections); err != nil {
-		return err
+	if _, err := a.Reports.Approve(ctx, team, id, body.ReviewedBy, body.Corrections); err != nil {
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
-func (a api) rejectReport(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) rejectReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportRejection
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Reports.Reject(r.Context(), team, id, body.ReviewedBy, body.FailureReason); err != nil {
-		return err
+	if _, err := a.Reports.Reject(ctx, team, id, body.ReviewedBy, body.FailureReason); err != nil {
+		return nil, err
 	}
-	return answerReview(a, w, r, team, id)
+	return a.Reports.JobReview(ctx, team, id)
 }
 
 func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *managed) error {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -20,8 +21,8 @@ func (a api) settingsOperations() []server.Operation {
 	}
 	const path, limit = managementPath + "/settings", 256 << 10 // a logo may be in it
 	ops := []server.Operation{
-		{ID: "read_team_settings", Pattern: "GET " + path, Handle: a.managing(a.readSettings)},
-		{ID: "patch_team_settings", Pattern: "PATCH " + path, Handle: a.managing(a.patchSettings), MaxBody: limit},
+		{ID: "read_team_settings", Pattern: "GET " + path, Handle: a.managing(asJSON(a.readSettings))},
+		{ID: "patch_team_settings", Pattern: "PATCH " + path, Handle: a.managing(asJSON(a.patchSettings)), MaxBody: limit},
 	}
 	if a.TeamIdentity != nil || a.Organisations != nil {
 		ops = append(ops, server.Operation{ID: "read_team", Pattern: "GET /v2/team/{team_id}", Team: a.readTeam})
@@ -268,28 +269,28 @@ func (h historyWire) choice() healthdata.HistoryChoice {
 	return out
 }
 
-func (a api) readSettings(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readSettings(ctx context.Context, m *managed) (any, error) {
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Of(r.Context(), team)
+	c, err := a.Teams.Of(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, settingsFrom(&c))
+	return settingsFrom(&c), nil
 }
 
-func (a api) patchSettings(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) patchSettings(ctx context.Context, m *managed) (any, error) {
 	var body settingsIn
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Change(r.Context(), team, body.edit)
+	c, err := a.Teams.Change(ctx, team, body.edit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, settingsFrom(&c))
+	return settingsFrom(&c), nil
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,9 +26,9 @@ func (a api) pullPreferenceOperations() []server.Operation {
 	}
 	const path = " /v1/org/{org_id}/team_data_pull_preferences/{environment}/{region}"
 	return []server.Operation{
-		{ID: "read_pull_preferences", Pattern: "GET" + path, Handle: a.managingTeams(a.readPullPreferences)},
-		{ID: "set_pull_preferences", Pattern: "POST" + path, Handle: a.managingTeams(a.setPullPreferences)},
-		{ID: "delete_pull_preferences", Pattern: "DELETE" + path, Handle: a.managingTeams(a.deletePullPreferences)},
+		{ID: "read_pull_preferences", Pattern: "GET" + path, Handle: a.managingTeams(asJSON(a.readPullPreferences))},
+		{ID: "set_pull_preferences", Pattern: "POST" + path, Handle: a.managingTeams(asJSON(a.setPullPreferences))},
+		{ID: "delete_pull_preferences", Pattern: "DELETE" + path, Handle: a.managingTeams(asJSON(a.deletePullPreferences))},
 	}
 }
 
@@ -105,31 +106,31 @@ type teamPullsOut struct {
 	Providers map[string]teamsettings.PullPreference `json:"providers"`
 }
 
-// writePulls answers with what holds for teams.
-func (a api) writePulls(w http.ResponseWriter, r *http.Request, teams []healthlab.TeamID, providers []string, next string) error {
+// pullPreferences returns what holds for teams.
+func (a api) pullPreferences(ctx context.Context, teams []healthlab.TeamID, providers []string, next string) (any, error) {
 	out := pullPreferencesOut{Preferences: make([]teamPullsOut, 0, len(teams)), NextCursor: orNull(next)}
 	for _, team := range teams {
-		of, err := a.Teams.Pulls(r.Context(), team, providers)
+		of, err := a.Teams.Pulls(ctx, team, providers)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out.Preferences = append(out.Preferences, teamPullsOut{team, of})
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a api) readPullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) readPullPreferences(ctx context.Context, m *managedTeams) (any, error) {
 	ids, providers := m.named(), m.Strings("provider")
-	teams, next, err := a.teamsPage(r, m, ids, 5)
+	teams, next, err := a.teamsPage(ctx, m, ids, 5)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.writePulls(w, r, teams, providers, next)
+	return a.pullPreferences(ctx, teams, providers, next)
 }
 
 // teamsPage ends the reading of a request, and returns a page of the teams that it is
 // about, by id: those that it names, or all of the organisation that the key opens.
-func (a api) teamsPage(r *http.Request, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
+func (a api) teamsPage(ctx context.Context, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
 	limit, after := m.Int("limit", size, 1, mostTeams), m.OptUUID("next_cursor")
 	if len(ids) == 0 && a.TeamsOf == nil && a.Organisations == nil {
 		m.Problem("missing", "must name teams", "query", "team_id")
@@ -138,7 +139,7 @@ func (a api) teamsPage(r *http.Request, m *managedTeams, ids []uuid.UUID, size i
 		return nil, "", err
 	}
 	if len(ids) == 0 {
-		if teams, err = a.teamsOf(r.Context(), m.org); err != nil {
+		if teams, err = a.teamsOf(ctx, m.org); err != nil {
 			return nil, "", err
 		}
 		teams = slices.DeleteFunc(slices.Clone(teams), func(t healthlab.TeamID) bool { return !m.mandate(m.org, t) })
@@ -160,7 +161,7 @@ type pullPreferencesIn struct {
 	Providers map[string]historyWire `json:"providers"`
 }
 
-func (a api) setPullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, error) {
 	var body pullPreferencesIn
 	m.Body(&body)
 	if n := len(body.Teams); n > mostTeams {
@@ -170,31 +171,31 @@ func (a api) setPullPreferences(w http.ResponseWriter, r *http.Request, m *manag
 	}
 	teams, err := m.allowed(body.Teams)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	want, slugs := map[string]healthdata.HistoryChoice{}, []string{}
 	for slug, h := range body.Providers {
 		want[slug], slugs = h.choice(), append(slugs, slug)
 	}
-	if err := a.Teams.SetPulls(r.Context(), teams, want); err != nil {
-		return err
+	if err := a.Teams.SetPulls(ctx, teams, want); err != nil {
+		return nil, err
 	}
-	return a.writePulls(w, r, teams, slugs, "")
+	return a.pullPreferences(ctx, teams, slugs, "")
 }
 
-func (a api) deletePullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+func (a api) deletePullPreferences(ctx context.Context, m *managedTeams) (any, error) {
 	ids, providers := m.named(), m.Strings("provider")
 	if len(ids) == 0 {
 		m.Problem("missing", "must name teams", "query", "team_id")
 	}
 	teams, err := m.allowed(ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.Teams.ForgetPulls(r.Context(), teams, providers); err != nil {
-		return err
+	if err := a.Teams.ForgetPulls(ctx, teams, providers); err != nil {
+		return nil, err
 	}
-	return a.writePulls(w, r, teams, providers, "")
+	return a.pullPreferences(ctx, teams, providers, "")
 }
 
 // scopeOperations are what a team asks people to grant at OAuth providers.
@@ -204,8 +205,8 @@ func (a api) scopeOperations() []server.Operation {
 	}
 	const path = " /v1/org/{org_id}/team/{team_id}/scope_requirements"
 	return []server.Operation{
-		{ID: "read_scope_requirements", Pattern: http.MethodGet + path, Handle: a.managingHere(a.readScopes)},
-		{ID: "change_scope_requirements", Pattern: http.MethodPost + path, Handle: a.managingHere(a.changeScopes)},
+		{ID: "read_scope_requirements", Pattern: http.MethodGet + path, Handle: a.managingHere(asJSON(a.readScopes))},
+		{ID: "change_scope_requirements", Pattern: http.MethodPost + path, Handle: a.managingHere(asJSON(a.changeScopes))},
 	}
 }
 
@@ -236,17 +237,17 @@ func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) sco
 	return out
 }
 
-func (a api) readScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readScopes(ctx context.Context, m *managed) (any, error) {
 	only := orEmpty(m.OptText("provider", wire.MaxPathText))
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Of(r.Context(), team)
+	c, err := a.Teams.Of(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, only))
+	return scopesFrom(team, &c, only), nil
 }
 
 // scopeIn is what a team asks for at a provider.
@@ -255,14 +256,14 @@ type scopeIn struct {
 	May  []string `json:"user_may_grant"`
 }
 
-func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 	var body map[string]*scopeIn
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := a.Teams.Change(r.Context(), team, func(c *teamsettings.Choices) {
+	c, err := a.Teams.Change(ctx, team, func(c *teamsettings.Choices) {
 		for slug, x := range body {
 			if x == nil {
 				delete(c.Scopes, slug)
@@ -275,9 +276,9 @@ func (a api) changeScopes(w http.ResponseWriter, r *http.Request, m *managed) er
 		}
 	})
 	if err != nil {
-		return ofBody(err)
+		return nil, ofBody(err)
 	}
-	return wire.JSON(w, http.StatusOK, scopesFrom(team, &c, ""))
+	return scopesFrom(team, &c, ""), nil
 }
 
 // ofBody leaves out the name of the setting, which is the whole body here.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"hash/fnv"
 	"html/template"
@@ -26,17 +27,17 @@ func (a api) userOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "create_user", Pattern: "POST /v2/user/", Team: a.createUser},
-		{ID: "list_users", Pattern: "GET /v2/user/", Team: a.listUsers},
-		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Team: a.readTeamMetrics},
-		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Team: a.resolveUser},
+		{ID: "create_user", Pattern: "POST /v2/user/", Team: server.AsJSON(a.createUser)},
+		{ID: "list_users", Pattern: "GET /v2/user/", Team: server.AsJSON(a.listUsers)},
+		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Team: server.AsJSON(a.readTeamMetrics)},
+		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Team: server.ReadOne(clientUserID, a.Health.ResolveUser)},
 		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Team: a.undoDeleteUser},
-		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Team: a.readUser},
+		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Team: server.ReadOne(userID, a.Health.User)},
 		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Team: a.patchUser},
-		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Team: a.deleteUser},
-		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Team: a.disconnectProvider},
-		{ID: "search_users", Pattern: "GET /v2/team/users/search", Team: a.searchUsers},
-		{ID: "list_providers", Pattern: "GET /v2/providers", Team: a.listProviders},
+		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Team: server.AsJSON(a.deleteUser)},
+		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Team: server.AsJSON(a.disconnectProvider)},
+		{ID: "search_users", Pattern: "GET /v2/team/users/search", Team: server.ReadOne(userSearch, a.Health.SearchUsers)},
+		{ID: "list_providers", Pattern: "GET /v2/providers", Team: server.AsJSON(a.listProviders)},
 		{ID: "read_provider_logo", Pattern: "GET /v2/providers/{provider}/logo.svg", Handle: a.readLogo},
 	}
 }
@@ -91,18 +92,17 @@ func namingUser(err error) error {
 	}
 }
 
-func (a api) createUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) createUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body newUserIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	u, err := a.Health.CreateUser(r.Context(), team, healthdata.NewUser(body))
+	u, err := a.Health.CreateUser(ctx, team, healthdata.NewUser(body))
 	if err != nil {
-		return namingUser(err)
+		return nil, namingUser(err)
 	}
-	return wire.JSON(w, http.StatusOK, u)
+	return u, nil
 }
 
 // userPage is a page of users.
@@ -113,63 +113,38 @@ type userPage struct {
 	Limit  int               `json:"limit"`
 }
 
-func (a api) listUsers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listUsers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	offset := in.Int("offset", 0, 0, math.MaxInt32)
 	limit := in.Int("limit", 100, 1, 500)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Health.Users(r.Context(), team, offset, limit)
+	page, err := a.Health.Users(ctx, team, offset, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, userPage{page.Users, page.Total, offset, limit})
+	return userPage{page.Users, page.Total, offset, limit}, nil
 }
 
-func (a api) readTeamMetrics(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a api) readTeamMetrics(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	m, err := a.Health.TeamMetrics(r.Context(), team)
+	m, err := a.Health.TeamMetrics(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.Orders != nil {
-		page, err := a.Orders.List(r.Context(), orders.Query{Team: team, Size: 1})
+		page, err := a.Orders.List(ctx, orders.Query{Team: team, Size: 1})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m.OrderedTests = page.Total
 	}
-	return wire.JSON(w, http.StatusOK, m)
+	return m, nil
 }
 
-func (a api) resolveUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := in.PathText("client_user_id", wire.MaxPathText)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	u, err := a.Health.ResolveUser(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, u)
-}
-
-func (a api) readUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := userID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	u, err := a.Health.User(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, u)
-}
+func clientUserID(in *wire.In) string { return in.PathText("client_user_id", wire.MaxPathText) }
 
 func (a api) patchUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
@@ -192,21 +167,20 @@ func (a api) patchUser(w http.ResponseWriter, r *http.Request, team healthlab.Te
 	return wire.NoContent(w)
 }
 
-func (a api) deleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) deleteUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := userID(in)
 	grace := in.OneOf("grace", "", "0")
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	remove := a.Health.DeleteUser
 	if grace == "0" {
 		remove = a.Health.EraseUser
 	}
-	if err := remove(r.Context(), team, id); err != nil {
-		return err
+	if err := remove(ctx, team, id); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }
 
 // deletedUserIn is the body that names a deleted user, for those who do not do so in
@@ -238,34 +212,22 @@ func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthl
 	return wire.JSON(w, http.StatusOK, success{true})
 }
 
-func (a api) disconnectProvider(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id, provider := userID(in), in.PathText("provider", 256)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	disconnect := a.Health.Disconnect
 	if a.Linking != nil {
 		disconnect = a.Linking.Disconnect // which tells the provider, too
 	}
-	if err := disconnect(r.Context(), team, id, provider); err != nil {
-		return err
+	if err := disconnect(ctx, team, id, provider); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return success{true}, nil
 }
 
-func (a api) searchUsers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	query := in.Text("query_id", wire.MaxPathText)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	found, err := a.Health.SearchUsers(r.Context(), team, query)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, found)
-}
+func userSearch(in *wire.In) string { return in.Text("query_id", wire.MaxPathText) }
 
 // providerOut is a provider as it is listed.
 type providerOut struct {
@@ -277,12 +239,11 @@ type providerOut struct {
 	SupportedResources []string `json:"supported_resources"`
 }
 
-func (a api) listProviders(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) listProviders(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
 	kind := in.OneOf("source_type", "", healthdata.ProviderKinds()...)
 	demo := in.OptBool("demo")
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	list := slices.DeleteFunc(a.Health.Providers().List(kind), func(p healthdata.Provider) bool {
 		return demo != nil && p.Demo != *demo
@@ -297,7 +258,7 @@ func (a api) listProviders(w http.ResponseWriter, r *http.Request, _ healthlab.T
 			out[i].SupportedResources[j] = res.Resource
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // LogoURL returns the address of the drawn logo of a provider, given the address at which the

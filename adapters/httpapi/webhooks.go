@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -20,19 +21,19 @@ func (a api) webhookOperations() []server.Operation {
 	}
 	const all, one = managementPath + "/webhook", managementPath + "/webhook/{webhook_id}"
 	return []server.Operation{
-		{ID: "list_webhooks", Pattern: "GET " + all, Handle: a.managing(a.listWebhooks)},
-		{ID: "create_webhook", Pattern: "POST " + all, Handle: a.managing(a.createWebhook)},
-		{ID: "read_webhook", Pattern: "GET " + one, Handle: a.managing(a.readWebhook)},
-		{ID: "patch_webhook", Pattern: "PATCH " + one, Handle: a.managing(a.patchWebhook)},
+		{ID: "list_webhooks", Pattern: "GET " + all, Handle: a.managing(asJSON(a.listWebhooks))},
+		{ID: "create_webhook", Pattern: "POST " + all, Handle: a.managing(asJSON(a.createWebhook))},
+		{ID: "read_webhook", Pattern: "GET " + one, Handle: a.managing(asJSON(a.readWebhook))},
+		{ID: "patch_webhook", Pattern: "PATCH " + one, Handle: a.managing(asJSON(a.patchWebhook))},
 		{ID: "delete_webhook", Pattern: "DELETE " + one, Handle: a.managing(a.deleteWebhook)},
-		{ID: "read_webhook_headers", Pattern: "GET " + one + "/headers", Handle: a.managing(a.readWebhookHeaders)},
+		{ID: "read_webhook_headers", Pattern: "GET " + one + "/headers", Handle: a.managing(asJSON(a.readWebhookHeaders))},
 		{ID: "put_webhook_headers", Pattern: "PUT " + one + "/headers", Handle: a.managing(a.putWebhookHeaders)},
 		{ID: "read_webhook_secret", Pattern: "GET " + one + "/secret", Handle: a.managing(a.readWebhookSecret)},
 		{ID: "rotate_webhook_secret", Pattern: "POST " + one + "/secret/rotate", Handle: a.managing(a.rotateWebhookSecret)},
 		{ID: "send_webhook_test", Pattern: "POST " + one + "/test", Handle: a.managing(a.sendWebhookTest)},
-		{ID: "list_webhook_attempts", Pattern: "GET " + one + "/attempt", Handle: a.managing(a.listWebhookAttempts)},
-		{ID: "retry_webhook_message", Pattern: "POST " + one + "/message/{message_id}/retry", Handle: a.managing(a.retryWebhookMessage)},
-		{ID: "recover_webhook", Pattern: "POST " + one + "/recover", Handle: a.managing(a.recoverWebhook)},
+		{ID: "list_webhook_attempts", Pattern: "GET " + one + "/attempt", Handle: a.managing(asJSON(a.listWebhookAttempts))},
+		{ID: "retry_webhook_message", Pattern: "POST " + one + "/message/{message_id}/retry", Handle: a.managing(asJSON(a.retryWebhookMessage))},
+		{ID: "recover_webhook", Pattern: "POST " + one + "/recover", Handle: a.managing(asJSON(a.recoverWebhook))},
 	}
 }
 
@@ -57,8 +58,7 @@ func webhookFrom(e webhook.Endpoint) webhookOut {
 		CreatedAt: healthlab.At(e.CreatedAt), UpdatedAt: healthlab.At(e.UpdatedAt),
 	}
 	if at := e.Health.FirstFailedAt; !at.IsZero() {
-		failing := healthlab.At(at)
-		out.FailingSince = &failing
+		out.FailingSince = new(healthlab.At(at))
 	}
 	if e.RateLimit > 0 {
 		out.RateLimit = &e.RateLimit
@@ -104,14 +104,6 @@ func (m *managed) webhookID() webhook.EndpointID {
 	return webhook.EndpointID{UUID: m.PathUUID("webhook_id")}
 }
 
-// notEmpty notes a text of the body that is there and empty: it is no way to ask for the
-// default.
-func (m *managed) notEmpty(name string, v *string) {
-	if v != nil && *v == "" {
-		m.Problem("empty", "must not be empty", "body", name)
-	}
-}
-
 // page reads how many things to list, and from where.
 func (m *managed) page() (size int, cursor string) {
 	const most = 250
@@ -142,40 +134,40 @@ func next(cursor string) *string {
 	return &cursor
 }
 
-func (a api) listWebhooks(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) listWebhooks(ctx context.Context, m *managed) (any, error) {
 	size, cursor := m.page()
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Webhooks.List(r.Context(), webhook.EndpointQuery{Team: team, Cursor: cursor, Size: size})
+	page, err := a.Webhooks.List(ctx, webhook.EndpointQuery{Team: team, Cursor: cursor, Size: size})
 	if err != nil {
-		return cursorProblem(err)
+		return nil, cursorProblem(err)
 	}
 	out := webhooksOut{Data: make([]webhookOut, 0, len(page.Endpoints)), NextCursor: next(page.Next)}
 	for _, e := range page.Endpoints {
 		out.Data = append(out.Data, webhookFrom(e))
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a api) createWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) createWebhook(ctx context.Context, m *managed) (any, error) {
 	var body newWebhookIn
 	m.Body(&body)
-	m.notEmpty("secret", body.Secret)
-	m.notEmpty("order_scope", body.OrderScope)
+	m.NotEmpty("secret", body.Secret)
+	m.NotEmpty("order_scope", body.OrderScope)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := a.Webhooks.Create(r.Context(), team, webhook.NewEndpoint{
+	e, err := a.Webhooks.Create(ctx, team, webhook.NewEndpoint{
 		URL: body.URL, Description: value(body.Description), RateLimit: body.RateLimit, FilterTypes: value(body.FilterTypes),
 		OrderScope: webhook.OrderScope(value(body.OrderScope)), Disabled: value(body.Disabled), Secret: value(body.Secret),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, webhookFrom(e))
+	return webhookFrom(e), nil
 }
 
 // value is what p points to, or the zero value.
@@ -187,41 +179,39 @@ func value[T any](p *T) T {
 	return *p
 }
 
-func (a api) readWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := a.Webhooks.Get(r.Context(), team, id)
+	e, err := a.Webhooks.Get(ctx, team, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, webhookFrom(e))
+	return webhookFrom(e), nil
 }
 
-func (a api) patchWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) patchWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	var body webhookPatchIn
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	patch := webhook.Patch{URL: body.URL, Description: body.Description, Disabled: body.Disabled}
 	if body.RateLimit.Set {
-		limit := body.RateLimit.Ptr()
-		patch.RateLimit = &limit
+		patch.RateLimit = new(body.RateLimit.Ptr())
 	}
 	if body.FilterTypes.Set {
-		filter := value(body.FilterTypes.Ptr())
-		patch.FilterTypes = &filter
+		patch.FilterTypes = new(value(body.FilterTypes.Ptr()))
 	}
-	e, err := a.Webhooks.Patch(r.Context(), team, id, patch)
+	e, err := a.Webhooks.Patch(ctx, team, id, patch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, webhookFrom(e))
+	return webhookFrom(e), nil
 }
 
 func (a api) deleteWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -258,15 +248,15 @@ type webhookSecretIn struct {
 	Key *string `json:"key"`
 }
 
-func (a api) readWebhookHeaders(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) readWebhookHeaders(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h, err := a.Webhooks.Headers(r.Context(), team, id)
+	h, err := a.Webhooks.Headers(ctx, team, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := webhookHeadersOut{Headers: h.Values, Sensitive: slices.Sorted(slices.Values(h.Sensitive))}
 	if out.Headers == nil {
@@ -275,7 +265,7 @@ func (a api) readWebhookHeaders(w http.ResponseWriter, r *http.Request, m *manag
 	if out.Sensitive == nil {
 		out.Sensitive = []string{}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 func (a api) putWebhookHeaders(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -310,7 +300,7 @@ func (a api) rotateWebhookSecret(w http.ResponseWriter, r *http.Request, m *mana
 	id := m.webhookID()
 	var body webhookSecretIn
 	m.OptBody(&body)
-	m.notEmpty("key", body.Key)
+	m.NotEmpty("key", body.Key)
 	team, err := m.open()
 	if err != nil {
 		return err

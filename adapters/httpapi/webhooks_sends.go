@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -85,8 +86,7 @@ func received(b []byte) *string {
 	if b == nil {
 		return nil
 	}
-	text := strings.ToValidUTF8(string(b), "\uFFFD")
-	return &text
+	return new(strings.ToValidUTF8(string(b), "\uFFFD"))
 }
 
 func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed) error {
@@ -106,67 +106,67 @@ func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed)
 	})
 }
 
-func (a api) listWebhookAttempts(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) listWebhookAttempts(ctx context.Context, m *managed) (any, error) {
 	q := webhook.AttemptQuery{Endpoint: m.webhookID()}
 	q.Size, q.Cursor = m.page()
 	message := m.ShortText("message_id")
 	var err error
 	if q.Team, err = m.open(); err != nil {
-		return err
+		return nil, err
 	}
 	if message != "" {
 		if q.Event, err = eventOf(message); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if _, err := a.Webhooks.Get(r.Context(), q.Team, q.Endpoint); err != nil {
-		return err
+	if _, err := a.Webhooks.Get(ctx, q.Team, q.Endpoint); err != nil {
+		return nil, err
 	}
-	page, err := a.Webhooks.Attempts(r.Context(), q)
+	page, err := a.Webhooks.Attempts(ctx, q)
 	if err != nil {
-		return cursorProblem(err)
+		return nil, cursorProblem(err)
 	}
 	out := webhookAttemptsOut{Data: make([]webhookAttemptOut, 0, len(page.Attempts)), NextCursor: next(page.Next)}
 	for _, t := range page.Attempts {
 		out.Data = append(out.Data, attemptFrom(t))
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a api) retryWebhookMessage(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) retryWebhookMessage(ctx context.Context, m *managed) (any, error) {
 	id, message := m.webhookID(), m.PathText("message_id", wire.MaxPathText)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	event, err := eventOf(message)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	queued, err := a.Webhooks.Retry(r.Context(), team, id, event)
+	queued, err := a.Webhooks.Retry(ctx, team, id, event)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, webhookQueuedOut{queued})
+	return webhookQueuedOut{queued}, nil
 }
 
-func (a api) recoverWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
+func (a api) recoverWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	var body webhookRecoverIn
 	m.Body(&body)
 	team, err := m.open()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var until time.Time
 	if body.Until != nil {
 		until = body.Until.Time
 	}
-	queued, err := a.Webhooks.Recover(r.Context(), team, id, body.Since.Time, until)
+	queued, err := a.Webhooks.Recover(ctx, team, id, body.Since.Time, until)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, webhookQueuedOut{queued})
+	return webhookQueuedOut{queued}, nil
 }
 
 // eventOf returns the event that a message id was made from; NotFound if it was made

@@ -17,6 +17,7 @@
 package lake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,9 +127,7 @@ func New(place Place, health Health, teams func(context.Context) ([]healthlab.Te
 	if e.opts.Now == nil {
 		e.opts.Now = time.Now
 	}
-	if e.opts.Log == nil {
-		e.opts.Log = slog.Default()
-	}
+	e.opts.Log = cmp.Or(e.opts.Log, slog.Default())
 	return e, nil
 }
 

@@ -1,6 +1,7 @@
 package nightscout
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // what Nightscout calls the hash of its secret
 	"encoding/hex"
@@ -61,9 +62,7 @@ func New(opts *Options) *Connector {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Guard == nil {
-		o.Guard = &webhook.Guard{}
-	}
+	o.Guard = cmp.Or(o.Guard, &webhook.Guard{})
 	if o.Timeout <= 0 {
 		o.Timeout = 20 * time.Second
 	}

@@ -50,9 +50,7 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Guard == nil {
-		o.Guard = &webhook.Guard{}
-	}
+	o.Guard = cmp.Or(o.Guard, &webhook.Guard{})
 	if o.Timeout <= 0 {
 		o.Timeout = 20 * time.Second
 	}

@@ -1,6 +1,7 @@
 package oauthrest
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -94,9 +95,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	if err != nil {
 		return page, err
 	}
-	if r.Zone == nil {
-		r.Zone = time.UTC
-	}
+	r.Zone = cmp.Or(r.Zone, time.UTC)
 	p := &part{PullRequest: &r, m: entries[at.Entry], at: at, from: r.From, to: r.To}
 	p.bounds()
 	p.now = c.now()

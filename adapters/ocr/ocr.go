@@ -4,6 +4,7 @@ package ocr
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ func New(opts *Options) (*Engine, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Command == "" {
-		o.Command = "tesseract"
-	}
+	o.Command = cmp.Or(o.Command, "tesseract")
 	path, err := exec.LookPath(o.Command)
 	if err != nil {
 		return nil, fmt.Errorf("%w: tesseract is not installed", healthlab.Unimplemented)

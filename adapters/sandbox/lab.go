@@ -321,8 +321,7 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	}
 	if does.flags != nil {
 		o.order.SampleID = &o.sample
-		results := simulation.Results(&o.order, o.expected, *does.flags, does.on, at)
-		m.Results = &results
+		m.Results = new(simulation.Results(&o.order, o.expected, *does.flags, does.on, at))
 	}
 	return m
 }

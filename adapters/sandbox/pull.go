@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -101,9 +102,7 @@ func wholeDays(r linking.PullRequest) linking.PullRequest {
 		return r
 	}
 	home := r.Zone
-	if home == nil {
-		home = time.UTC
-	}
+	home = cmp.Or(home, time.UTC)
 	r.From = healthlab.DateOf(r.From.In(home)).At(home).UTC()
 	if last := healthlab.DateOf(r.To.In(home)).At(home); last.Before(r.To) {
 		r.To = healthlab.DateOf(r.To.In(home)).AddDays(1).At(home).UTC()
@@ -188,9 +187,7 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 		return page, healthlab.Invalid
 	}
 	home := r.Zone
-	if home == nil {
-		home = time.UTC
-	}
+	home = cmp.Or(home, time.UTC)
 	// A day more on both sides, because the time zone of a person may differ from home.
 	first, last := healthlab.DateOf(r.From.In(home)).AddDays(-1), healthlab.DateOf(r.To.In(home)).AddDays(1)
 	day := first.AddDays(at)

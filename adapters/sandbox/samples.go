@@ -329,8 +329,7 @@ func (d *day) workoutSamples(r *healthdata.Resource) []healthdata.Sample {
 		return []healthdata.Sample{d.interval(r, d.at(t.from), length, float64(28*t.minutes))}
 	}
 	s := d.interval(r, d.at(t.from), length, float64(t.minutes))
-	intensity := "medium"
-	s.Intensity = &intensity
+	s.Intensity = new("medium")
 	return []healthdata.Sample{s}
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -158,15 +159,9 @@ func (c *Config) check() error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: service: %s", healthlab.Invalid, strings.Join(wrong, "; "))
 	}
-	if c.Region == "" {
-		c.Region = httpapi.US
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Guard == nil {
-		c.Guard = &webhook.Guard{}
-	}
+	c.Region = cmp.Or(c.Region, httpapi.US)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Guard = cmp.Or(c.Guard, &webhook.Guard{})
 	if c.Lease <= 0 {
 		c.Lease = time.Minute
 	}

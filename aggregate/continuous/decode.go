@@ -60,8 +60,7 @@ func (d *decoder) scheduling(n *strictjson.Node, p strictjson.Path) (s Schedulin
 	}
 	if g := n.Get("minimum_gap_duration_second"); !g.IsNull() {
 		if v, ok := d.Whole(g, p.At("minimum_gap_duration_second")); ok {
-			gap := int(min(v, maxGap+1))
-			s.MinimumGap = &gap
+			s.MinimumGap = new(int(min(v, maxGap+1)))
 		}
 	}
 	return s

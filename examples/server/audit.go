@@ -11,11 +11,16 @@ import (
 
 // runAudit is server audit verify: it checks the access log of every team of the organisation,
 // and prints a line for each. It takes the flags of the server.
-func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "verify" {
 		return errors.New("audit: the command is: server audit verify [flags of the server]")
 	}
-	c, _, err := flags(args[1:], stderr)
+	return onHost(ctx, args[1:], stderr, func(s *host) error { return s.verifyAccess(ctx, stdout) })
+}
+
+// onHost calls do with the host that the flags of the server describe, which serves nothing.
+func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
+	c, _, err := flags(args, stderr)
 	if err != nil {
 		return err
 	}
@@ -34,7 +39,7 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if err != nil {
 		return err
 	}
-	return s.verifyAccess(ctx, stdout)
+	return do(s)
 }
 
 // verifyAccess checks the chains of all teams before it fails.

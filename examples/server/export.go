@@ -131,8 +131,7 @@ func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, l
 				At: time.UnixMicro(x.Time).UTC(), Value: x.Value, Value2: x.Value2, attributes: attributes(x.Attrs),
 			}
 			if x.End != series.NoEnd {
-				end := time.UnixMicro(x.End).UTC()
-				line.End = &end
+				line.End = new(time.UnixMicro(x.End).UTC())
 			}
 			if err := lines.Encode(line); err != nil {
 				return err

@@ -26,33 +26,16 @@ func (s *storage) keys() *personkey.Keys {
 // runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key
 // of the host seals, and erase erases users whose key is deleted, which a restored backup brings back. Both take
 // the flags of the server, run beside it, and go on where they were when they are run again.
-func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
 		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")
 	}
-	c, _, err := flags(args[1:], stderr)
-	if err != nil {
-		return err
-	}
-	t, err := newTelemetry(ctx, "")
-	if err != nil {
-		return err
-	}
-	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
-	if err != nil {
-		return errors.Join(err, t.close(ctx))
-	}
-	defer func() {
-		err = errors.Join(err, kept.close(context.WithoutCancel(ctx)), t.close(context.WithoutCancel(ctx)))
-	}()
-	s, err := build(ctx, c, kept, t, "http://"+c.addr)
-	if err != nil {
-		return err
-	}
-	if args[0] == "rotate" {
-		return s.rotate(ctx, stdout)
-	}
-	return s.eraseWithoutKey(ctx, stdout)
+	return onHost(ctx, args[1:], stderr, func(s *host) error {
+		if args[0] == "rotate" {
+			return s.rotate(ctx, stdout)
+		}
+		return s.eraseWithoutKey(ctx, stdout)
+	})
 }
 
 // rotate seals the keys of persons, of teams and of the installation under the current key of the

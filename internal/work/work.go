@@ -9,6 +9,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ func (l *Loop[J]) defaults() {
 	if l.Drain <= 0 {
 		l.Drain = 20 * time.Second
 	}
-	if l.Log == nil {
-		l.Log = slog.Default()
-	}
+	l.Log = cmp.Or(l.Log, slog.Default())
 	if l.Observe == nil {
 		l.Observe = func(string, time.Duration, error) {}
 	}

@@ -1,6 +1,7 @@
 package er7
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -40,9 +41,7 @@ var errStamp = fmt.Errorf("%w: a time is YYYY[MM[DD[HH[MM[SS[.S]]]]]][+/-ZZZZ] a
 
 // ParseStamp reads a time: see [Part.Stamp].
 func ParseStamp(text string, zone *time.Location) (Stamp, error) {
-	if zone == nil {
-		zone = time.UTC
-	}
+	zone = cmp.Or(zone, time.UTC)
 	body, s := text, Stamp{}
 	for i := range len(text) {
 		if text[i] != '+' && text[i] != '-' {

@@ -1,6 +1,7 @@
 package mllp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -70,9 +71,7 @@ func NewServer(h Handler, o *ServerOptions) *Server {
 	if s.opts.FrameTimeout <= 0 {
 		s.opts.FrameTimeout = 30 * time.Second
 	}
-	if s.opts.Log == nil {
-		s.opts.Log = slog.Default()
-	}
+	s.opts.Log = cmp.Or(s.opts.Log, slog.Default())
 	return s
 }
 

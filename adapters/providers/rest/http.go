@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		out = *o
 	}
-	if out.Guard == nil {
-		out.Guard = &webhook.Guard{}
-	}
+	out.Guard = cmp.Or(out.Guard, &webhook.Guard{})
 	if out.Timeout <= 0 {
 		out.Timeout = 20 * time.Second
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,9 +53,7 @@ func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullReques
 	if err != nil {
 		return out, fmt.Errorf("probe: %w", err)
 	}
-	if r.Zone == nil {
-		r.Zone = time.UTC
-	}
+	r.Zone = cmp.Or(r.Zone, time.UTC)
 	if r.Resource = own.Resources[0]; own.JoinFor != nil {
 		r.Resource = own.JoinFor[0]
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -108,9 +109,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if err != nil {
 		return page, err
 	}
-	if r.Zone == nil {
-		r.Zone = time.UTC
-	}
+	r.Zone = cmp.Or(r.Zone, time.UTC)
 	w := c.window(r, &at, set)
 	body, rates, err := c.ask(ctx, w, secret.Access)
 	if err != nil {

@@ -1,7 +1,7 @@
 package laborders
 
 import (
-	"net/http"
+	"context"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
@@ -12,41 +12,31 @@ import (
 // compendiumOperations compare what labs can measure, and tell who orders.
 func (a API) compendiumOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Team: a.searchCompendium},
-		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Team: a.convertCodes},
-		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Team: a.searchOrderable},
-		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Team: a.listPhysicians},
+		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Team: server.AsJSON(a.searchCompendium)},
+		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Team: server.AsJSON(a.convertCodes)},
+		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Team: server.AsJSON(a.searchOrderable)},
+		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Team: server.AsJSON(a.listPhysicians)},
 		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Team: server.ReadOne(orderID, a.Orders.Communication)},
-		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Team: a.changeCommunication},
+		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Team: server.AsJSON(a.changeCommunication)},
 	}
 }
 
-func (a API) searchCompendium(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) searchCompendium(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body catalogue.CompendiumRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := a.Orders.Catalogue().SearchCompendium(r.Context(), team, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, found)
+	return a.Orders.Catalogue().SearchCompendium(ctx, team, body)
 }
 
-func (a API) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) convertCodes(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body catalogue.ConvertRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := a.Orders.Catalogue().Convert(r.Context(), team, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, found)
+	return a.Orders.Catalogue().Convert(ctx, team, body)
 }
 
 // OrderableTests are a lab's markers, by the code that was asked for.
@@ -54,31 +44,25 @@ type OrderableTests struct {
 	Candidates map[string][]catalogue.PerLabCandidate `json:"candidates"`
 }
 
-func (a API) searchOrderable(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) searchOrderable(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body catalogue.OrderableRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := a.Orders.Catalogue().SearchOrderable(r.Context(), team, body)
+	found, err := a.Orders.Catalogue().SearchOrderable(ctx, team, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, OrderableTests{found})
+	return OrderableTests{found}, nil
 }
 
-func (a API) listPhysicians(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listPhysicians(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	of := healthlab.TeamID{UUID: in.PathUUID("team_id")}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := a.Orders.Physicians(r.Context(), team, of)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, found)
+	return a.Orders.Physicians(ctx, team, of)
 }
 
 // CommunicationChange is the body that sets the channels of messages to a patient.
@@ -86,17 +70,12 @@ type CommunicationChange struct {
 	SMSEnabled bool `json:"sms_enabled"`
 }
 
-func (a API) changeCommunication(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) changeCommunication(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := orderID(in)
 	var body CommunicationChange
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	settings, err := a.Orders.SetCommunication(r.Context(), team, id, body.SMSEnabled)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, settings)
+	return a.Orders.SetCommunication(ctx, team, id, body.SMSEnabled)
 }

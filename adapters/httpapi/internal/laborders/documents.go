@@ -18,13 +18,13 @@ func (a API) documentOperations() []server.Operation {
 	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
 	return []server.Operation{
 		{ID: "list_order_documents", Pattern: "GET /v3/order/{order_id}/documents", Team: server.ReadOne(orderID, a.orderDocuments)},
-		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Team: orderDocument(a.Documents.Requisition)},
+		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Team: document(orderID, a.Documents.Requisition)},
 		{ID: "read_labels_pdf", Pattern: order(documents.SpecimenLabels), Team: a.readLabels},
-		{ID: "read_order_result_pdf", Pattern: order(documents.ResultsReport), Team: orderDocument(a.Documents.Report)},
-		{ID: "read_order_collection_instruction_pdf", Pattern: order(documents.CollectionInstructions), Team: orderDocument(a.Documents.OrderInstructions)},
-		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Team: orderDocument(a.Documents.CoverageNotice)},
-		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Team: a.readTransactionReport},
-		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Team: a.readLabTestInstructions},
+		{ID: "read_order_result_pdf", Pattern: order(documents.ResultsReport), Team: document(orderID, a.Documents.Report)},
+		{ID: "read_order_collection_instruction_pdf", Pattern: order(documents.CollectionInstructions), Team: document(orderID, a.Documents.OrderInstructions)},
+		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Team: document(orderID, a.Documents.CoverageNotice)},
+		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Team: document(transactionID, a.Documents.TransactionReport)},
+		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Team: document(labTestID, a.Documents.LabTestInstructions)},
 		// The holder of the URL may read.
 		{ID: "read_requisition_form", Pattern: "GET " + RequisitionFormPath + "/{token}", Handle: a.readRequisitionForm},
 	}
@@ -73,11 +73,11 @@ func pdf(w http.ResponseWriter, file []byte, err error) error {
 	return wire.Bytes(w, http.StatusOK, "application/pdf", file)
 }
 
-// orderDocument answers with a document of one order.
-func orderDocument(read func(context.Context, healthlab.TeamID, orders.OrderID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+// document returns a handler that answers with the document that an id of the path leads to.
+func document[ID any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
-		id := orderID(in)
+		id := of(in)
 		if err := in.Err(); err != nil {
 			return err
 		}
@@ -96,26 +96,6 @@ func (a API) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	file, err := a.Documents.Labels(r.Context(), team, id, documents.LabelsRequest{CollectedAt: at, Count: count, Stock: documents.LabelStock(stock)})
-	return pdf(w, file, err)
-}
-
-func (a API) readTransactionReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := transactionID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	file, err := a.Documents.TransactionReport(r.Context(), team, id)
-	return pdf(w, file, err)
-}
-
-func (a API) readLabTestInstructions(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := labTestID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	file, err := a.Documents.LabTestInstructions(r.Context(), team, id)
 	return pdf(w, file, err)
 }
 

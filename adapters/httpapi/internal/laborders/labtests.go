@@ -16,29 +16,25 @@ import (
 
 func (a API) labTestOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: a.listLabs},
-		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: a.listMarkers},
-		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: a.listOrderSetMarkers},
-		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: a.listLabTestMarkers},
-		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: a.readMarker},
-		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: a.listLabTests},
-		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: a.listAllLabTests},
+		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: server.AsJSON(a.listLabs)},
+		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: server.AsJSON(a.listMarkers)},
+		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: server.AsJSON(a.listOrderSetMarkers)},
+		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: server.AsJSON(a.listLabTestMarkers)},
+		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: server.AsJSON(a.readMarker)},
+		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: server.AsJSON(a.listLabTests)},
+		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: server.AsJSON(a.listAllLabTests)},
 		{ID: "create_lab_test", Pattern: "POST /v3/lab_tests", Team: a.createLabTest, Keyed: true},
-		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: a.changeLabTest},
-		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: a.readLabTest},
-		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: a.listLabAccounts},
+		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.changeLabTest)},
+		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.readLabTest)},
+		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: server.AsJSON(a.listLabAccounts)},
 	}
 }
 
-func (a API) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a API) listLabs(ctx context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	labs, err := a.Orders.Catalogue().Labs(r.Context())
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, labs)
+	return a.Orders.Catalogue().Labs(ctx)
 }
 
 // markersOut is one page of markers.
@@ -97,7 +93,7 @@ func priceOfMarker(m catalogue.Marker) price {
 	return priceOf(n.Decimal, err == nil)
 }
 
-func markersPage(w http.ResponseWriter, p catalogue.MarkerPage, page, size int, priced bool) error {
+func markersPage(p catalogue.MarkerPage, page, size int, priced bool) markersOut {
 	out := markersOut{Markers: p.Markers, Total: p.Total, Page: page, Size: size, Pages: (p.Total + size - 1) / size}
 	if priced {
 		out.Pricing = &markerPricing{Currency: currency, Data: map[int]price{}}
@@ -105,7 +101,7 @@ func markersPage(w http.ResponseWriter, p catalogue.MarkerPage, page, size int, 
 			out.Pricing.Data[m.ID] = priceOfMarker(m.Marker)
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out
 }
 
 func pageIn(in *wire.In) (page, size int) {
@@ -120,8 +116,7 @@ func accountIn(in *wire.In) *catalogue.LabAccountID {
 	return nil
 }
 
-func (a API) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := catalogue.MarkerQuery{
 		Labs: ints(in, "lab_id"), LabSlug: in.ShortText("lab_slug"), Name: in.ShortText("name"),
 		ALaCarte: in.OptBool("a_la_carte_enabled"),
@@ -130,28 +125,27 @@ func (a API) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().Markers(r.Context(), team, account, q)
+	page, err := a.Orders.Catalogue().Markers(ctx, team, account, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, page, q.Page, q.Size, priced)
+	return markersPage(page, q.Page, q.Size, priced), nil
 }
 
-func (a API) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listOrderSetMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	page, size := pageIn(in)
 	var body catalogue.OrderSet
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p, err := a.Orders.Catalogue().OrderSetMarkers(r.Context(), team, body, page, size)
+	p, err := a.Orders.Catalogue().OrderSetMarkers(ctx, team, body, page, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, p, page, size, false)
+	return markersPage(p, page, size, false), nil
 }
 
 // ints reads a list of whole numbers; nil when absent.
@@ -171,23 +165,21 @@ func labTestID(in *wire.In) catalogue.LabTestID {
 	return catalogue.LabTestID{UUID: in.PathUUID("lab_test_id")}
 }
 
-func (a API) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabTestMarkers(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	page, size := pageIn(in)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p, err := a.Orders.Catalogue().LabTestMarkers(r.Context(), team, account, id, page, size)
+	p, err := a.Orders.Catalogue().LabTestMarkers(ctx, team, account, id, page, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return markersPage(w, p, page, size, false)
+	return markersPage(p, page, size, false), nil
 }
 
-func (a API) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) readMarker(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	lab, err := strconv.Atoi(in.PathText("lab_id", 20))
 	if err != nil {
 		in.Problem("wrong_type", "must be a whole number", "path", "lab_id")
@@ -195,13 +187,9 @@ func (a API) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.T
 	code := in.PathText("provider_id", 256)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	m, err := a.Orders.Catalogue().Marker(r.Context(), team, account, lab, code)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, m)
+	return a.Orders.Catalogue().Marker(ctx, team, account, lab, code)
 }
 
 // labTestQuery reads the filters of the lists of lab tests.
@@ -227,19 +215,18 @@ type labTestsOut struct {
 	Pricing    *labTestPricing     `json:"pricing"`
 }
 
-func (a API) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabTests(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := labTestQuery(in, team)
 	q.Limit = in.Int("lab_test_limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
 	q.Cursor = in.ShortText("next_cursor")
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().LabTests(r.Context(), account, q)
+	page, err := a.Orders.Catalogue().LabTests(ctx, account, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := labTestsOut{Data: page.Tests}
 	if page.Next != "" {
@@ -255,34 +242,28 @@ func (a API) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, !t.PriceUnknown), parts}
 		}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a API) listAllLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listAllLabTests(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := labTestQuery(in, team)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Catalogue().LabTests(r.Context(), nil, q)
+	page, err := a.Orders.Catalogue().LabTests(ctx, nil, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, page.Tests)
+	return page.Tests, nil
 }
 
-func (a API) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) readLabTest(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	account := accountIn(in)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Orders.Catalogue().LabTest(r.Context(), team, account, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
+	return a.Orders.Catalogue().LabTest(ctx, team, account, id)
 }
 
 func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -298,19 +279,14 @@ func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	}))
 }
 
-func (a API) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) changeLabTest(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := labTestID(in)
 	var body catalogue.LabTestChange
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := a.Orders.Catalogue().ChangeLabTest(r.Context(), team, id, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
+	return a.Orders.Catalogue().ChangeLabTest(ctx, team, id, body)
 }
 
 // accountsOut are the lab accounts of a team.
@@ -318,8 +294,7 @@ type accountsOut struct {
 	Data []catalogue.LabAccount `json:"data"`
 }
 
-func (a API) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listLabAccounts(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := accountIn(in)
 	status := catalogue.LabAccountStatus(strings.ToLower(in.ShortText("status")))
 	switch status {
@@ -328,14 +303,14 @@ func (a API) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 		in.Problem("enum", "must be one of: active, pending, suspended, ready_to_launch", "query", "status")
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	accounts, err := a.Orders.Catalogue().LabAccounts(r.Context(), team, id, status)
+	accounts, err := a.Orders.Catalogue().LabAccounts(ctx, team, id, status)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if accounts == nil {
 		accounts = []catalogue.LabAccount{}
 	}
-	return wire.JSON(w, http.StatusOK, accountsOut{Data: accounts})
+	return accountsOut{Data: accounts}, nil
 }

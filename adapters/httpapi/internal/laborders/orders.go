@@ -20,17 +20,17 @@ func (a API) orderOperations() []server.Operation {
 		{ID: "import_order", Pattern: "POST /v3/order/import", Team: a.importOrder, Keyed: true},
 		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Team: a.createTestkit, Keyed: true},
 		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Team: a.registerTestkit, Keyed: true},
-		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Team: a.resendEvents},
-		{ID: "list_orders", Pattern: "GET /v3/orders", Team: a.listOrders},
-		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: a.countOrders},
-		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Team: a.listOrderLifecycles},
+		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Team: server.AsJSON(a.resendEvents)},
+		{ID: "list_orders", Pattern: "GET /v3/orders", Team: server.AsJSON(a.listOrders)},
+		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: server.AsJSON(a.countOrders)},
+		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Team: server.AsJSON(a.listOrderLifecycles)},
 		{ID: "read_order", Pattern: "GET /v3/order/{order_id}", Team: server.ReadOne(orderID, a.Orders.Get)},
 		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Team: a.setActivation},
 		{ID: "read_order_result", Pattern: "GET /v3/order/{order_id}/result", Team: server.ReadOne(orderID, a.Orders.Results)},
 		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Team: server.ReadOne(orderID, a.resultMetadata)},
 		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Team: a.changeOrder(a.Orders.Cancel)},
 		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Team: a.changeOrder(a.Orders.DrawCompleted)},
-		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Team: a.simulateOrder},
+		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Team: server.AsJSON(a.simulateOrder)},
 		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Team: server.ReadOne(transactionID, a.Orders.Transaction)},
 		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
 	}
@@ -60,22 +60,21 @@ type ordersOut struct {
 	Size   int            `json:"size"`
 }
 
-func (a API) listOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listOrders(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := orderQuery(in)
 	q.Team = team
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.List(r.Context(), q)
+	page, err := a.Orders.List(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := ordersOut{Orders: page.Orders, Total: page.Total, Page: q.Page, Size: q.Size}
 	if out.Orders == nil {
 		out.Orders = []orders.Order{}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // orderCounts is the number of a team's orders by their latest status.
@@ -84,19 +83,19 @@ type orderCounts struct {
 	ByStatus map[orders.LowLevel]int `json:"by_status"`
 }
 
-func (a API) countOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a API) countOrders(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	counts, err := a.Orders.CountByStatus(r.Context(), team)
+	counts, err := a.Orders.CountByStatus(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := orderCounts{ByStatus: counts}
 	for _, n := range counts {
 		out.Total += n
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // orderLifecycles are the lifecycles of all collection methods.
@@ -104,11 +103,11 @@ type orderLifecycles struct {
 	Lifecycles []orders.Lifecycle `json:"lifecycles"`
 }
 
-func (a API) listOrderLifecycles(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a API) listOrderLifecycles(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, orderLifecycles{orders.Lifecycles()})
+	return orderLifecycles{orders.Lifecycles()}, nil
 }
 
 // orderQuery reads the filters of the list of orders. A day alone is its beginning, but
@@ -190,20 +189,19 @@ type simulation struct {
 	HasMissingResults *bool                    `json:"has_missing_results"`
 }
 
-func (a API) simulateOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) simulateOrder(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := orderID(in)
 	final := orders.Status(in.ShortText("final_status"))
 	delay := in.Int("delay", 0, 0, 24*60*60)
 	var body simulation
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.Orders.SimulateSlowly(r.Context(), team, id, final, orders.SimulationFlags(body), time.Duration(delay)*time.Second); err != nil {
-		return err
+	if _, err := a.Orders.SimulateSlowly(ctx, team, id, final, orders.SimulationFlags(body), time.Duration(delay)*time.Second); err != nil {
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, nil)
+	return nil, nil
 }
 
 // activation is the body of a change of the day of activation. The key must be there;
@@ -229,18 +227,17 @@ type resentOut struct {
 	OrderIDs []orders.OrderID `json:"order_ids"`
 }
 
-func (a API) resendEvents(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) resendEvents(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body orders.ResendRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	ids, err := a.Orders.Resend(r.Context(), team, body)
+	ids, err := a.Orders.Resend(ctx, team, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, resentOut{OrderIDs: ids})
+	return resentOut{OrderIDs: ids}, nil
 }
 
 func (a API) resultMetadata(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (labresult.Metadata, error) {

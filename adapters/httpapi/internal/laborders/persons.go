@@ -17,15 +17,15 @@ import (
 func (a API) personOperations() []server.Operation {
 	return []server.Operation{
 		{ID: "set_user_info", Pattern: "PATCH /v2/user/{user_id}/info", Team: a.setUserInfo},
-		{ID: "read_user_info", Pattern: "GET /v2/user/{user_id}/info/latest", Team: a.readUserInfo},
-		{ID: "create_portal_url", Pattern: "POST /v2/user/{user_id}/create_portal_url", Team: a.createPortalURL},
+		{ID: "read_user_info", Pattern: "GET /v2/user/{user_id}/info/latest", Team: server.ReadOne(anyUser, a.Orders.People().UserInfo)},
+		{ID: "create_portal_url", Pattern: "POST /v2/user/{user_id}/create_portal_url", Team: server.AsJSON(a.createPortalURL)},
 		{ID: "create_insurance", Pattern: "POST /v2/user/{user_id}/insurance", Team: a.createInsurance, Keyed: true},
-		{ID: "read_latest_insurance", Pattern: "GET /v2/user/{user_id}/insurance/latest", Team: a.readLatestInsurance},
-		{ID: "search_payors", Pattern: "GET /v3/insurance/search/payor", Team: a.searchPayors},
-		{ID: "search_payors_by_body", Pattern: "POST /v3/insurance/search/payor", Team: a.searchPayorsByBody},
+		{ID: "read_latest_insurance", Pattern: "GET /v2/user/{user_id}/insurance/latest", Team: server.AsJSON(a.readLatestInsurance)},
+		{ID: "search_payors", Pattern: "GET /v3/insurance/search/payor", Team: server.AsJSON(a.searchPayors)},
+		{ID: "search_payors_by_body", Pattern: "POST /v3/insurance/search/payor", Team: server.AsJSON(a.searchPayorsByBody)},
 		{ID: "create_payor", Pattern: "POST /v3/payor", Team: a.createPayor, Keyed: true},
-		{ID: "search_diagnoses", Pattern: "GET /v3/insurance/search/diagnosis", Team: a.searchDiagnoses},
-		{ID: "check_diagnoses", Pattern: "POST /v3/insurance/validate_icd_codes", Team: a.checkDiagnoses},
+		{ID: "search_diagnoses", Pattern: "GET /v3/insurance/search/diagnosis", Team: server.AsJSON(a.searchDiagnoses)},
+		{ID: "check_diagnoses", Pattern: "POST /v3/insurance/validate_icd_codes", Team: server.AsJSON(a.checkDiagnoses)},
 	}
 }
 
@@ -53,32 +53,14 @@ func (a API) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusOK, info)
 }
 
-func (a API) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	user := anyUser(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	info, err := a.Orders.People().UserInfo(r.Context(), team, user)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, info)
-}
-
-func (a API) createPortalURL(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) createPortalURL(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := healthlab.UserID{UUID: in.PathUUID("user_id")}
 	var body portal.Request
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	link, err := a.Orders.PortalLink(r.Context(), team, user, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, link)
+	return a.Orders.PortalLink(ctx, team, user, body)
 }
 
 func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -95,30 +77,20 @@ func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	}))
 }
 
-func (a API) readLatestInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) readLatestInsurance(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, primary := anyUser(in), in.Bool("is_primary", true)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	record, err := a.Orders.People().LatestInsurance(r.Context(), team, user, primary)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, record)
+	return a.Orders.People().LatestInsurance(ctx, team, user, primary)
 }
 
-func (a API) searchPayors(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) searchPayors(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := people.PayorQuery{Name: in.ShortText("insurance_name"), ClearingHouse: in.ShortText("provider"), ProviderPayorID: in.ShortText("provider_payor_id")}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := a.Orders.People().SearchPayors(r.Context(), team, q)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, found)
+	return a.Orders.People().SearchPayors(ctx, team, q)
 }
 
 // PayorSearch is the body of the deprecated search for payors.
@@ -137,12 +109,11 @@ type PayorByCode struct {
 	Source     people.PayorSource `json:"source"`
 }
 
-func (a API) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) searchPayorsByBody(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	var body PayorSearch
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	var q people.PayorQuery
 	for to, from := range map[*string]*string{&q.Name: body.InsuranceName, &q.ClearingHouse: body.Provider, &q.ProviderPayorID: body.ProviderID} {
@@ -150,15 +121,15 @@ func (a API) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team hea
 			*to = *from
 		}
 	}
-	found, err := a.Orders.People().SearchPayors(r.Context(), team, q)
+	found, err := a.Orders.People().SearchPayors(ctx, team, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := make([]PayorByCode, len(found))
 	for i, p := range found {
 		out[i] = PayorByCode{p.PayorCode, p.Name, p.Aliases, p.OrgAddress, p.Source}
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 func (a API) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -174,13 +145,12 @@ func (a API) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	}))
 }
 
-func (a API) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) searchDiagnoses(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
 	query := in.Text("diagnosis_query", 256)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, a.Orders.People().SearchDiagnoses(query))
+	return a.Orders.People().SearchDiagnoses(query), nil
 }
 
 // DiagnosisCodes is the body with codes to be checked.
@@ -188,12 +158,11 @@ type DiagnosisCodes struct {
 	Codes []string `json:"codes" wire:"max=200"`
 }
 
-func (a API) checkDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) checkDiagnoses(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
 	var body DiagnosisCodes
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, a.Orders.People().CheckDiagnoses(body.Codes))
+	return a.Orders.People().CheckDiagnoses(body.Codes), nil
 }

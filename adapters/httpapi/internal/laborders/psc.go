@@ -1,21 +1,20 @@
 package laborders
 
 import (
-	"net/http"
+	"context"
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func (a API) pscOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "read_area", Pattern: "GET /v3/order/area/info", Team: a.readArea},
-		{ID: "find_patient_service_centers", Pattern: "GET /v3/order/psc/info", Team: a.findPSCs},
-		{ID: "find_patient_service_centers_of_order", Pattern: "GET /v3/order/{order_id}/psc/info", Team: a.findOrderPSCs},
+		{ID: "read_area", Pattern: "GET /v3/order/area/info", Team: server.AsJSON(a.readArea)},
+		{ID: "find_patient_service_centers", Pattern: "GET /v3/order/psc/info", Team: server.AsJSON(a.findPSCs)},
+		{ID: "find_patient_service_centers_of_order", Pattern: "GET /v3/order/{order_id}/psc/info", Team: server.AsJSON(a.findOrderPSCs)},
 	}
 }
 
@@ -46,30 +45,17 @@ func (a API) pscCapabilities(in *wire.In) []appointment.PSCCapability {
 	return out
 }
 
-func labAccount(in *wire.In) *catalogue.LabAccountID {
-	if id := in.OptUUID("lab_account_id"); id != nil {
-		return &catalogue.LabAccountID{UUID: *id}
-	}
-	return nil
-}
-
-func (a API) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: in.ShortText("lab"), LabAccountID: labAccount(in)}
+func (a API) readArea(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: in.ShortText("lab"), LabAccountID: accountIn(in)}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	info, err := a.Orders.Appointments().Area(r.Context(), team, req)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, info)
+	return a.Orders.Appointments().Area(ctx, team, req)
 }
 
-func (a API) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) findPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	req := appointment.CenterRequest{
-		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: labAccount(in),
+		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: accountIn(in),
 	}
 	if lab := in.OptInt("lab_id", 1, 1<<31-1); lab != nil {
 		req.LabID = *lab
@@ -77,25 +63,16 @@ func (a API) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 		in.Problem("missing", "is required", "query", "lab_id")
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	info, err := a.Orders.Appointments().PSCs(r.Context(), team, req)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, info)
+	return a.Orders.Appointments().PSCs(ctx, team, req)
 }
 
-func (a API) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) findOrderPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := orderID(in)
 	req := appointment.CenterRequest{Radius: radius(in), Capabilities: a.pscCapabilities(in)}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	info, err := a.Orders.OrderPSCs(r.Context(), team, id, req)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, info)
+	return a.Orders.OrderPSCs(ctx, team, id, req)
 }

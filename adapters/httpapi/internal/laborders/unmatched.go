@@ -1,6 +1,7 @@
 package laborders
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -15,16 +16,16 @@ import (
 // unmatchedOperations are about results that match no order for certain.
 func (a API) unmatchedOperations() []server.Operation {
 	list := []server.Operation{
-		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Team: a.listUnmatched},
+		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Team: server.AsJSON(a.listUnmatched)},
 		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Team: server.ReadOne(rawResultID, a.Orders.Reviews().Get)},
-		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Team: a.acceptUnmatched},
-		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Team: a.resolveUnmatched},
+		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Team: server.AsJSON(a.acceptUnmatched)},
+		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Team: server.AsJSON(a.resolveUnmatched)},
 	}
 	if a.MatchTests == nil {
 		return list
 	}
 	return append(list, []server.Operation{
-		{ID: "list_unmatched_result_cases", Pattern: "GET /v3/unmatched_result_test/case", Team: a.listTestCases},
+		{ID: "list_unmatched_result_cases", Pattern: "GET /v3/unmatched_result_test/case", Team: server.AsJSON(a.listTestCases)},
 		{ID: "start_unmatched_result_test", Pattern: "POST /v3/unmatched_result_test", Team: a.startMatchTest, Keyed: true},
 		{ID: "read_unmatched_result_test", Pattern: "GET /v3/unmatched_result_test/{run_id}", Team: server.ReadOne(testRunID, a.MatchTests.Get)},
 	}...)
@@ -37,8 +38,7 @@ type UnmatchedPage struct {
 	Total      int                      `json:"total"`
 }
 
-func (a API) listUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	q := orders.ResultQuery{
 		Team: team, Status: orders.MatchStatus(in.ShortText("status")), Decision: orders.MatchDecision(in.ShortText("decision_code")),
 		LabSlug: in.ShortText("lab_slug"), Search: in.ShortText("search_input"), Cursor: in.ShortText("next_cursor"),
@@ -51,17 +51,17 @@ func (a API) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 		q.CreatedBefore = d.AddDays(1).At(time.UTC) // the whole day
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.Orders.Reviews().List(r.Context(), q)
+	page, err := a.Orders.Reviews().List(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := UnmatchedPage{Data: page.Results, Total: page.Total}
 	if page.Next != "" {
 		out.NextCursor = &page.Next
 	}
-	return wire.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 func testRunID(in *wire.In) matchtest.RunID {
@@ -72,34 +72,24 @@ func rawResultID(in *wire.In) orders.RawResultID {
 	return orders.RawResultID{UUID: in.PathUUID("raw_result_id")}
 }
 
-func (a API) acceptUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) acceptUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := rawResultID(in)
 	var body orders.AcceptRequest
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	o, err := a.Orders.Reviews().Accept(r.Context(), team, id, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, o)
+	return a.Orders.Reviews().Accept(ctx, team, id, body)
 }
 
-func (a API) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) resolveUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := rawResultID(in)
 	var body orders.ResolveRequest
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
-		return err
+		return nil, err
 	}
-	result, err := a.Orders.Reviews().Resolve(r.Context(), team, id, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, result)
+	return a.Orders.Reviews().Resolve(ctx, team, id, body)
 }
 
 // TestCases are the cases of test runs.
@@ -107,15 +97,15 @@ type TestCases struct {
 	Data []matchtest.Rule `json:"data"`
 }
 
-func (a API) listTestCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	if err := wire.From(r).Err(); err != nil {
-		return err
+func (a API) listTestCases(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+	if err := in.Err(); err != nil {
+		return nil, err
 	}
-	cases, err := a.MatchTests.Cases(r.Context(), team)
+	cases, err := a.MatchTests.Cases(ctx, team)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return wire.JSON(w, http.StatusOK, TestCases{cases})
+	return TestCases{cases}, nil
 }
 
 // TestRunStarted says that a test run was taken up.

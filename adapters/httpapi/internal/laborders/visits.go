@@ -18,14 +18,14 @@ func (a API) visitOperations() []server.Operation {
 	open := notConfirmed()
 	const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
 	return []server.Operation{
-		{ID: "find_phlebotomy_slots", Pattern: "POST /v3/order/phlebotomy/appointment/availability", Team: a.findHomeSlots},
+		{ID: "find_phlebotomy_slots", Pattern: "POST /v3/order/phlebotomy/appointment/availability", Team: server.AsJSON(a.findHomeSlots)},
 		{ID: "book_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", Team: a.bookHome, Keyed: true},
 		{ID: "request_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", Team: a.requestVisit, Keyed: true},
 		{ID: "reschedule_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", Team: a.reschedule(home), Replies: open},
 		{ID: "cancel_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", Team: a.cancelHome},
 		{ID: "list_phlebotomy_cancellation_reasons", Pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", Team: a.listReasons(home)},
 		{ID: "read_phlebotomy_appointment", Pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", Team: a.readVisit(home)},
-		{ID: "find_psc_slots", Pattern: "POST /v3/order/psc/appointment/availability", Team: a.findCenterSlots},
+		{ID: "find_psc_slots", Pattern: "POST /v3/order/psc/appointment/availability", Team: server.AsJSON(a.findCenterSlots)},
 		{ID: "book_psc_appointment", Pattern: "POST /v3/order/{order_id}/psc/appointment/book", Team: a.bookCenter, Keyed: true},
 		{ID: "reschedule_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", Team: a.reschedule(center), Replies: open},
 		{ID: "cancel_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", Team: a.cancelCenter},
@@ -47,23 +47,17 @@ func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
 	return wire.JSON(w, http.StatusOK, v)
 }
 
-func (a API) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) findHomeSlots(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	start := in.OptDate("start_date")
 	var body appointment.AddressInput
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
-		return err
+		return nil, err
 	}
-	slots, err := a.Orders.Appointments().HomeSlots(r.Context(), team, start, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, slots)
+	return a.Orders.Appointments().HomeSlots(ctx, team, start, body)
 }
 
-func (a API) findCenterSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) findCenterSlots(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	req := appointment.CenterSlotsRequest{
 		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: in.ShortText("zip_code"),
 		AllowStale: in.Bool("allow_stale", false),
@@ -72,13 +66,9 @@ func (a API) findCenterSlots(w http.ResponseWriter, r *http.Request, team health
 		req.Radius = radius(in)
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	slots, err := a.Orders.Appointments().CenterSlots(r.Context(), team, req)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, slots)
+	return a.Orders.Appointments().CenterSlots(ctx, team, req)
 }
 
 func (a API) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

@@ -54,8 +54,7 @@ func FaultOf(err error, replies []Reply) *wire.Fault {
 func PlainFault(err error) *wire.Fault {
 	var f *wire.Fault
 	if errors.As(err, &f) {
-		own := *f
-		return &own
+		return new(*f)
 	}
 	// Before the kinds: what ends with its context often looks like an outage, too.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -63,13 +63,19 @@ func (r *Reply) Answers(err error) bool {
 
 // ReadOne returns a handler that answers with what an id of the path leads to.
 func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
-	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-		in := wire.From(r)
+	return AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		id := of(in)
 		if err := in.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		out, err := read(r.Context(), team, id)
+		return read(ctx, team, id)
+	})
+}
+
+// AsJSON returns a handler that answers 200 with the value that answer returns, as JSON.
+func AsJSON(answer func(context.Context, *wire.In, healthlab.TeamID) (any, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		out, err := answer(r.Context(), wire.From(r), team)
 		if err != nil {
 			return err
 		}

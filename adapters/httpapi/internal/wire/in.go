@@ -72,6 +72,14 @@ func From(r *http.Request) *In {
 // place: "query", "path", "header" or "body".
 func (in *In) Problem(code, msg string, path ...any) { in.problems.Add(code, msg, path...) }
 
+// NotEmpty notes a text of the body that is there and empty: it is no way to ask for the
+// default.
+func (in *In) NotEmpty(name string, v *string) {
+	if v != nil && *v == "" {
+		in.Problem("empty", "must not be empty", "body", name)
+	}
+}
+
 func (in *In) add(code, msg, place, name string, ctx map[string]any) {
 	in.problems = append(in.problems, healthlab.Problem{
 		Path: []any{place, name}, Code: code, Msg: msg, Context: ctx,

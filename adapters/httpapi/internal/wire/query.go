@@ -171,8 +171,7 @@ func (in *In) OptInt(name string, low, high int) *int {
 		in.used("query", name)
 		return nil
 	}
-	n := in.Int(name, low, low, high)
-	return &n
+	return new(in.Int(name, low, low, high))
 }
 
 // IntOneOf reads one of the allowed numbers; def when absent.
@@ -245,8 +244,7 @@ func (in *In) OptBool(name string) *bool {
 		in.add("wrong_type", "must be true or false", "query", name, nil)
 		return nil
 	}
-	b := v == "true"
-	return &b
+	return new(v == "true")
 }
 
 // UUID reads a UUID, which must be there.
@@ -264,8 +262,7 @@ func (in *In) OptUUID(name string) *uuid.UUID {
 	if !ok {
 		return nil
 	}
-	id := in.uuid(v, "query", name)
-	return &id
+	return new(in.uuid(v, "query", name))
 }
 
 // UUIDs reads a list that is written by repeating the parameter; nil when absent.
@@ -308,8 +305,7 @@ func (in *In) OptDate(name string) *healthlab.Date {
 		in.used("query", name)
 		return nil
 	}
-	d := in.Date(name)
-	return &d
+	return new(in.Date(name))
 }
 
 // Moment is a parameter that may be a day or an instant.
@@ -358,8 +354,7 @@ func (in *In) OptMoment(name string) *Moment {
 	if !ok {
 		return nil
 	}
-	m := in.moment(v, name)
-	return &m
+	return new(in.moment(v, name))
 }
 
 func (in *In) moment(v, name string) Moment {
@@ -425,8 +420,7 @@ func (in *In) OptTime(name string, e Edge) *healthlab.Time {
 	if m == nil {
 		return nil
 	}
-	t := m.In(time.UTC, e)
-	return &t
+	return new(m.In(time.UTC, e))
 }
 
 // PathUUID reads a part of the path that is a UUID.
