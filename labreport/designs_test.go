@@ -463,19 +463,22 @@ func like(a, b string) bool {
 	return row[len(y)]*6 <= max(len(x), len(y), 6)
 }
 
-// runDesigns reads the reports of a set in all languages. picture says that they are read
-// as pictures.
+// runDesigns reads the reports of a set in all languages, in a plain run each design in one of them.
+// picture says that they are read as pictures.
 func runDesigns(t *testing.T, blind, picture bool, each int) score {
 	t.Helper()
 	reader := labreport.NewReader(nil)
 	all := score{}
 	byLanguage := map[string]*score{}
+	number := 0
 	for _, d := range designs() {
 		if d.blind() != blind {
 			continue
 		}
 		sum := score{}
-		for _, lang := range languages {
+		number++
+		for i := range prove.Counts(1, len(languages), len(languages)) {
+			lang := languages[(number+i)%len(languages)]
 			part := score{}
 			for k := range each {
 				r := generateIn(d.String(), lang, d.set, uint64(d.number*1000+k))

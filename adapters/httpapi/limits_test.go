@@ -46,6 +46,7 @@ func TestRateLimits(t *testing.T) {
 // Large bodies share a bounded memory; a request that finds no room is refused with
 // Retry-After.
 func TestLargeBodiesShareMemory(t *testing.T) {
+	t.Parallel() // the second request waits for memory
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
 	server := httptest.NewServer(httpapi.Handler(c.config))

@@ -184,7 +184,7 @@ func TestHostilePictures(t *testing.T) {
 	_, err := e.Check(t.Context(), labreport.File{Type: "image/png", Data: good[:len(good)/2]})
 	require.ErrorIs(t, err, healthlab.Invalid, "a truncated picture is refused when it is uploaded")
 	r := rand.New(rand.NewPCG(1, 9))
-	for range prove.Count(6, 60) {
+	for range prove.Counts(3, 6, 60) {
 		data := bytes.Clone(good)
 		for range 1 + r.IntN(6) {
 			data[8+r.IntN(len(data)-8)] ^= 1 << r.IntN(8)

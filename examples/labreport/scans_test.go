@@ -100,7 +100,7 @@ func TestPictures(t *testing.T) {
 	all := sheets(t)
 	var blind reliability
 	var total counts
-	for _, m := range media[:prove.Count(2, len(media))] {
+	for _, m := range media[:prove.Counts(1, 2, len(media))] {
 		var both counts
 		for set, name := range []string{"development", "blind"}[:prove.Count(1, 2)] {
 			t.Run(m.name+"/"+name, func(t *testing.T) {

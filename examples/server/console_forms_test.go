@@ -153,23 +153,28 @@ func TestReplayOfAWindow(t *testing.T) {
 	p, c := consoleOf(t, "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) { got.Add(1) }))
 	_, page, _ := c.open("/events", nil)
 	id := regexp.MustCompile(`/events/([^/"]+)/recover"`).FindStringSubmatch(page)[1]
-	endpoint := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/webhook/" + id
+	endpoints := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/webhook"
+	routed := make(chan struct{}, 1)
+	other := newServer(t, func(http.ResponseWriter, *http.Request) { routed <- struct{}{} })
+	ask(p, "POST", endpoints, `{"url":"`+other+`"}`, 200, nil, "x-management-key", "manager")
+	endpoint, events := endpoints+"/"+id, "/events?webhook="+id
 	ask(p, "PATCH", endpoint, `{"disabled":true}`, 200, nil, "x-management-key", "manager")
 	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "replayed"})["user_id"].(string)
 	postJSON(p, "/v2/link/provider/manual/manual", map[string]any{"user_id": user})
+	<-routed // A message is routed to all endpoints at once, and to one that is enabled by then too.
 	ask(p, "PATCH", endpoint, `{"disabled":false}`, 200, nil, "x-management-key", "manager")
 	require.Zero(t, got.Load())
 
-	_, page, _ = c.submit("/events", "/events/"+id+"/recover", map[string]string{"since": "2026-01-01T00:00", "until": "2026-01-02T00:00"})
+	_, page, _ = c.submit(events, "/events/"+id+"/recover", map[string]string{"since": "2026-01-01T00:00", "until": "2026-01-02T00:00"})
 	require.Contains(t, page, "Messages that are queued: 0.")
-	status, page, _ := c.submit("/events", "/events/"+id+"/recover", map[string]string{"since": "yesterday"})
+	status, page, _ := c.submit(events, "/events/"+id+"/recover", map[string]string{"since": "yesterday"})
 	require.Equal(t, http.StatusUnprocessableEntity, status)
 	require.Contains(t, page, "since: must be a date and time like 2026-01-31T08:30")
-	status, page, at := c.submit("/events", "/events/"+id+"/recover", nil)
+	status, page, at := c.submit(events, "/events/"+id+"/recover", nil)
 	require.Equal(t, http.StatusOK, status, page)
 	require.Equal(t, "/console/events", at)
 	require.Contains(t, page, "Messages that are queued: 1.")
-	page = c.eventually("/events?webhook="+id, "provider.connection.created")
+	page = c.eventually(events, "provider.connection.created")
 	require.Contains(t, page, "Trigger: recover")
 	require.Equal(t, int32(1), got.Load())
 	p.quit()

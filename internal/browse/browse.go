@@ -95,7 +95,7 @@ type Tab struct {
 	ctx    context.Context // as the library keeps it
 	person Person
 
-	checkDark bool // the next check of axe-core alone is dark
+	checks int // how many were made
 
 	mu       sync.Mutex
 	asked    []string

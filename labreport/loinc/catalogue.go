@@ -276,14 +276,18 @@ func (t *Table) near(found map[int]float64, name string) {
 		return
 	}
 	want := trigrams(key)
-	hits := map[int32]int{}
+	hits := make([]uint16, len(t.keys))
+	var seen []int32 // the keys with hits
 	for g := range want {
 		for _, n := range t.grams[g] {
+			if hits[n] == 0 {
+				seen = append(seen, n)
+			}
 			hits[n]++
 		}
 	}
-	for n, both := range hits {
-		have := t.keys[n]
+	for _, n := range seen {
+		have, both := t.keys[n], int(hits[n])
 		all := len(want) + max(1, len(have)+2-2) - both
 		if d := float64(2*both) / float64(len(want)+len(have)); d < 0.6 && float64(both)/float64(all) < 0.5 {
 			continue
