@@ -164,8 +164,8 @@ func PullBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "FinishedHistory", Value: historyIn{}, Input: true},
 		{Schema: "NothingToRefresh", Value: nothingToRefresh{}},
-		{Schema: "UserResourcesPage", Value: lookedAt[pull.UserResources]{}},
-		{Schema: "UserHistoriesPage", Value: lookedAt[pull.UserHistories]{}},
+		{Schema: "UserResourcesPage", Value: statusPage[pull.UserResources]{}},
+		{Schema: "UserHistoriesPage", Value: statusPage[pull.UserHistories]{}},
 	}
 }
 
