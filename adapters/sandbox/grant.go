@@ -43,7 +43,7 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 	return t, err == nil && bad == nil
 }
 
-// Pack makes a secret of tokens: here, a refresh token is all of it.
+// Encode makes a secret of tokens: here, a refresh token is all of it.
 func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	if _, ok := openTicket([]byte(t.Refresh)); !ok {
 		return nil, fmt.Errorf("%w: not a token of the sandbox", healthlab.Invalid)
@@ -51,7 +51,7 @@ func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	return []byte(t.Refresh), nil
 }
 
-// Unpack reads the tokens of a secret.
+// Decode reads the tokens of a secret.
 func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	if _, ok := openTicket(secret); !ok {
 		return linking.Tokens{}, fmt.Errorf("%w: not a secret of the sandbox", healthlab.Invalid)

@@ -115,11 +115,18 @@ func (o overriddenOrders) Update(p0 context.Context, p1 healthlab.TeamID, p2 ord
 // overriddenReviewStore is a orders.ReviewStore some of whose methods are replaced.
 type overriddenReviewStore struct {
 	orders.ReviewStore
+	assignResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error)
 	insertResult func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error
 	result       func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error)
 	results      func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error)
-	assignResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error)
 	updateResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error)
+}
+
+func (o overriddenReviewStore) AssignResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 orders.Assignment, p4 orders.AssignChange) (orders.RawResult, error) {
+	if o.assignResult != nil {
+		return o.assignResult(p0, p1, p2, p3, p4)
+	}
+	return o.ReviewStore.AssignResult(p0, p1, p2, p3, p4)
 }
 
 func (o overriddenReviewStore) InsertResult(p0 context.Context, p1 orders.RawResult, p2 []healthlab.Event) error {
@@ -141,13 +148,6 @@ func (o overriddenReviewStore) Results(p0 context.Context, p1 orders.ResultQuery
 		return o.results(p0, p1)
 	}
 	return o.ReviewStore.Results(p0, p1)
-}
-
-func (o overriddenReviewStore) AssignResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 orders.Assignment, p4 orders.AssignChange) (orders.RawResult, error) {
-	if o.assignResult != nil {
-		return o.assignResult(p0, p1, p2, p3, p4)
-	}
-	return o.ReviewStore.AssignResult(p0, p1, p2, p3, p4)
 }
 
 func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {

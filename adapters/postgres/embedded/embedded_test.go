@@ -41,7 +41,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(parent) }()
-	if err := os.Chmod(parent, 0o755); err != nil { //nolint:gosec // the server's user enters it
+	if err := os.Chmod(parent, 0o755); err != nil { // the server's user enters it
 		panic(err)
 	}
 	made = sync.OnceValues(func() (string, error) {

@@ -207,7 +207,7 @@ func readTokens(b []byte) (t tokens, err error) {
 	return t, nil
 }
 
-// Pack makes a secret of tokens.
+// Encode makes a secret of tokens.
 func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
@@ -215,7 +215,7 @@ func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	return tokens{Access: t.Access, Refresh: t.Refresh}.bytes(), nil
 }
 
-// Unpack reads the tokens of a secret.
+// Decode reads the tokens of a secret.
 func (*Flow) Decode(secret []byte) (linking.Tokens, error) {
 	t, err := readTokens(secret)
 	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
