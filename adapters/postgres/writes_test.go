@@ -59,12 +59,12 @@ var looks = []string{
 	"Reviews.Result", "Reviews.Results", "MatchTestRuns.MatchTestRun",
 	"Linking.Session", "Linking.Credential", "Apps.App", "TeamClients.Clients", "TeamClients.Client",
 	"ParsingJobs.Get", "ParsingJobs.List",
-	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
+	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Connections", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
 	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Review",
 	"EventBodies.Teams", "PersonExports.Get", "PersonExports.OfUser",
-	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
+	"Pulls.Tasks", "Pulls.UserStatuses", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Ping", "Backlog", "FoldLag", "Run", // Run is RunFolding and RunRetention
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows

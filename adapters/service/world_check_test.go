@@ -142,7 +142,7 @@ func idsIn(store any, ids map[[16]byte]bool) []string {
 			}
 		case reflect.Struct:
 			for i := range v.NumField() {
-				if to := path + "." + v.Type().Field(i).Name; to != "store.access" {
+				if to := path + "." + v.Type().Field(i).Name; to != "store.tables.access" {
 					look(v.Field(i), to)
 				}
 			}

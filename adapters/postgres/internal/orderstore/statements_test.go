@@ -39,7 +39,7 @@ var statements = map[string]string{
 	"claimResultMatchTestRuns": claimResultMatchTestRuns,
 	"insertOrder":              insertOrder, "updateOrder": updateOrder,
 	"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,
-	"claimVisits": claimVisits, "keepSlots": putSlots, "selectSlots": selectSlots,
+	"claimVisits": claimVisits, "putSlots": putSlots, "selectSlots": selectSlots,
 }
 
 // Every statement fits the schema that the migrations make.
