@@ -22,7 +22,7 @@ type want struct {
 	words             bool // the value is in words
 }
 
-// sheet is one generated report.
+// report is one generated report.
 type report struct {
 	layout                                                       string
 	pages                                                        []labreport.Page

@@ -35,9 +35,9 @@ func phones(t *testing.T, opts linking.Options) (*place, *linking.Service) {
 
 func (p *place) token(s *linking.Service) string {
 	p.t.Helper()
-	offer, err := s.CreateToken(p.t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/"})
+	issued, err := s.CreateToken(p.t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/"})
 	require.NoError(p.t, err)
-	return offer.Token
+	return issued.Token
 }
 
 func (p *place) connected() []string {
@@ -154,9 +154,9 @@ func TestPageOffers(t *testing.T) {
 	}})
 	slugs := func(n linking.NewToken) (out [3][]string) {
 		n.User = p.user
-		offer, err := s.CreateToken(t.Context(), team, n)
+		issued, err := s.CreateToken(t.Context(), team, n)
 		require.NoError(t, err)
-		page, err := s.Page(t.Context(), offer.Token)
+		page, err := s.Page(t.Context(), issued.Token)
 		require.NoError(t, err)
 		require.Equal(t, "Clinic", page.Brand.CompanyName)
 		for i, list := range [][]healthdata.Provider{page.Providers, page.OnDevice, page.Manual} {
@@ -174,14 +174,14 @@ func TestPageOffers(t *testing.T) {
 // A token that was made for one provider connects no other, whichever operation is called.
 func TestTokenOfOneProvider(t *testing.T) {
 	p, s := phones(t, linking.Options{})
-	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, Provider: "acme_scale"})
+	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, Provider: "acme_scale"})
 	require.NoError(t, err)
-	_, err = s.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "manual"})
+	_, err = s.Accept(t.Context(), issued.Token, linking.Acceptance{Provider: "manual"})
 	requireRule(t, linking.RuleInvalidProvider, err)
-	_, err = s.DeviceCode(t.Context(), offer.Token, "health_connect")
+	_, err = s.DeviceCode(t.Context(), issued.Token, "health_connect")
 	requireRule(t, linking.RuleInvalidProvider, err)
 	require.Empty(t, p.connected())
-	_, err = s.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "acme_scale", Demo: true})
+	_, err = s.Accept(t.Context(), issued.Token, linking.Acceptance{Provider: "acme_scale", Demo: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"acme_scale"}, p.connected())
 }

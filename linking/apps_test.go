@@ -48,10 +48,10 @@ func newInstalled(t *testing.T) *installed {
 
 func (p *installed) invited() string {
 	p.t.Helper()
-	offer, err := p.Invite(p.t.Context(), p.team, p.ann)
+	issued, err := p.Invite(p.t.Context(), p.team, p.ann)
 	require.NoError(p.t, err)
-	require.Equal(p.t, p.ann, offer.UserID)
-	return offer.Token
+	require.Equal(p.t, p.ann, issued.UserID)
+	return issued.Token
 }
 
 func (p *installed) signedIn() linking.UserTokens {
@@ -126,14 +126,14 @@ func TestASignInTokenWorksOnceAndForMinutes(t *testing.T) {
 
 func TestTokensOfOneKindAreNotAnother(t *testing.T) {
 	p := newInstalled(t)
-	offer, tokens := p.invited(), p.signedIn()
+	issued, tokens := p.invited(), p.signedIn()
 	body := func(token string) string { return token[4:] }
-	for _, token := range []string{"", "x", offer, tokens.AccessToken, tokens.RefreshToken, "uat_" + body(tokens.RefreshToken), "urt_" + body(tokens.AccessToken), "uis_" + body(tokens.RefreshToken), tokens.AccessToken + "A", strings.ToLower(tokens.AccessToken)} {
+	for _, token := range []string{"", "x", issued, tokens.AccessToken, tokens.RefreshToken, "uat_" + body(tokens.RefreshToken), "urt_" + body(tokens.AccessToken), "uis_" + body(tokens.RefreshToken), tokens.AccessToken + "A", strings.ToLower(tokens.AccessToken)} {
 		if token != tokens.AccessToken {
 			_, _, err := p.Authenticate(t.Context(), token)
 			p.refused(linking.RuleInvalidAccessToken, err)
 		}
-		if token != offer {
+		if token != issued {
 			_, err := p.SignIn(t.Context(), token)
 			p.refused(linking.RuleInvalidSignInToken, err)
 		}
@@ -243,10 +243,10 @@ func TestAForgedTokenEndsNothing(t *testing.T) {
 	p.works(third.AccessToken)
 	p.refreshed(third.RefreshToken)
 
-	offer := p.invited()
-	_, err = p.Refresh(t.Context(), forged(offer, 32))
+	issued := p.invited()
+	_, err = p.Refresh(t.Context(), forged(issued, 32))
 	p.refused(linking.RuleInvalidRefreshToken, err)
-	_, err = p.SignIn(t.Context(), offer)
+	_, err = p.SignIn(t.Context(), issued)
 	require.NoError(t, err, "the invitation is there")
 }
 
@@ -295,13 +295,13 @@ func ExampleApps() {
 	apps, _ := linking.NewApps(store.Apps(), health, bytes.Repeat([]byte{7}, 32), nil) // 32 random bytes
 
 	// Ann signs in at her clinic's own server, which asks for a token and hands it to the app.
-	offer, _ := apps.Invite(ctx, team, ann.ID)
+	issued, _ := apps.Invite(ctx, team, ann.ID)
 
 	// The app exchanges it once, and is signed in from then on.
-	tokens, _ := apps.SignIn(ctx, offer.Token)
+	tokens, _ := apps.SignIn(ctx, issued.Token)
 	_, user, _ := apps.Authenticate(ctx, tokens.AccessToken)
 	fmt.Println("acts for Ann:", user == ann.ID, "for", tokens.ExpiresIn, "seconds")
-	_, err := apps.SignIn(ctx, offer.Token)
+	_, err := apps.SignIn(ctx, issued.Token)
 	fmt.Println(err)
 
 	// Now and then it asks for new ones. A copy of a token that was spent ends it all.

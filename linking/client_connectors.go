@@ -42,7 +42,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 	return r.forTeamClient(ctx, &c)
 }
 
-// forTeamClient is [clientConnectors.as] of a client that was read.
+// forTeamClient is [clientConnectors.forClient] of a client that was read.
 func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
 	as := r.byProvider[c.Provider].ForClient
 	if as == nil {

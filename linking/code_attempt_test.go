@@ -166,7 +166,7 @@ func TestRedeemVerdicts(t *testing.T) {
 			require.EqualValues(t, 1, try.TeamFirst)
 		})
 	}
-	// Authenticate has used up the tries learns nothing, not even from a right code.
+	// Who has used up the tries learns nothing, not even from a right code.
 	try := linking.CodeAttempt{Code: &code, Since: noon, Wrong: linking.MaxWrongPerClient}
 	_, err := try.Redeem(noon.Add(10 * time.Minute))
 	var wait *linking.TooManyTriesError

@@ -91,16 +91,16 @@ type PreparedConnection struct {
 func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (PreparedConnection, error) {
 	settings, err := s.settings(ctx, team)
 	if err != nil {
-		return PreparedConnection{}, fmt.Errorf("adopt: %w", err)
+		return PreparedConnection{}, fmt.Errorf("prepare connection: %w", err)
 	}
 	p := s.users.Providers().Get(provider)
 	if p == nil {
-		return PreparedConnection{}, fmt.Errorf("adopt: %w: the provider is not configured", healthlab.Invalid)
+		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: the provider is not configured", healthlab.Invalid)
 	}
 	t := linkAttempt{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
 	out, err := s.prepareConnection(ctx, &t, g, healthdata.NewConnection{})
 	if err != nil {
-		return PreparedConnection{}, fmt.Errorf("adopt: %w", err)
+		return PreparedConnection{}, fmt.Errorf("prepare connection: %w", err)
 	}
 	return out, nil
 }

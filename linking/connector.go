@@ -43,7 +43,7 @@ type ProviderConnector struct {
 	// whose client a grant is does not matter for that. Invalid, by the names client_id,
 	// client_secret and details, if the client is not one that the provider knows.
 	ForClient func(OAuthClient) (ProviderConnector, error)
-	// ClientListener says that what As returns has a Listener.
+	// ClientListener says that what ForClient returns has a Listener.
 	ClientListener bool
 	// Setup lists what the owner of another client has to set up at the provider, besides
 	// the addresses to come back to and of the Listener.

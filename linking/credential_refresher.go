@@ -318,7 +318,7 @@ func (k *CredentialRefresher) exchange(ctx context.Context, who account, c Crede
 	return k.storeRenewal(ctx, who, c, answer)
 }
 
-// callConnector calls the connector.
+// callRefresher calls the connector's Refresher.
 func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, box healthlab.Sealed) (Renewal, error) {
 	secret, err := k.seal.Open(ctx, box, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {

@@ -26,11 +26,11 @@ func (p *place) linked(r linking.Refresher, opts linking.CredentialRefresherOpti
 	p.t.Helper()
 	seal := sealer(p.t, "a", map[string][]byte{"a": key(1)})
 	s := p.service(seal, linking.Options{}, key(2))
-	offer, err := s.CreateToken(p.t.Context(), team, linking.NewToken{User: p.user})
+	issued, err := s.CreateToken(p.t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(p.t, err)
-	_, err = s.SignIn(p.t.Context(), offer.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
+	_, err = s.SignIn(p.t.Context(), issued.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
 	require.NoError(p.t, err)
-	got, err := s.CompleteMFA(p.t.Context(), offer.Token, "acme_scale", "123456")
+	got, err := s.CompleteMFA(p.t.Context(), issued.Token, "acme_scale", "123456")
 	require.NoError(p.t, err)
 	require.Equal(p.t, linking.ResultSuccess, got.State)
 	opts.Now = p.clock
@@ -56,7 +56,7 @@ type hint struct{ time.Duration }
 func (hint) Error() string               { return "429" }
 func (h hint) RetryAfter() time.Duration { return h.Duration }
 
-func TestNewKeeper(t *testing.T) {
+func TestNewCredentialRefresher(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	for name, err := range map[string]error{

@@ -11,8 +11,8 @@
 // event, the sealed credential and the end of the token are one step of the [Store], so
 // nothing is ever half connected.
 //
-//	offer, err := service.CreateToken(ctx, team, linking.NewToken{User: user})
-//	result, err := service.SignIn(ctx, offer.Token, linking.PasswordSignIn{Provider: "acme_scale", …})
+//	issued, err := service.CreateToken(ctx, team, linking.NewToken{User: user})
+//	result, err := service.SignIn(ctx, issued.Token, linking.PasswordSignIn{Provider: "acme_scale", …})
 //
 // A companion app acts for one user with tokens of its own ([Apps]): a team's server asks
 // for a sign-in token, the app exchanges it once, and refreshes what it got.

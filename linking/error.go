@@ -141,8 +141,8 @@ func errCode() error {
 
 func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }
 
-// ErrorTypeOf is the link error type that a person sees for an error of this package, if it is
-// one that a person can do something about.
+// ErrorTypeOf returns the link error type that a person sees for an error of this package, and
+// whether it is one that a person can do something about.
 func ErrorTypeOf(err error) (ErrorType, bool) {
 	var r *healthlab.RuleError
 	if errors.As(err, &r) && (r.Type == RuleMissingLinkToken || r.Type == RuleInvalidUserID) {

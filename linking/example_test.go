@@ -46,22 +46,22 @@ func Example() {
 	}, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
 
 	// The customer's backend asks for a token and opens the pages with it.
-	offer, _ := service.CreateToken(ctx, team, linking.NewToken{User: ann.ID, RedirectURL: "https://app.example/done?visit=7"})
+	issued, _ := service.CreateToken(ctx, team, linking.NewToken{User: ann.ID, RedirectURL: "https://app.example/done?visit=7"})
 
 	// Ann mistypes; the token still works. Then the provider wants a code.
 	in := linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct hose"}
-	r, _ := service.SignIn(ctx, offer.Token, in)
+	r, _ := service.SignIn(ctx, issued.Token, in)
 	fmt.Println(r.State, r.Error)
 	in.Password = "correct horse"
-	r, _ = service.SignIn(ctx, offer.Token, in)
+	r, _ = service.SignIn(ctx, issued.Token, in)
 	fmt.Println(r.State, r.Challenge.Method, r.Challenge.Hint)
-	r, _ = service.CompleteMFA(ctx, offer.Token, "acme_scale", "000000")
+	r, _ = service.CompleteMFA(ctx, issued.Token, "acme_scale", "000000")
 	fmt.Println(r.State, r.Error)
-	r, _ = service.CompleteMFA(ctx, offer.Token, "acme_scale", "123456")
+	r, _ = service.CompleteMFA(ctx, issued.Token, "acme_scale", "123456")
 	fmt.Println(r.State, r.Location)
 
 	// That was the one connection that the token was for.
-	r, _ = service.SignIn(ctx, offer.Token, in)
+	r, _ = service.SignIn(ctx, issued.Token, in)
 	fmt.Println(r.State, r.Error)
 	// Output:
 	// error provider_credential_error

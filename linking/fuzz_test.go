@@ -20,12 +20,12 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p := newPlace(t)
 		s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
-		offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+		issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 		require.NoError(t, err)
-		parts := strings.Split(offer.Token, ".")
-		for _, forged := range []string{text, offer.Token + text, parts[0] + "." + text + "." + parts[2], text + "." + parts[1] + "." + parts[2]} {
+		parts := strings.Split(issued.Token, ".")
+		for _, forged := range []string{text, issued.Token + text, parts[0] + "." + text + "." + parts[2], text + "." + parts[1] + "." + parts[2]} {
 			_, err := s.Open(t.Context(), forged)
-			if forged == offer.Token {
+			if forged == issued.Token {
 				require.NoError(t, err)
 				continue
 			}

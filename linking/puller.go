@@ -113,7 +113,7 @@ type PullItem struct {
 	Stream *healthdata.WorkoutStream
 	// Deleted are the records that the provider no longer has.
 	Deleted []DeletedRecord
-	// UnparsedItem are the items that the puller could make nothing of. They are refused, and the
+	// Unparsed are the items that the puller could make nothing of. They are refused, and the
 	// others are stored.
 	Unparsed []UnparsedItem
 }

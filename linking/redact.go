@@ -99,7 +99,7 @@ func (e EmailSignIn) GoString() string { return e.String() }
 func (d OAuthSignIn) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // String shows no value.
-func (d OAuthSignIn) String() string { return "departure to " + d.Provider }
+func (d OAuthSignIn) String() string { return "sign-in at " + d.Provider }
 
 // GoString is String.
 func (d OAuthSignIn) GoString() string { return d.String() }

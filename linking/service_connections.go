@@ -92,7 +92,7 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, error) {
 	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
-		return nil, fmt.Errorf("reveal: %w", err)
+		return nil, fmt.Errorf("open credential: %w", err)
 	}
 	return secret, nil
 }

@@ -16,11 +16,11 @@ import (
 // Errors: Invalid (a [*healthlab.InvalidError] with every problem by field), a
 // [*healthlab.RuleError] of type [RuleInvalidUserID] or [RuleInvalidProvider].
 func (s *Service) CreateToken(ctx context.Context, team healthlab.TeamID, n NewToken) (IssuedToken, error) {
-	offer, err := s.createToken(ctx, team, n)
+	issued, err := s.createToken(ctx, team, n)
 	if err != nil {
 		return IssuedToken{}, fmt.Errorf("create link token: %w", err)
 	}
-	return offer, nil
+	return issued, nil
 }
 
 func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewToken) (IssuedToken, error) {

@@ -97,21 +97,21 @@ func TestTokensOfAnotherService(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	here := p.service(seal, linking.Options{}, key(2))
-	offer, err := here.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	issued, err := here.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(offer.Token), 43, "256 random bits alone are 43 characters")
+	require.GreaterOrEqual(t, len(issued.Token), 43, "256 random bits alone are 43 characters")
 	for name, other := range map[string]*linking.Service{
 		"another key":      p.service(seal, linking.Options{}, key(3)),
 		"another audience": p.service(seal, linking.Options{BaseURL: "https://api.example"}, key(2)),
 	} {
-		_, err := other.Open(t.Context(), offer.Token)
+		_, err := other.Open(t.Context(), issued.Token)
 		requireLinkError(t, linking.InvalidToken, err, name)
 	}
-	_, err = p.service(seal, linking.Options{}, key(4), key(2)).Open(t.Context(), offer.Token)
+	_, err = p.service(seal, linking.Options{}, key(4), key(2)).Open(t.Context(), issued.Token)
 	require.NoError(t, err, "the key was rotated")
 
 	// A key that leaked does not help: a token must be one that was handed out.
-	parts := strings.Split(offer.Token, ".")
+	parts := strings.Split(issued.Token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	require.NoError(t, err)
 	at := bytes.Index(payload, []byte(`"jti":"`)) + len(`"jti":"`)
@@ -134,16 +134,16 @@ func requireLinkError(t *testing.T, want linking.ErrorType, err error, why strin
 func TestTokenLife(t *testing.T) {
 	p := newPlace(t)
 	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
-	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)
 	p.now = noon.Add(time.Hour - time.Microsecond)
-	_, err = s.Open(t.Context(), offer.Token)
+	_, err = s.Open(t.Context(), issued.Token)
 	require.NoError(t, err)
 	p.now = noon.Add(time.Hour)
-	x, err := s.Open(t.Context(), offer.Token)
+	x, err := s.Open(t.Context(), issued.Token)
 	requireLinkError(t, linking.TokenExpired, err, "at its end")
 	require.Equal(t, linking.StateExpired, x.State)
-	x, err = p.store.Linking().Session(t.Context(), team, offer.Session)
+	x, err = p.store.Linking().Session(t.Context(), team, issued.Session)
 	require.NoError(t, err)
 	require.Equal(t, linking.StateExpired, x.State, "it is recorded")
 }
@@ -151,14 +151,14 @@ func TestTokenLife(t *testing.T) {
 func TestClose(t *testing.T) {
 	p := newPlace(t)
 	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
-	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/?visit=7", OnClose: "redirect"})
+	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/?visit=7", OnClose: "redirect"})
 	require.NoError(t, err)
 	for range 2 { // a second click changes nothing
-		r, err := s.Close(t.Context(), offer.Token)
+		r, err := s.Close(t.Context(), issued.Token)
 		require.NoError(t, err)
 		require.Contains(t, r.Location, "https://app.example/?visit=7&state=error&error_type=user_cancelled&error=")
 	}
-	r, err := s.SignIn(t.Context(), offer.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
+	r, err := s.SignIn(t.Context(), issued.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
 	require.NoError(t, err)
 	require.Equal(t, linking.ResultPending, r.State, "opening them again goes on")
 }
@@ -176,9 +176,9 @@ func TestCloseDuringASignIn(t *testing.T) {
 	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: flow}}, seal, [][]byte{key(2)},
 		&linking.Options{Environment: healthlab.Sandbox, Now: p.clock})
 	require.NoError(t, err)
-	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)
-	token = offer.Token
+	token = issued.Token
 	r, err := s.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
 	require.NoError(t, err)
 	require.Equal(t, linking.TokenNotValidated, r.Error)
@@ -203,11 +203,11 @@ func TestSealedSecrets(t *testing.T) {
 	p := newPlace(t)
 	old := sealer(t, "2025", map[string][]byte{"2025": key(1)})
 	s := p.service(old, linking.Options{}, key(2))
-	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)
-	_, err = s.SignIn(t.Context(), offer.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
+	_, err = s.SignIn(t.Context(), issued.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
 	require.NoError(t, err)
-	r, err := s.CompleteMFA(t.Context(), offer.Token, "acme_scale", "123456")
+	r, err := s.CompleteMFA(t.Context(), issued.Token, "acme_scale", "123456")
 	require.NoError(t, err)
 	require.Equal(t, linking.ResultSuccess, r.State)
 	kept, err := p.store.Linking().Credential(t.Context(), team, p.user, "acme_scale")

@@ -17,7 +17,7 @@ func TestReportOfATransaction(t *testing.T) {
 	a := newArchive(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true
 	ctx := t.Context()
-	first := a.placed("walk-in", fated("missing"))
+	first := a.placed("walk-in", withOutcome("missing"))
 	a.advance(day)
 	first = a.get(first)
 	require.Equal(t, orders.RedrawAvailable, first.LowLevel())

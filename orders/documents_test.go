@@ -186,13 +186,13 @@ func TestRequisition(t *testing.T) {
 // The URL is returned with the requisition and sent with its event; it is valid for seven
 // days and opens no other document.
 func TestRequisitionURL(t *testing.T) {
-	for _, fate := range []string{"", "slow"} {
+	for _, outcome := range []string{"", "slow"} {
 		a := newArchive(t)
 		ctx := t.Context()
-		o := a.placed("walk-in", fated(fate))
+		o := a.placed("walk-in", withOutcome(outcome))
 		a.advance(25 * time.Hour)
 		o = a.get(o)
-		require.NotNil(t, o.RequisitionFormURL, fate)
+		require.NotNil(t, o.RequisitionFormURL, outcome)
 		token, ok := strings.CutPrefix(*o.RequisitionFormURL, "https://lab.example.com/forms/")
 		require.True(t, ok)
 		_, box, _ := strings.Cut(token, ".")
@@ -271,13 +271,13 @@ func TestLabels(t *testing.T) {
 }
 
 func TestCoverageNotice(t *testing.T) {
-	for _, fate := range []string{"uncovered", "uncovered,slow"} {
+	for _, outcome := range []string{"uncovered", "uncovered,slow"} {
 		a := newArchive(t)
 		ctx := t.Context()
-		o, other := a.placed("walk-in", fated(fate)), a.placed("walk-in")
+		o, other := a.placed("walk-in", withOutcome(outcome)), a.placed("walk-in")
 		require.False(t, o.HasABN)
 		a.advance(25 * time.Hour)
-		require.True(t, a.get(o).HasABN, fate)
+		require.True(t, a.get(o).HasABN, outcome)
 		require.Contains(t, string(a.messages(o)[1].Body), `"has_abn":true`)
 		kinds, err := a.docs().List(ctx, a.team, o.ID)
 		require.NoError(t, err)
@@ -381,7 +381,7 @@ func TestRequisitionWithoutURL(t *testing.T) {
 	a := newArchive(t)
 	seal := &sealing{Sealer: a.keys, fails: true}
 	a.sealWith(t, seal)
-	o := a.placed("walk-in", fated("slow"))
+	o := a.placed("walk-in", withOutcome("slow"))
 	also := a.placed("walk-in")
 	a.advance(25 * time.Hour)
 	for _, o := range []orders.Order{o, also} {
@@ -393,7 +393,7 @@ func TestRequisitionWithoutURL(t *testing.T) {
 	}
 	// It is asked once for each order.
 	seal.fails, seal.n = false, 0
-	o = a.placed("walk-in", fated("partial"))
+	o = a.placed("walk-in", withOutcome("partial"))
 	for a.get(o).LowLevel() != orders.Completed {
 		a.advance(day)
 	}
@@ -487,7 +487,7 @@ func TestCollectionInstructions(t *testing.T) {
 func TestReport(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
-	o := a.placed("walk-in", fated("partial"))
+	o := a.placed("walk-in", withOutcome("partial"))
 	a.work()
 	_, err := a.docs().Report(ctx, a.team, o.ID)
 	require.Equal(t, orders.ResultNotFound, rule(err))
@@ -557,7 +557,7 @@ func TestForgetDocuments(t *testing.T) {
 	ctx := t.Context()
 	var mine orders.Order
 	for range 3 {
-		mine = a.placed("walk-in", fated("uncovered"))
+		mine = a.placed("walk-in", withOutcome("uncovered"))
 	}
 	a.work()
 	other := a.placed("walk-in", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("patient")} })

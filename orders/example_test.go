@@ -45,7 +45,7 @@ func Example() {
 	})
 	check(err)
 
-	// Ten days pass. A host runs this in the background: RunPlacing and RunUpdates.
+	// Ten days pass. A host runs this in the background: Service.Run.
 	for range 10 {
 		_, err = service.SubmitDue(ctx)
 		check(err)

@@ -293,7 +293,7 @@ func (d *fixture) kit() orders.TestkitRequest {
 		ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}}
 }
 
-// fated puts the fate of an order into its request.
-func fated(fate string) func(*orders.PlaceRequest) {
-	return func(r *orders.PlaceRequest) { r.Passthrough = ptr("sandbox:" + fate) }
+// withOutcome puts the outcome of an order into its request.
+func withOutcome(outcome string) func(*orders.PlaceRequest) {
+	return func(r *orders.PlaceRequest) { r.Passthrough = ptr("sandbox:" + outcome) }
 }

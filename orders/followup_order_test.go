@@ -21,7 +21,7 @@ import (
 func TestRedraw(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
-	o := d.placed("walk-in", fated("missing,repeats"))
+	o := d.placed("walk-in", withOutcome("missing,repeats"))
 	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, levels("ordered requisition_created redraw_available"), history(o))
@@ -87,7 +87,7 @@ func TestNoRedraw(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = tc.labs })
 			d.settings.Redraws = tc.on
-			o := d.placed(tc.test, fated("missing"))
+			o := d.placed(tc.test, withOutcome("missing"))
 			for range 10 {
 				d.advance(day)
 			}
@@ -388,9 +388,9 @@ func TestLabThatReusesSampleIDs(t *testing.T) {
 	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
-	one := d.placed("walk-in", fated("never_again"))
+	one := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(0)
-	two := d.placed("walk-in", fated("never_again"))
+	two := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(0)
 	require.Equal(t, "SAME", *d.get(one).SampleID)
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )

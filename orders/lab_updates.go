@@ -7,13 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
-
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // maxMessages bounds how many ids of messages an order remembers.

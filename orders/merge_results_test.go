@@ -58,7 +58,7 @@ func TestMergeResults(t *testing.T) {
 func TestTransactionResults(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
-	o := d.placed("walk-in", fated("missing"))
+	o := d.placed("walk-in", withOutcome("missing"))
 	_, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
 	requireRule(t, err, orders.ResultNotFound, healthlab.NotFound)
 	d.advance(day)
@@ -107,7 +107,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 
 func TestResend(t *testing.T) {
 	d := newFixture(t)
-	old := d.placed("walk-in", fated("never_again"))
+	old := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(day)
 	fresh := d.placed("kit")
 	at := func(by time.Duration) *healthlab.Time { return ptr(healthlab.At(d.now().Add(by))) }

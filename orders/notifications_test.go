@@ -242,7 +242,7 @@ func TestBookedPatientsGetNoReminders(t *testing.T) {
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: 2 * day, PatientManaged: []string{"eastlab"}})
 	d.restart()
 	d.settings.Reminders = true
-	o, none := d.placed("east", fated("never_again")), d.placed("east", fated("never_again"))
+	o, none := d.placed("east", withOutcome("never_again")), d.placed("east", withOutcome("never_again"))
 	d.work()
 	slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
 	require.NoError(t, err)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // ResendRequest says of which orders the latest event is to be told again: those that

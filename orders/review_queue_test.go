@@ -147,7 +147,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newVisits(t)
 			d.settings.UnmatchedResults = true
-			o := d.requisitioned("at home", fated("never_again"))
+			o := d.requisitioned("at home", withOutcome("never_again"))
 			m := d.report(o)
 			r := d.held(m)
 			require.Equal(t, orders.MatchWrongCollection, r.DecisionCode)
@@ -166,7 +166,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 // Messages of two labs may have the same id.
 func TestHeldResultsOfTwoLabs(t *testing.T) {
 	d := newReviewFixture(t)
-	o := d.requisitioned("walk-in", fated("never_again"))
+	o := d.requisitioned("walk-in", withOutcome("never_again"))
 	for n, lab := range []string{"southlab", "eastlab", "eastlab"} {
 		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID, m.Lab = "1", lab })))
 		require.Len(t, d.waiting(), min(n+1, 2))
@@ -197,8 +197,8 @@ func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
 			d.settings.Redraws = true
-			has := d.requisitioned("walk-in", fated("never_again"))
-			o := d.placed("walk-in", fated("never_again")) // the lab has not called it anything yet
+			has := d.requisitioned("walk-in", withOutcome("never_again"))
+			o := d.placed("walk-in", withOutcome("never_again")) // the lab has not called it anything yet
 			r := d.held(d.report(o, edit, func(m *orders.Message) { m.SampleID = *has.SampleID }))
 			require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
 			for _, o := range []orders.Order{d.get(has), d.get(o)} {
@@ -215,7 +215,7 @@ func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 // A team is told when a critical result was fetched, not when it was accepted.
 func TestAcceptedCriticalResult(t *testing.T) {
 	d := newReviewFixture(t)
-	o := d.requisitioned("walk-in", fated("never_again"))
+	o := d.requisitioned("walk-in", withOutcome("never_again"))
 	r := d.held(d.report(o, bySample, func(m *orders.Message) {
 		m.SampleID, m.Results.Results[0].Interpretation = "", labresult.Critical
 	}))

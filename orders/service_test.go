@@ -119,8 +119,8 @@ func TestStories(t *testing.T) {
 	const kit = "ordered requisition_created transit_customer out_for_delivery "
 	const back = kit + "with_customer transit_lab "
 	for _, tc := range []struct {
-		test, fate, want string
-		detail           orders.StatusDetail
+		test, outcome, want string
+		detail              orders.StatusDetail
 	}{
 		{"kit", "undeliverable", kit + "failure_to_deliver_to_customer", orders.FulfillmentError},
 		{"kit", "lost_outbound", kit + "lost", orders.FulfillmentError},
@@ -149,10 +149,10 @@ func TestStories(t *testing.T) {
 		{"at home", "repeats", "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", ""},
 		{"on site", "partial", "ordered requisition_created draw_completed partial_results completed", ""},
 	} {
-		t.Run(tc.test+" "+tc.fate, func(t *testing.T) {
+		t.Run(tc.test+" "+tc.outcome, func(t *testing.T) {
 			d := newFixture(t)
 			d.settings.OnSiteCollection = true
-			o := d.placed(tc.test, fated(tc.fate))
+			o := d.placed(tc.test, withOutcome(tc.outcome))
 			for range 30 {
 				d.advance(day / 2)
 			}
@@ -171,8 +171,8 @@ func TestStories(t *testing.T) {
 func TestPartialResults(t *testing.T) {
 	d := newFixture(t)
 	d.settings.PartialWebhooks = true
-	o := d.placed("walk-in", fated("partial"))
-	kit := d.placed("kit", fated("partial"))
+	o := d.placed("walk-in", withOutcome("partial"))
+	kit := d.placed("kit", withOutcome("partial"))
 	d.advance(day)
 	o = d.get(o)
 	require.Equal(t, orders.PartialResults, o.LowLevel())
@@ -191,7 +191,7 @@ func TestPartialResults(t *testing.T) {
 
 func TestCriticalResultIsToldOnce(t *testing.T) {
 	d := newFixture(t)
-	o := d.placed("walk-in", fated("critical,repeats"))
+	o := d.placed("walk-in", withOutcome("critical,repeats"))
 	d.advance(3 * day)
 	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.notified(o))
 	require.Equal(t, labresult.Critical, *d.get(o).Interpretation)
@@ -199,7 +199,7 @@ func TestCriticalResultIsToldOnce(t *testing.T) {
 
 func TestMissingResults(t *testing.T) {
 	d := newFixture(t)
-	o := d.placed("walk-in", fated("missing"))
+	o := d.placed("walk-in", withOutcome("missing"))
 	d.advance(3 * day)
 	require.True(t, *d.get(o).HasMissingResults)
 	results, err := d.Results(t.Context(), d.team, o.ID)
@@ -210,7 +210,7 @@ func TestMissingResults(t *testing.T) {
 
 func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 	d := newFixture(t)
-	o := d.placed("walk-in", fated("down,silent"))
+	o := d.placed("walk-in", withOutcome("down,silent"))
 	d.advance(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel(), "the lab is away")
 	d.advance(29 * time.Second)
@@ -223,7 +223,7 @@ func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 
 func TestReportBeforeTheAnswer(t *testing.T) {
 	d := newFixture(t, func(o *orders.Options) { o.Retry = func(int) time.Duration { return 365 * day } })
-	o := d.placed("kit", fated("silent"))
+	o := d.placed("kit", withOutcome("silent"))
 	d.advance(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
 	d.advance(day)
@@ -237,9 +237,9 @@ func TestReportBeforeTheAnswer(t *testing.T) {
 func TestCancel(t *testing.T) {
 	d := newFixture(t)
 	for _, tc := range []struct {
-		name, fate string
-		wait       time.Duration
-		ok         bool
+		name, outcome string
+		wait          time.Duration
+		ok            bool
 	}{
 		{"before the lab knows", "", -1, true},
 		{"at the lab", "", 0, true},
@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 		{"on its way", "", day, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := d.placed("kit", fated(tc.fate))
+			o := d.placed("kit", withOutcome(tc.outcome))
 			if tc.wait >= 0 {
 				d.advance(tc.wait)
 			}
@@ -354,7 +354,7 @@ func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 func TestDrawCompleted(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OnSiteCollection = true
-	o, walkIn := d.placed("on site", fated("never_again")), d.placed("walk-in", fated("never_again"))
+	o, walkIn := d.placed("on site", withOutcome("never_again")), d.placed("walk-in", withOutcome("never_again"))
 	_, err := d.DrawCompleted(t.Context(), d.team, o.ID)
 	requireRule(t, err, orders.TransitionNotAllowed, healthlab.Precondition)
 	d.advance(0)

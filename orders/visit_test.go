@@ -342,11 +342,11 @@ func zone(t testing.TB, name string) *time.Location {
 func TestOneAppointmentAfterATimeout(t *testing.T) {
 	for _, typ := range appointment.Types() {
 		for _, again := range []bool{false, true} {
-			for _, fate := range []string{"silent", "down", "down,silent"} {
+			for _, outcome := range []string{"silent", "down", "down,silent"} {
 				d := newVisits(t)
 				o := d.placed(map[appointment.Type]string{home: "at home", center: "walk-in"}[typ])
 				d.work()
-				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + fate)}
+				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + outcome)}
 				first, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
 				require.NoError(t, err)
 				require.Equal(t, "pending", life(first))
@@ -409,7 +409,7 @@ func TestRescheduleTimeout(t *testing.T) {
 func TestAsyncConfirmation(t *testing.T) {
 	async := func(r *orders.BookRequest) { r.AsyncConfirmation = true }
 	d := newVisits(t)
-	for _, tc := range []struct{ fate, first, last, order string }{
+	for _, tc := range []struct{ outcome, first, last, order string }{
 		{"", "scheduled", "scheduled", "appointment_scheduled"},
 		{"slow", "pending", "pending scheduled", "appointment_scheduled"},
 		{"down", "pending", "pending scheduled", "appointment_scheduled"},
@@ -418,13 +418,13 @@ func TestAsyncConfirmation(t *testing.T) {
 	} {
 		o := d.placed("walk-in")
 		d.work()
-		a := d.booked(o, center, async, noted(tc.fate))
-		require.Equal(t, tc.first, life(a), tc.fate)
+		a := d.booked(o, center, async, noted(tc.outcome))
+		require.Equal(t, tc.first, life(a), tc.outcome)
 		d.advance(time.Minute)
 		d.advance(14 * time.Minute)
 		a = d.visit(o, center)
-		require.Equal(t, tc.last, life(a), tc.fate)
-		require.Equal(t, tc.last, d.heard(a), tc.fate)
+		require.Equal(t, tc.last, life(a), tc.outcome)
+		require.Equal(t, tc.last, d.heard(a), tc.outcome)
 		require.Equal(t, tc.order, string(d.get(o).LowLevel()))
 		require.Equal(t, tc.order == "appointment_scheduled", d.lab.Appointments(o.ID) == 1)
 	}
@@ -457,15 +457,15 @@ func TestPatientManaged(t *testing.T) {
 		require.NoError(t, err)
 		return keysOf(slots)[70]
 	}
-	for _, tc := range []struct{ fate, life, order string }{
+	for _, tc := range []struct{ outcome, life, order string }{
 		{"", "reserved scheduled", "ordered requisition_created appointment_pending appointment_scheduled"},
 		{"dropped", "reserved cancelled", "ordered requisition_created"},
 	} {
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: time.Hour, PatientManaged: []string{"eastlab"}})
 		d.restart()
-		o := d.placed("east", fated("never_again"))
+		o := d.placed("east", withOutcome("never_again"))
 		d.work()
-		a := d.booked(o, center, noted(tc.fate), func(r *orders.BookRequest) { r.BookingKey = key() })
+		a := d.booked(o, center, noted(tc.outcome), func(r *orders.BookRequest) { r.BookingKey = key() })
 		require.Equal(t, "reserved", life(a))
 		require.False(t, a.CanReschedule)
 		require.Equal(t, "ordered requisition_created", steps(d.get(o)))
@@ -495,7 +495,7 @@ func TestAutoCancel(t *testing.T) {
 		{"scheduled order", func(r *orders.PlaceRequest) { r.ActivateBy = &tomorrow }, 60, []time.Duration{9 * time.Hour}, []string{"reserved"}},
 	} {
 		d := newVisits(t, idle)
-		o := d.placed("walk-in", tc.edit, fated("down"))
+		o := d.placed("walk-in", tc.edit, withOutcome("down"))
 		d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = d.centerKeys("THERE")[tc.key] })
 		for i, wait := range tc.wait {
 			d.mu.Lock()
@@ -523,7 +523,7 @@ func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 	}{{"at home", home, "pending reserved"}, {"walk-in", center, "reserved"}} {
 		d := newVisits(t, func(o *orders.Options) { o.LabTimeout = time.Second })
 		d.settings.UnmatchedResults = true
-		o := d.placed(tc.test, fated("down"))
+		o := d.placed(tc.test, withOutcome("down"))
 		d.booked(o, tc.kind)
 		r := d.held(d.report(o, func(m *orders.Message) { m.Order, m.SampleID = orders.OrderID{}, "" }))
 		require.Equal(t, orders.Completed, d.accepts(r, orders.AcceptRequest{OrderID: &o.ID}).LowLevel())

@@ -32,7 +32,7 @@ func TestRandomVisits(t *testing.T) {
 }
 
 func randomVisits(t *testing.T) func(*rapid.T) {
-	fates := []string{"", "", "", "refused", "gone", "down", "silent", "down,silent", "slow", "never", "moved", "dropped", "repeats", "slow,silent"}
+	outcomes := []string{"", "", "", "refused", "gone", "down", "silent", "down,silent", "slow", "never", "moved", "dropped", "repeats", "slow,silent"}
 	return func(rt *rapid.T) {
 		d := newVisits(t)
 		d.settings.PreRequisitionBooking = rapid.Bool().Draw(rt, "pre-requisition")
@@ -62,11 +62,11 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 			used = append(used, k)
 			return k
 		}
-		notes := func() *string { return ptr("sandbox:" + rapid.SampledFrom(fates).Draw(rt, "fate")) }
+		notes := func() *string { return ptr("sandbox:" + rapid.SampledFrom(outcomes).Draw(rt, "outcome")) }
 		rt.Repeat(map[string]func(*rapid.T){
 			"place": func(rt *rapid.T) {
-				fate := rapid.SampledFrom([]string{"", "never_again", "slow", "down"}).Draw(rt, "order fate")
-				all = append(all, d.placed(rapid.SampledFrom([]string{"walk-in", "at home"}).Draw(rt, "test"), fated(fate)))
+				outcome := rapid.SampledFrom([]string{"", "never_again", "slow", "down"}).Draw(rt, "order outcome")
+				all = append(all, d.placed(rapid.SampledFrom([]string{"walk-in", "at home"}).Draw(rt, "test"), withOutcome(outcome)))
 			},
 			"book": func(rt *rapid.T) {
 				if len(all) == 0 {

@@ -40,15 +40,15 @@ func randomWalk(t *testing.T) func(*rapid.T) {
 			var rule *healthlab.RuleError
 			require.True(rt, err == nil || errors.As(err, &rule), "%v", err)
 		}
-		fates := append([]string{"", "down", "silent", "slow", "refused", "too_late_to_cancel", "repeats"}, stories()...)
+		outcomes := append([]string{"", "down", "silent", "slow", "refused", "too_late_to_cancel", "repeats"}, stories()...)
 		rt.Repeat(map[string]func(*rapid.T){
 			"place": func(rt *rapid.T) {
-				fate := rapid.SampledFrom(fates).Draw(rt, "fate")
-				all = append(all, d.placed(rapid.SampledFrom([]string{"kit", "walk-in", "at home", "on site"}).Draw(rt, "test"), fated(fate)))
+				outcome := rapid.SampledFrom(outcomes).Draw(rt, "outcome")
+				all = append(all, d.placed(rapid.SampledFrom([]string{"kit", "walk-in", "at home", "on site"}).Draw(rt, "test"), withOutcome(outcome)))
 			},
 			"kit": func(rt *rapid.T) {
 				req := d.kit()
-				req.Passthrough = ptr("sandbox:" + rapid.SampledFrom(fates).Draw(rt, "fate"))
+				req.Passthrough = ptr("sandbox:" + rapid.SampledFrom(outcomes).Draw(rt, "outcome"))
 				o, err := d.PlaceTestkit(t.Context(), d.team, req)
 				require.NoError(rt, err)
 				all = append(all, o)
@@ -159,7 +159,7 @@ func TestTwoProcesses(t *testing.T) {
 	for c := range customers {
 		wg.Go(func() {
 			for i := range each {
-				o, err := d.Place(t.Context(), d.team, d.asks("walk-in", fated([]string{"", "slow", "repeats"}[i%3])))
+				o, err := d.Place(t.Context(), d.team, d.asks("walk-in", withOutcome([]string{"", "slow", "repeats"}[i%3])))
 				if err == nil && i%5 == 4 {
 					_, err = other.Cancel(t.Context(), d.team, o.ID)
 				}

@@ -303,7 +303,7 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.targets.disableSpent(ctx, look.At), d.emptyBodies(ctx, look.At))
+	return errors.Join(d.targets.disableFailing(ctx, look.At), d.emptyBodies(ctx, look.At))
 }
 
 // trouble waits after the store did not answer, longer each time.

@@ -65,7 +65,7 @@ func (h Health) Fail(at time.Time) (Health, bool) {
 	return h, h.ShouldDisable(at)
 }
 
-// ShouldDisable reports whether the endpoint has failed for so long that it is disabled.
+// ShouldDisable reports whether the endpoint has failed for so long that it is to be disabled.
 func (h Health) ShouldDisable(at time.Time) bool {
 	return !h.ArmedAt.IsZero() && at.Sub(h.ArmedAt) >= disableAfter
 }

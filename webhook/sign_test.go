@@ -87,10 +87,10 @@ func TestVerify(t *testing.T) {
 	}
 	wrong := "v1," + strings.Repeat("A", 43) + "="
 	for _, c := range []struct {
-		name  string
-		h     http.Header
-		at    time.Time
-		fault webhook.VerifyReason
+		name string
+		h    http.Header
+		at   time.Time
+		want webhook.VerifyReason
 	}{
 		{"valid", headers(), now, ""},
 		{"names in another case", http.Header{
@@ -122,13 +122,13 @@ func TestVerify(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := webhook.Verify([]byte(v.body), c.h, c.at, secret(t, k2), secret(t, k1))
-			if c.fault == "" {
+			if c.want == "" {
 				require.NoError(t, err)
 				return
 			}
-			var fault *webhook.VerifyError
-			require.ErrorAs(t, err, &fault)
-			require.Equal(t, c.fault, fault.Reason)
+			var refused *webhook.VerifyError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, c.want, refused.Reason)
 			require.ErrorIs(t, err, healthlab.Unauthenticated)
 		})
 	}

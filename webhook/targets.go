@@ -362,14 +362,14 @@ func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healt
 	})
 }
 
-// disableSpent disables the endpoints whose time is up at this instant of the store's
+// disableFailing disables the endpoints whose time is up at this instant of the store's
 // clock, although nothing was sent to them that could have failed.
-func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
-	spent, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
+func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
+	failing, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
 	if err != nil {
 		return err
 	}
-	for _, e := range spent {
+	for _, e := range failing {
 		event, disabled := ts.opts.NewID(), false
 		_, err := ts.endpoints.Update(ctx, e.Team, e.ID, func(e *Endpoint) ([]healthlab.Event, error) {
 			if disabled = !e.Disabled && e.Health.ShouldDisable(now); !disabled {

@@ -80,11 +80,11 @@ func (h Health) observe(f fact) (Health, DisabledReason) {
 	if f.class == ClassOK {
 		return h.Succeed(), ""
 	}
-	h, spent := h.Fail(f.ended)
+	h, disable := h.Fail(f.ended)
 	switch {
 	case f.class == ClassGone:
 		return h, DisabledGone
-	case spent:
+	case disable:
 		return h, DisabledFailing
 	}
 	probe := h.PauseStep > 0 && !f.began.Before(h.PausedUntil)

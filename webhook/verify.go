@@ -18,7 +18,7 @@ const DefaultTolerance = 300 * time.Second
 // VerifyReason is the stable name of what is wrong with a signed message.
 type VerifyReason string
 
-// The values of Fault, in the order in which [Verifier] checks them.
+// The values of [VerifyReason], in the order in which [Verifier] checks them.
 const (
 	MissingHeader       VerifyReason = "missing_header"
 	BadTimestamp        VerifyReason = "bad_timestamp"
@@ -31,7 +31,7 @@ const (
 // [healthlab.Unauthenticated].
 type VerifyError struct{ Reason VerifyReason }
 
-// Error returns a text with the Fault and nothing of the message.
+// Error returns a text with the Reason and nothing of the message.
 func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Reason) }
 
 // Unwrap returns [healthlab.Unauthenticated].

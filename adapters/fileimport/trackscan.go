@@ -45,13 +45,12 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 		if err != nil || token == endOfStream {
 			return err
 		}
-		text := strings.TrimSpace(string(t.text))
-		t.text = t.text[:0]
 		if token == startToken {
 			err = start()
 		} else {
-			err = end(text)
+			err = end(strings.TrimSpace(string(t.text)))
 		}
+		t.text = t.text[:0]
 		if err != nil {
 			return err
 		}

@@ -49,12 +49,12 @@ func (a api) exchangeLinkCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	offer, err := a.Apps.Invite(r.Context(), team, user)
+	issued, err := a.Apps.Invite(r.Context(), team, user)
 	if err != nil {
 		return err
 	}
 	secretReply(w)
-	return wire.JSON(w, http.StatusOK, offer)
+	return wire.JSON(w, http.StatusOK, issued)
 }
 
 func (a api) createSignInToken(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -63,12 +63,12 @@ func (a api) createSignInToken(w http.ResponseWriter, r *http.Request, team heal
 	if err := in.Err(); err != nil {
 		return err
 	}
-	offer, err := a.Apps.Invite(r.Context(), team, user)
+	issued, err := a.Apps.Invite(r.Context(), team, user)
 	if err != nil {
 		return err
 	}
 	secretReply(w)
-	return wire.JSON(w, http.StatusOK, offer)
+	return wire.JSON(w, http.StatusOK, issued)
 }
 
 func (a api) signOutUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {

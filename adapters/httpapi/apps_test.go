@@ -42,14 +42,14 @@ func (c *fixture) app() *contract.Client {
 // signedIn are the tokens of an app of the fixture's user.
 func (c *fixture) signedIn() linking.UserTokens {
 	c.t.Helper()
-	var offer linking.IssuedSignInToken
+	var issued linking.IssuedSignInToken
 	reply := c.post("/v2/user/"+c.user.String()+"/sign_in_token", nil, 200)
-	reply.JSON(c.t, &offer)
+	reply.JSON(c.t, &issued)
 	require.Equal(c.t, "no-store", reply.Header.Get("Cache-Control"))
 	var tokens linking.UserTokens
-	c.app().Send(c.t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+offer.Token+`"}`).Want(c.t, 200).JSON(c.t, &tokens)
+	c.app().Send(c.t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+issued.Token+`"}`).Want(c.t, 200).JSON(c.t, &tokens)
 	require.Equal(c.t, c.user, tokens.UserID)
-	c.app().Send(c.t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+offer.Token+`"}`).Want(c.t, 401)
+	c.app().Send(c.t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+issued.Token+`"}`).Want(c.t, 401)
 	return tokens
 }
 
@@ -65,13 +65,13 @@ func TestExchangeLinkCode(t *testing.T) {
 		return c.app().Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+code+`"}`).Want(t, status)
 	}
 	code := create("&expires_at=null")
-	var offer linking.IssuedSignInToken
+	var issued linking.IssuedSignInToken
 	reply := exchange(code, 200)
-	reply.JSON(t, &offer)
+	reply.JSON(t, &issued)
 	require.Equal(t, "no-store", reply.Header.Get("Cache-Control"))
-	require.Equal(t, c.user, offer.UserID)
+	require.Equal(t, c.user, issued.UserID)
 	var tokens linking.UserTokens
-	c.app().Send(t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+offer.Token+`"}`).Want(t, 200).JSON(t, &tokens)
+	c.app().Send(t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+issued.Token+`"}`).Want(t, 200).JSON(t, &tokens)
 	require.Equal(t, c.user, tokens.UserID)
 	require.Contains(t, string(exchange(code, 400).Body), "CODE_CONSUMED")
 	c.app().Send(t, "POST", "/v2/link/code/exchange", `{}`).Want(t, 422)

@@ -29,7 +29,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 	c.config.Environment = healthlab.Sandbox
 	_, err := c.config.Teams.Change(t.Context(), team, func(x *teamsettings.Choices) { x.LinkOrigins = []string{"https://app.example"} })
 	require.NoError(t, err)
-	offer, err := c.config.Linking.CreateToken(t.Context(), team, linking.NewToken{User: c.user})
+	issued, err := c.config.Linking.CreateToken(t.Context(), team, linking.NewToken{User: c.user})
 	require.NoError(t, err)
 	foreign, err := c.config.Linking.CreateToken(t.Context(), otherTeam, linking.NewToken{User: c.foreign})
 	require.NoError(t, err)
@@ -66,11 +66,11 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 		require.Contains(t, w.Header().Get("Access-Control-Allow-Headers"), "x-service-link-token")
 		require.Empty(t, w.Header().Get("Access-Control-Allow-Credentials"))
 
-		body := `{"link_token":"` + offer.Token + `","provider":"acme_band"}`
-		token := offer.Token
+		body := `{"link_token":"` + issued.Token + `","provider":"acme_band"}`
+		token := issued.Token
 		switch r.ID {
 		case "check_link_token":
-			body, token = `{"token":"`+offer.Token+`"}`, ""
+			body, token = `{"token":"`+issued.Token+`"}`, ""
 		case "start_link":
 			token = ""
 		}
@@ -79,7 +79,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 		require.Equal(t, []string{"Origin"}, w.Header().Values("Vary"))
 		w = ask(method, path, "https://evil.example", token, body)
 		require.Empty(t, w.Header().Get(allowed), r.ID)
-		w = ask(method, path, "https://app.example", foreign.Token, strings.ReplaceAll(body, offer.Token, foreign.Token))
+		w = ask(method, path, "https://app.example", foreign.Token, strings.ReplaceAll(body, issued.Token, foreign.Token))
 		require.Empty(t, w.Header().Get(allowed), "%s with the token of a team that named no origin", r.ID)
 	}
 	require.Greater(t, len(routes), 8)

@@ -127,14 +127,14 @@ func (a api) bulkImport(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if foreign != nil {
 		return foreign
 	}
-	recipes := make([]bulk.ConnectionTokens, len(body.Connections))
+	tokens := make([]bulk.ConnectionTokens, len(body.Connections))
 	for i := range body.Connections {
 		c := &body.Connections[i]
-		recipes[i] = bulk.ConnectionTokens{
+		tokens[i] = bulk.ConnectionTokens{
 			UserID: c.User, AccessToken: c.AccessToken, RefreshToken: c.RefreshToken, ProviderID: c.ProviderID, ExpiresAt: c.ExpiresAt, Scopes: c.Scopes.Ptr(),
 		}
 	}
-	got, err := a.Bulk.Import(r.Context(), team, body.Provider, recipes, body.Wait)
+	got, err := a.Bulk.Import(r.Context(), team, body.Provider, tokens, body.Wait)
 	if err != nil {
 		return err
 	}

@@ -77,8 +77,8 @@ func (w *linkFixture) clean(t *testing.T, tab *browse.Tab) {
 func walkOAuth(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done?visit=7#top"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done?visit=7#top"})
+	tab.Go(issued.WebURL)
 	tab.See("Northside Clinic", "Connect a source", "Acme Ring", "A ring for sleep and recovery.")
 	tab.Miss("Willow Clinic")
 	seen(tab, "list")
@@ -90,13 +90,13 @@ func walkOAuth(t *testing.T, b *browse.Browser) {
 	tab.Press("Answer right")
 	tab.See("Back at the clinic")
 	require.Equal(t, w.customer.URL+"/done?visit=7&state=success&provider=acme_band#top", tab.At())
-	require.Equal(t, []string{"acme_band"}, w.connected(offer))
+	require.Equal(t, []string{"acme_band"}, w.connected(issued))
 	w.clean(t, tab)
 
 	// Without a redirect the last page is ours, and shows the first import.
-	offer = w.invite(linking.NewToken{})
+	issued = w.invite(linking.NewToken{})
 	w.set(func() { w.imported = httpapi.FirstImport{Total: 4, Done: 1} })
-	tab.Go(offer.WebURL)
+	tab.Go(issued.WebURL)
 	tab.Press("Acme Ring")
 	tab.Press("Continue to Acme Ring")
 	tab.Press("Answer right")
@@ -118,8 +118,8 @@ func walkOAuth(t *testing.T, b *browse.Browser) {
 func walkPassword(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{Desktop: true})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
+	tab.Go(issued.WebURL)
 	tab.Press("Birch Pump")
 	tab.See("Glucose and insulin", "Your account at Birch Pump", "Northside Clinic never sees the password", "Country of your account")
 	seen(tab, "password")
@@ -140,7 +140,7 @@ func walkPassword(t *testing.T, b *browse.Browser) {
 		tab.See(told)
 		kept := browse.Eval[[]string](tab, "['username', 'password'].map(id => document.getElementById(id).value)")
 		require.Equal(t, []string{entered, ""}, kept, "a password is never sent back")
-		require.Empty(t, w.connected(offer))
+		require.Empty(t, w.connected(issued))
 		tab.Check()
 	}
 	tab.Shot("password-wrong")
@@ -168,12 +168,12 @@ func walkPassword(t *testing.T, b *browse.Browser) {
 	tab.Enter("Password", "secret")
 	tab.Press("Sign in and connect")
 	tab.See("has sent you a code")
-	require.Empty(t, w.connected(offer))
+	require.Empty(t, w.connected(issued))
 	tab.Enter("Code", "123456")
 	tab.Press("Confirm")
 	tab.See("Back at the clinic")
 	require.Equal(t, w.customer.URL+"/done?state=success&provider=birch_pump", tab.At())
-	require.Equal(t, []string{"birch_pump"}, w.connected(offer))
+	require.Equal(t, []string{"birch_pump"}, w.connected(issued))
 	w.clean(t, tab)
 }
 
@@ -182,8 +182,8 @@ func walkOwnSite(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
+	tab.Go(issued.WebURL)
 	tab.Press("Cedar Sleep")
 	tab.See("Your own Cedar Sleep site", "a token of it that may read", "Northside Clinic never sees the token")
 	tab.Miss("User name")
@@ -195,21 +195,21 @@ func walkOwnSite(t *testing.T, b *browse.Browser) {
 	tab.Press("Sign in and connect")
 	tab.See("Cedar Sleep did not accept the sign-in")
 	seen(tab, "site-wrong")
-	require.Empty(t, w.connected(offer))
+	require.Empty(t, w.connected(issued))
 	tab.Enter("Address of your site", "right")
 	tab.Enter("Token or API secret", "secret")
 	tab.Press("Sign in and connect")
 	tab.See("Back at the clinic")
 	require.Equal(t, w.customer.URL+"/done?state=success&provider=cedar_sleep", tab.At())
-	require.Equal(t, []string{"cedar_sleep"}, w.connected(offer))
+	require.Equal(t, []string{"cedar_sleep"}, w.connected(issued))
 	w.clean(t, tab)
 }
 
 func walkEmail(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{})
+	tab.Go(issued.WebURL)
 	tab.Press("Acme CGM")
 	tab.See("Your address at Acme CGM", "Hong Kong")
 	seen(tab, "email")
@@ -223,7 +223,7 @@ func walkEmail(t *testing.T, b *browse.Browser) {
 	tab.Choose("Country", "hk")
 	tab.Press("Connect")
 	tab.See("Acme CGM is connected")
-	require.Equal(t, []string{"acme_cgm"}, w.connected(offer))
+	require.Equal(t, []string{"acme_cgm"}, w.connected(issued))
 	w.clean(t, tab)
 }
 
@@ -231,8 +231,8 @@ func walkEmail(t *testing.T, b *browse.Browser) {
 func walkDevice(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/done"})
+	tab.Go(issued.WebURL)
 	tab.See("Health Connect", "On this phone")
 	tab.Press("Health Connect")
 	tab.See("in the app of Northside Clinic, with a code")
@@ -252,31 +252,31 @@ func walkDevice(t *testing.T, b *browse.Browser) {
 	require.NoError(t, err)
 	tab.Wait("Back at the clinic") // the page goes on by itself
 	require.Equal(t, w.customer.URL+"/done?state=success&provider=health_connect", tab.At())
-	require.Equal(t, []string{"health_connect"}, w.connected(offer))
+	require.Equal(t, []string{"health_connect"}, w.connected(issued))
 	w.clean(t, tab)
 }
 
 func walkAccept(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{})
+	tab.Go(issued.WebURL)
 	tab.Press("Your own notes")
 	tab.See("Weight and body", "needs no account")
 	seen(tab, "manual")
 	tab.Press("Turn on")
 	tab.See("Your own notes is connected")
 	tab.Miss("First import")
-	require.Equal(t, []string{"manual"}, w.connected(offer))
+	require.Equal(t, []string{"manual"}, w.connected(issued))
 
-	offer = w.invite(linking.NewToken{})
-	tab.Go(offer.WebURL)
+	issued = w.invite(linking.NewToken{})
+	tab.Go(issued.WebURL)
 	tab.Press("Acme Band")
 	tab.See("Only trying it out?")
 	tab.Press("Use made-up data")
 	tab.See("Acme Band is connected", "The data is made up.")
-	require.Equal(t, []string{"acme_band"}, w.connected(offer))
-	x, _ := w.links.Open(t.Context(), offer.Token)
+	require.Equal(t, []string{"acme_band"}, w.connected(issued))
+	x, _ := w.links.Open(t.Context(), issued.Token)
 
 	// Made-up and real data do not mix.
 	tab.Go(w.invite(linking.NewToken{User: x.User}).WebURL)
@@ -306,16 +306,16 @@ func walkFixed(t *testing.T, b *browse.Browser) {
 	tab.See("Your account at Cedar Sleep")
 	tab.Miss("Back", "Country")
 
-	offer := w.invite(linking.NewToken{FilterOnProviders: []string{"acme_ring", "health_connect"}})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{FilterOnProviders: []string{"acme_ring", "health_connect"}})
+	tab.Go(issued.WebURL)
 	tab.See("Acme Ring", "Health Connect", "Sources: 2")
 	tab.Miss("Acme Band", "Cedar Sleep")
-	tab.Go(strings.Replace(offer.WebURL, "/link?", "/link/source/acme_band?", 1))
+	tab.Go(strings.Replace(issued.WebURL, "/link?", "/link/source/acme_band?", 1))
 	tab.See("This source cannot be connected here")
 	seen(tab, "problem-source")
 	tab.Press("Choose another source")
 	tab.See("Acme Ring")
-	tab.Go(strings.Replace(offer.WebURL, "/link?", "/link/source/nobody?", 1))
+	tab.Go(strings.Replace(issued.WebURL, "/link?", "/link/source/nobody?", 1))
 	tab.See("This source cannot be connected here")
 	w.clean(t, tab)
 }
@@ -323,12 +323,12 @@ func walkFixed(t *testing.T, b *browse.Browser) {
 func walkClose(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x?keep=1"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x?keep=1"})
+	tab.Go(issued.WebURL)
 	tab.Press("Close")
 	tab.See("You can close this page", "Nothing was connected.")
 	seen(tab, "closed")
-	x, err := w.links.Open(t.Context(), offer.Token)
+	x, err := w.links.Open(t.Context(), issued.Token)
 	require.NoError(t, err)
 	require.Equal(t, linking.StateCancelled, x.State)
 	tab.Press("Go on connecting a source")
@@ -345,12 +345,12 @@ func walkClose(t *testing.T, b *browse.Browser) {
 func walkOnError(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x", OnError: "redirect"})
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x", OnError: "redirect"})
 	for entered, kind := range map[string]linking.ErrorType{
 		"wrong": linking.ProviderCredentialError, "old": linking.ProviderPasswordExpired, "down": linking.ProviderAPIError,
 		"slow": linking.ProviderAPIError, "nonsense": linking.ProviderAPIError, "elsewhere": linking.UnsupportedRegion,
 	} {
-		tab.Go(offer.WebURL)
+		tab.Go(issued.WebURL)
 		tab.Press("Cedar Sleep")
 		tab.Enter("User name or e-mail", entered)
 		tab.Enter("Password", "secret")
@@ -358,7 +358,7 @@ func walkOnError(t *testing.T, b *browse.Browser) {
 		tab.See("Back at the clinic")
 		require.Equal(t, linking.Outcome{Error: kind}.Redirect(w.customer.URL+"/x"), tab.At())
 	}
-	tab.Go(offer.WebURL)
+	tab.Go(issued.WebURL)
 	tab.Press("Cedar Sleep")
 	tab.Enter("User name or e-mail", "mfa-sms")
 	tab.Enter("Password", "secret")
@@ -366,7 +366,7 @@ func walkOnError(t *testing.T, b *browse.Browser) {
 	tab.Enter("Code", "1")
 	tab.Press("Confirm")
 	require.Equal(t, linking.Outcome{Error: linking.IncorrectMFACode}.Redirect(w.customer.URL+"/x"), tab.At())
-	require.Empty(t, w.connected(offer))
+	require.Empty(t, w.connected(issued))
 	w.clean(t, tab)
 }
 
@@ -374,17 +374,17 @@ func walkOnError(t *testing.T, b *browse.Browser) {
 func walkDeadLinks(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{})
+	issued := w.invite(linking.NewToken{})
 	foreign := newLinkFixture(t, nil, nil).invite(linking.NewToken{}) // of another service with the same key
 	gone := w.invite(linking.NewToken{})
 	x, err := w.links.Open(t.Context(), gone.Token)
 	require.NoError(t, err)
 	require.NoError(t, w.health.DeleteUser(t.Context(), team, x.User))
-	parts := strings.Split(offer.Token, ".")
+	parts := strings.Split(issued.Token, ".")
 	for name, token := range map[string]string{
-		"none": "", "nonsense": "x", "truncated": offer.Token[:len(offer.Token)-4], "foreign": foreign.Token, "of a user who is gone": gone.Token,
+		"none": "", "nonsense": "x", "truncated": issued.Token[:len(issued.Token)-4], "foreign": foreign.Token, "of a user who is gone": gone.Token,
 		"forged": parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), "unsigned": parts[0] + "." + parts[1] + ".",
-		"long": strings.Repeat(offer.Token, 20),
+		"long": strings.Repeat(issued.Token, 20),
 	} {
 		tab.Go(w.ours.URL + "/link?token=" + url.QueryEscape(token))
 		tab.See("This link does not work", "open the link from there")
@@ -511,29 +511,29 @@ func walkFailures(t *testing.T, b *browse.Browser) {
 func walkAnotherBrowser(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	begins, victim := b.Open(t, browse.Person{}), b.Open(t, browse.Person{})
-	offer := w.invite(linking.NewToken{})
-	begins.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{})
+	begins.Go(issued.WebURL)
 	begins.Press("Acme Band")
 	begins.Press("Continue to Acme Band")
 	victim.Go(begins.At()) // the provider's page, with the state of the other
 	victim.Press("Answer right")
 	victim.See("Please start this step again", "begun in another window or browser", "Nothing was connected.")
 	seen(victim, "problem-browser")
-	require.Empty(t, w.connected(offer))
+	require.Empty(t, w.connected(issued))
 	begins.Press("Answer right")
 	begins.See("Please start this step again")
 	begins.Press("Try again")
 	begins.Press("Continue to Acme Band")
 	begins.Press("Answer right")
 	begins.See("Acme Band is connected")
-	require.Equal(t, []string{"acme_band"}, w.connected(offer))
+	require.Equal(t, []string{"acme_band"}, w.connected(issued))
 }
 
 func walkSearch(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{Desktop: true})
-	offer := w.invite(linking.NewToken{})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{})
+	tab.Go(issued.WebURL)
 	tab.Enter("Search sources", "aCme")
 	tab.See("Acme Band", "Sources: 3")
 	tab.Miss("Cedar Sleep")
@@ -590,8 +590,8 @@ func walkKeyboard(t *testing.T, b *browse.Browser) {
 func walkWithoutScript(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, nil, nil)
 	tab := b.Open(t, browse.Person{NoScript: true, Dark: true, Language: "de-AT,de;q=0.9,en;q=0.5"})
-	offer := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
-	tab.Go(offer.WebURL)
+	issued := w.invite(linking.NewToken{RedirectURL: w.customer.URL + "/x"})
+	tab.Go(issued.WebURL)
 	tab.See("Quelle verbinden")
 	tab.Enter("Quellen suchen", "cedar")
 	tab.Press("Suchen")
@@ -643,21 +643,21 @@ func walkEmbedded(t *testing.T, b *browse.Browser) {
 	w := newLinkFixture(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{"https://app.example"} }, nil)
 	host = w.customer.URL
 	tab := b.Open(t, browse.Person{})
-	frame := func(offer linking.IssuedToken) {
+	frame := func(issued linking.IssuedToken) {
 		tab.Go(host + "/")
 		browse.Eval[int](tab, `window.said = []; addEventListener('message', e => said.push([e.origin, e.data.event, e.data.provider, e.data.error_type]));
-			document.body.innerHTML = '<iframe width=380 height=700 src="`+offer.WebURL+`"></iframe>'; 1`)
+			document.body.innerHTML = '<iframe width=380 height=700 src="`+issued.WebURL+`"></iframe>'; 1`)
 	}
 	frame(w.invite(linking.NewToken{}))
 	require.Eventually(t, func() bool { return len(tab.Refusals()) > 0 }, 20*time.Second, 20*time.Millisecond, "this origin may not embed us")
 
 	w = newLinkFixture(t, func(p *httpapi.LinkPages) { p.FrameAncestors = []string{host} }, nil)
-	offer := w.invite(linking.NewToken{})
-	x, err := w.links.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "manual"})
+	issued := w.invite(linking.NewToken{})
+	x, err := w.links.Accept(t.Context(), issued.Token, linking.Acceptance{Provider: "manual"})
 	require.NoError(t, err)
 	require.Equal(t, linking.ResultSuccess, x.State)
-	offer.WebURL = strings.Replace(offer.WebURL, "/link?", "/link/done?", 1)
-	frame(offer)
+	issued.WebURL = strings.Replace(issued.WebURL, "/link?", "/link/done?", 1)
+	frame(issued)
 	tab.WaitFor("said.length > 0")
 	require.Equal(t, [][]string{{w.ours.URL, "success", "manual", ""}}, browse.Eval[[][]string](tab, "said"))
 }

@@ -76,7 +76,7 @@ func linkProviders(t *testing.T) *healthdata.Providers {
 	return list
 }
 
-// newTown builds it. pages adjusts the pages, links the service; both may be nil.
+// newLinkFixture builds it. pages adjusts the pages, links the service; both may be nil.
 func newLinkFixture(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.Options)) *linkFixture {
 	t.Helper()
 	w := &linkFixture{t: t, now: time.Now()}
@@ -175,9 +175,9 @@ func (w *linkFixture) invite(n linking.NewToken) linking.IssuedToken {
 	if n.User.IsZero() {
 		n.User = w.person()
 	}
-	offer, err := w.links.CreateToken(w.t.Context(), team, n)
+	issued, err := w.links.CreateToken(w.t.Context(), team, n)
 	require.NoError(w.t, err)
-	return offer
+	return issued
 }
 
 // connected returns the connected sources of the user of a token.
@@ -216,7 +216,7 @@ func (w *linkFixture) signInPage(out http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(out, `<p><a href="%s">Deny</a></p>`, html.EscapeString(to))
 }
 
-// clinicPage is where the customer takes people back.
+// customerPage is where the customer takes people back.
 func (w *linkFixture) customerPage(out http.ResponseWriter, r *http.Request) {
 	w.noteReferrer(r)
 	w.set(func() {

@@ -69,9 +69,9 @@ func tokenQuery(o linking.IssuedToken) string { return "?token=" + url.QueryEsca
 func TestLinkPageHeaders(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
-	offer := w.invite(linking.NewToken{RedirectURL: "https://app.example/x"})
+	issued := w.invite(linking.NewToken{RedirectURL: "https://app.example/x"})
 	for _, path := range []string{"/link", "/link/source/acme_band", "/link/source/cedar_sleep", "/link/close", "/link/source/nobody", "/link/done"} {
-		p := v.get(path + tokenQuery(offer))
+		p := v.get(path + tokenQuery(issued))
 		require.Equal(t, "no-referrer", p.Header.Get("Referrer-Policy"), path)
 		require.Equal(t, "no-store", p.Header.Get("Cache-Control"), path)
 		require.Equal(t, "nosniff", p.Header.Get("X-Content-Type-Options"), path)
@@ -120,9 +120,9 @@ func TestLinkPagesMayBeEmbedded(t *testing.T) {
 func TestLinkPageCookie(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
-	offer := w.invite(linking.NewToken{})
-	require.Empty(t, v.get("/link"+tokenQuery(offer)).Cookies(), "nobody needs it yet")
-	given := v.get("/link/source/acme_band" + tokenQuery(offer)).Cookies()
+	issued := w.invite(linking.NewToken{})
+	require.Empty(t, v.get("/link"+tokenQuery(issued)).Cookies(), "nobody needs it yet")
+	given := v.get("/link/source/acme_band" + tokenQuery(issued)).Cookies()
 	require.Len(t, given, 1)
 	c := given[0]
 	require.Equal(t, []any{"__Host-link", "/", "", 3600, true, true, http.SameSiteLaxMode},
@@ -131,11 +131,11 @@ func TestLinkPageCookie(t *testing.T) {
 
 	leave := func(cookie string) seenPage {
 		v.header.Set("Cookie", cookie)
-		return v.get("/link/source/acme_band/go" + tokenQuery(offer))
+		return v.get("/link/source/acme_band/go" + tokenQuery(issued))
 	}
 	back := func(cookie string) seenPage {
 		v.header.Set("Cookie", cookie)
-		return v.get("/v2/link/connect/acme_band?" + url.Values{"state": {offer.Token}, "code": {"right"}}.Encode())
+		return v.get("/v2/link/connect/acme_band?" + url.Values{"state": {issued.Token}, "code": {"right"}}.Encode())
 	}
 	require.Equal(t, c.Value, leave("__Host-link=" + c.Value).Cookies()[0].Value, "a browser stays who it is")
 	other := leave("__Host-link=planted").Cookies()[0].Value
@@ -145,11 +145,11 @@ func TestLinkPageCookie(t *testing.T) {
 		p := back(cookie)
 		require.Equal(t, http.StatusBadRequest, p.StatusCode)
 		require.Contains(t, p.body, "Please start this step again")
-		require.Empty(t, w.connected(offer))
+		require.Empty(t, w.connected(issued))
 	}
 	leave("__Host-link=" + other)
 	require.Contains(t, back("__Host-link="+other).Header.Get("Location"), "/link/done?")
-	require.Equal(t, []string{"acme_band"}, w.connected(offer))
+	require.Equal(t, []string{"acme_band"}, w.connected(issued))
 }
 
 // With a team's custom widget, the callback is the first request of the browser to us; a team
@@ -157,20 +157,20 @@ func TestLinkPageCookie(t *testing.T) {
 func TestCallbacksOfACustomWidget(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
-	offer := w.invite(linking.NewToken{})
-	v.header.Set("x-service-link-token", offer.Token)
+	issued := w.invite(linking.NewToken{})
+	v.header.Set("x-service-link-token", issued.Token)
 	require.Equal(t, http.StatusOK, v.get("/v2/link/provider/oauth/acme_band").StatusCode)
 	w.set(func() { w.settings.PagesOnly = true })
 	refused := v.get("/v2/link/provider/oauth/acme_band")
 	require.Equal(t, http.StatusBadRequest, refused.StatusCode)
 	require.Contains(t, refused.body, "INVALID_PROVIDER")
-	back := "/v2/link/connect/acme_band?" + url.Values{"state": {offer.Token}, "code": {"right"}}.Encode()
+	back := "/v2/link/connect/acme_band?" + url.Values{"state": {issued.Token}, "code": {"right"}}.Encode()
 	require.Equal(t, http.StatusBadRequest, v.get(back).StatusCode)
-	require.Empty(t, w.connected(offer))
+	require.Empty(t, w.connected(issued))
 	w.set(func() { w.settings.PagesOnly = false })
 	require.Equal(t, http.StatusOK, v.get("/v2/link/provider/oauth/acme_band").StatusCode)
 	require.Contains(t, v.get(back).Header.Get("Location"), "/link/done?")
-	require.Equal(t, []string{"acme_band"}, w.connected(offer))
+	require.Equal(t, []string{"acme_band"}, w.connected(issued))
 }
 
 // The final redirect goes to a URL that the team allows at that time, and a form is answered
@@ -186,21 +186,21 @@ func TestLinkPageRedirects(t *testing.T) {
 	require.Equal(t, "myapp://back?state=success&provider=cedar_sleep#x", p.Header.Get("Location"))
 	require.Equal(t, "no-referrer", p.Header.Get("Referrer-Policy"))
 
-	offer := w.invite(linking.NewToken{RedirectURL: "https://app.example/x", OnClose: "redirect", OnError: "redirect"})
+	issued := w.invite(linking.NewToken{RedirectURL: "https://app.example/x", OnClose: "redirect", OnError: "redirect"})
 	w.set(func() { w.settings.Redirects.Hosts = []string{"clinic.example"} })
 	for _, c := range []struct {
 		path string
 		form url.Values
 	}{
-		{"/link/close", url.Values{"token": {offer.Token}}},
-		{"/link/source/cedar_sleep", url.Values{"token": {offer.Token}, "username": {"wrong"}, "password": {"x"}}},
-		{"/link/source/cedar_sleep", form(offer)},
-		{"/link/source/cedar_sleep", form(offer)}, // used up by now
+		{"/link/close", url.Values{"token": {issued.Token}}},
+		{"/link/source/cedar_sleep", url.Values{"token": {issued.Token}, "username": {"wrong"}, "password": {"x"}}},
+		{"/link/source/cedar_sleep", form(issued)},
+		{"/link/source/cedar_sleep", form(issued)}, // used up by now
 	} {
 		p := v.do("POST", c.path, c.form)
 		require.NotContains(t, p.Header.Get("Location"), "app.example")
 	}
-	require.NotContains(t, v.get("/link"+tokenQuery(offer)).Header.Get("Location"), "app.example")
+	require.NotContains(t, v.get("/link"+tokenQuery(issued)).Header.Get("Location"), "app.example")
 }
 
 // No value of a form appears in a page or a log, except the name in its own field, and no
@@ -209,7 +209,7 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	const mark = "Zq7Marker"
-	offer := w.invite(linking.NewToken{})
+	issued := w.invite(linking.NewToken{})
 	for path, form := range map[string]url.Values{
 		"/link/source/cedar_sleep":      {"username": {"a"}, "password": {mark}, "region": {mark}},
 		"/link/source/birch_pump":       {"username": {"a"}, "password": {mark}, "region": {mark}},
@@ -219,22 +219,22 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 		"/link/source/manual":           {"demo": {mark}},
 		"/link/close":                   {"lang": {mark}},
 	} {
-		for _, token := range []string{offer.Token, mark} {
+		for _, token := range []string{issued.Token, mark} {
 			form.Set("token", token)
 			p := v.do("POST", path, form)
 			require.NotContains(t, strings.ReplaceAll(p.body, "token="+mark, ""), `>`+mark, path)
-			if token == offer.Token {
+			if token == issued.Token {
 				require.NotContains(t, p.body, mark, path)
 			}
 			require.Less(t, p.StatusCode, 500, path)
 		}
 	}
 	for _, query := range []string{"?data=" + mark, "?q=a&data=" + mark, "?lang=" + mark} {
-		require.NotContains(t, v.get("/link"+query+"&token="+url.QueryEscape(offer.Token)).body, mark)
+		require.NotContains(t, v.get("/link"+query+"&token="+url.QueryEscape(issued.Token)).body, mark)
 	}
-	require.Equal(t, http.StatusBadRequest, v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {offer.Token}, "password": {strings.Repeat("x", 20<<10)}}).StatusCode)
+	require.Equal(t, http.StatusBadRequest, v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {issued.Token}, "password": {strings.Repeat("x", 20<<10)}}).StatusCode)
 	for _, name := range []string{strings.Repeat("x", 513), "a\x00b", "\xff"} {
-		p := v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {offer.Token}, "username": {name}, "password": {"x"}})
+		p := v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {issued.Token}, "username": {name}, "password": {"x"}})
 		require.Equal(t, http.StatusUnprocessableEntity, p.StatusCode)
 		require.Contains(t, p.body, "This is too long.")
 	}
@@ -245,9 +245,9 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 // logs it.
 func TestLinkPagesWithoutSettings(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
-	offer := w.invite(linking.NewToken{})
+	issued := w.invite(linking.NewToken{})
 	w.set(func() { w.broken = healthlab.Unavailable })
-	p := w.visitor().get("/link" + tokenQuery(offer))
+	p := w.visitor().get("/link" + tokenQuery(issued))
 	require.Equal(t, http.StatusServiceUnavailable, p.StatusCode)
 	require.Contains(t, p.body, "Something went wrong on our side")
 	w.set(func() { require.Contains(t, w.logs.String(), "link page failed") })
@@ -312,18 +312,18 @@ func TestFormOfAnOwnSite(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	v := w.visitor()
-	offer := w.invite(linking.NewToken{})
-	where := "/link/source/cedar_sleep" + tokenQuery(offer)
+	issued := w.invite(linking.NewToken{})
+	where := "/link/source/cedar_sleep" + tokenQuery(issued)
 	p := v.get(where)
 	require.Contains(t, p.body, `<label for="username">Address of your site</label>`)
 	require.Contains(t, p.body, `<label for="password">Token or API secret</label>`)
 	require.NotContains(t, p.body, "User name")
 	require.Contains(t, v.get(where+"&lang=de").body, "Adresse Ihrer Seite")
-	require.Contains(t, v.get("/link/source/birch_pump"+tokenQuery(offer)).body, "User name or e-mail")
+	require.Contains(t, v.get("/link/source/birch_pump"+tokenQuery(issued)).body, "User name or e-mail")
 
-	v.header.Set("x-service-link-token", offer.Token)
+	v.header.Set("x-service-link-token", issued.Token)
 	require.Contains(t, v.get("/v2/link/providers").body, `"label":"Token or API secret"`)
 	v.header = http.Header{}
-	p = v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {offer.Token}, "username": {"right"}, "password": {"secret"}})
+	p = v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {issued.Token}, "username": {"right"}, "password": {"secret"}})
 	require.Equal(t, http.StatusSeeOther, p.StatusCode, p.body)
 }

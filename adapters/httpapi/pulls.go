@@ -29,8 +29,8 @@ func (a api) pullOperations() []server.Operation {
 	if a.Linking != nil && a.Linking.SupportsTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"
 		ops = append(ops,
-			server.Operation{ID: "push_to_team_client", Pattern: "POST" + path, Handle: a.listenFor, IgnoreUnknown: true},
-			server.Operation{ID: "verify_push_to_team_client", Pattern: "GET" + path, Handle: a.listenFor, IgnoreUnknown: true},
+			server.Operation{ID: "push_to_team_client", Pattern: "POST" + path, Handle: a.listenForTeam, IgnoreUnknown: true},
+			server.Operation{ID: "verify_push_to_team_client", Pattern: "GET" + path, Handle: a.listenForTeam, IgnoreUnknown: true},
 		)
 	}
 	return ops
@@ -105,14 +105,14 @@ func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	heard, err := a.Pulls.Listen(r.Context(), provider, linking.Message{
+	result, err := a.Pulls.Listen(r.Context(), provider, linking.Message{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
-	return heardReply(w, heard, err)
+	return listenReply(w, result, err)
 }
 
-// listenFor is listen of what is sent to a team's own client.
-func (a api) listenFor(w http.ResponseWriter, r *http.Request) error {
+// listenForTeam is listen of what is sent to a team's own client.
+func (a api) listenForTeam(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	provider, team := in.PathText("provider", 64), healthlab.TeamID{UUID: in.PathUUID("team_id")}
 	body := in.Whole()
@@ -123,24 +123,24 @@ func (a api) listenFor(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	heard, err := a.Pulls.ListenForTeam(r.Context(), team, provider, of, linking.Message{
+	result, err := a.Pulls.ListenForTeam(r.Context(), team, provider, of, linking.Message{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
-	return heardReply(w, heard, err)
+	return listenReply(w, result, err)
 }
 
-func heardReply(w http.ResponseWriter, heard linking.ListenResult, err error) error {
+func listenReply(w http.ResponseWriter, result linking.ListenResult, err error) error {
 	if err != nil {
 		return err
 	}
-	status, mediaType := heard.Status, heard.ReplyType
+	status, mediaType := result.Status, result.ReplyType
 	switch {
-	case heard.Reply == nil && status == 0:
+	case result.Reply == nil && status == 0:
 		return wire.NoContent(w)
 	case status == 0:
 		status = http.StatusOK
 	}
-	if heard.Reply == nil {
+	if result.Reply == nil {
 		w.WriteHeader(status)
 		return nil
 	}
@@ -148,7 +148,7 @@ func heardReply(w http.ResponseWriter, heard linking.ListenResult, err error) er
 		mediaType = "text/plain; charset=utf-8"
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return wire.Bytes(w, status, mediaType, heard.Reply)
+	return wire.Bytes(w, status, mediaType, result.Reply)
 }
 
 // historyIn says what an app has uploaded of the time before its source was connected.

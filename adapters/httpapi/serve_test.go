@@ -21,7 +21,7 @@ import (
 
 var someTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000a")}
 
-// call sends a request to one operation and returns the reply and what was logged.
+// send sends a request to one operation and returns the reply and what was logged.
 func send(t *testing.T, op server.Operation, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	logs := &contract.Logs{}

@@ -18,7 +18,7 @@
 //	note                 treatments with notes
 //
 // A glucose of a treatment is in the unit that it names, else in the one that the site
-// showed when the person signed in; if neither is known, it is reported as unread.
+// showed when the person signed in; if neither is known, it is reported as unparsed.
 //
 // Rates of basal insulin are not read: a rate says what was set, not what was given. Nor
 // are the status of devices and predictions.

@@ -58,12 +58,12 @@ func Example() {
 	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, &pull.Options{Now: clock})
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	offer, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})
+	issued, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})
 	in := linking.PasswordSignIn{Provider: nightscout.Slug, Username: ours.URL + "/", Password: "ann-0000000000000000"}
-	r, _ := links.SignIn(ctx, offer.Token, in)
+	r, _ := links.SignIn(ctx, issued.Token, in)
 	fmt.Println(r.State, r.Error)
 	in.Password = token
-	r, _ = links.SignIn(ctx, offer.Token, in)
+	r, _ = links.SignIn(ctx, issued.Token, in)
 	fmt.Println(r.State)
 
 	for n := 1; n > 0; {

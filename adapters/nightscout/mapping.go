@@ -128,7 +128,7 @@ type mapper struct {
 	resource string
 	site     *site
 	oldest   int64 // where the site finds it, in Unix milliseconds
-	unread   []linking.UnparsedItem
+	unparsed []linking.UnparsedItem
 	docs     []document
 	known    map[string]int // where a document stands, by its name
 }
@@ -151,7 +151,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 		p.Add("instant", "the site's document has no instant that can be read", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
 	if len(p) > 0 {
-		m.unread = append(m.unread, linking.UnparsedItem{Item: raw, Problems: p})
+		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: raw, Problems: p})
 		return
 	}
 	if d.IsValid != nil && !*d.IsValid {
@@ -256,8 +256,8 @@ func (m *mapper) pulled() []linking.PullItem {
 		}
 		out[i].Samples = append(out[i].Samples, made[at].Sample)
 	}
-	if len(m.unread) > 0 {
-		out = append(out, linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unparsed: m.unread})
+	if len(m.unparsed) > 0 {
+		out = append(out, linking.PullItem{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unparsed: m.unparsed})
 	}
 	return out
 }
@@ -333,7 +333,7 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	if ok && s.Unit == "" {
 		var p healthlab.Problems
 		p.Add("unit", "neither the site's document nor its settings name the unit", "units")
-		m.unread = append(m.unread, linking.UnparsedItem{Item: d.raw, Problems: p})
+		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: d.raw, Problems: p})
 		ok = false
 	}
 	return s, healthdata.SourceFingerprick, ok

@@ -88,7 +88,7 @@ func TestGlucose(t *testing.T) {
 }
 
 // A finger-prick value without a unit takes the unit of the site's settings. If those name
-// no known unit, the value is reported as unread: its unit is never guessed.
+// no known unit, the value is reported as unparsed: its unit is never guessed.
 func TestGlucoseWithoutUnit(t *testing.T) {
 	s := newServer(t)
 	s.treatments = read(t, `[

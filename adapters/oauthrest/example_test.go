@@ -59,10 +59,10 @@ func Example() {
 
 	// Ann leaves for the provider, says yes, and comes back with a code.
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	offer, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID, Provider: "fjord_ring"})
-	away, _ := links.Authorize(ctx, offer.Token, linking.OAuthSignIn{Provider: "fjord_ring"})
+	issued, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID, Provider: "fjord_ring"})
+	away, _ := links.Authorize(ctx, issued.Token, linking.OAuthSignIn{Provider: "fjord_ring"})
 	fmt.Println(strings.HasPrefix(away.URL, maker.URL+"/oauth/authorize?"))
-	back, _ := links.Callback(ctx, linking.Callback{Provider: "fjord_ring", State: offer.Token, Code: "from the provider"})
+	back, _ := links.Callback(ctx, linking.Callback{Provider: "fjord_ring", State: issued.Token, Code: "from the provider"})
 	fmt.Println(back.State, *back.ExternalUserID)
 
 	// Her history is fetched, no faster than the provider allows.

@@ -58,7 +58,7 @@ func TestPullDevices(t *testing.T) {
 }
 
 // A provider may list devices in an answer of its own; a device without an id or a model is
-// reported as unread.
+// reported as unparsed.
 func TestPullListOfDevices(t *testing.T) {
 	f := newFjord(t)
 	f.answers(http.StatusOK, `{"devices":[{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"},{"kind":"lamp","model":"Lamp"},{"kind":"scale","firmware":"1"}]}`)

@@ -73,11 +73,11 @@ func newLife(t *testing.T) *life {
 
 func (l *life) link() linking.Result {
 	l.t.Helper()
-	offer, err := l.links.CreateToken(l.t.Context(), l.team, linking.NewToken{User: l.user})
+	issued, err := l.links.CreateToken(l.t.Context(), l.team, linking.NewToken{User: l.user})
 	require.NoError(l.t, err)
-	away, err := l.links.Authorize(l.t.Context(), offer.Token, linking.OAuthSignIn{Provider: "fjord_ring"})
+	away, err := l.links.Authorize(l.t.Context(), issued.Token, linking.OAuthSignIn{Provider: "fjord_ring"})
 	require.NoError(l.t, err)
-	r, err := l.links.Callback(l.t.Context(), linking.Callback{Provider: "fjord_ring", State: offer.Token, Code: l.f.approve(away.URL)})
+	r, err := l.links.Callback(l.t.Context(), linking.Callback{Provider: "fjord_ring", State: issued.Token, Code: l.f.approve(away.URL)})
 	require.NoError(l.t, err)
 	return r
 }

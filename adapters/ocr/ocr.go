@@ -28,14 +28,14 @@ import (
 type Options struct {
 	// Command is the program. Default "tesseract", found in the path.
 	Command string
-	// Judge says how well a page was read, more is better, so that the best of
+	// Readability says how well a page was read, more is better, so that the best of
 	// several ways to read it is kept; [labreport.Reader.Readability]. Default: one way
 	// only.
-	Judge func(labreport.Page) float64
-	// Doubtful returns the places of numbers whose decimal point may be lost:
+	Readability func(labreport.Page) float64
+	// DoubtfulNumbers returns the places of numbers whose decimal point may be lost:
 	// [labreport.Reader.DoubtfulNumbers]. They are read again at a higher resolution. Default:
 	// nothing is read again.
-	Doubtful func(labreport.Page) []labreport.Box
+	DoubtfulNumbers func(labreport.Page) []labreport.Box
 	// Language says which language a page is in, by what a first reading made of it:
 	// [labreport.Reader.Language]. Where tesseract has the data of that language, the
 	// page is read with it from then on. Default: every page is read as Languages say.
@@ -257,10 +257,10 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		return labreport.Page{}, err
 	}
 	page, err := e.readBest(ctx, p)
-	if err != nil || e.o.Doubtful == nil {
+	if err != nil || e.o.DoubtfulNumbers == nil {
 		return page, err
 	}
-	boxes := e.o.Doubtful(page)
+	boxes := e.o.DoubtfulNumbers(page)
 	page.Words = slices.Clone(page.Words)
 	for _, box := range boxes[:min(len(boxes), maxReread)] {
 		e.reread(ctx, p, page.Words, box)
@@ -317,7 +317,7 @@ func digits(s string) string {
 // reads best: the vote, or one of the readings alone.
 func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, error) {
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
-	judge := e.o.Judge
+	judge := e.o.Readability
 	if judge == nil {
 		judge = func(p labreport.Page) float64 { return float64(len(p.Words)) }
 	}
@@ -361,7 +361,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 			break // the second reading confirms the first
 		}
 		// Three that agree on most need no fourth.
-		if i == 2 && e.o.Judge != nil {
+		if i == 2 && e.o.Readability != nil {
 			if s := consider(vote(readings)); s >= 0.97*bestScore && confidence(best.Words) > 0.8 {
 				break
 			}

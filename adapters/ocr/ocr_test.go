@@ -32,7 +32,7 @@ import (
 
 func engine(t testing.TB) *ocr.Engine {
 	t.Helper()
-	e, err := ocr.New(&ocr.Options{Judge: labreport.NewReader(nil).Readability})
+	e, err := ocr.New(&ocr.Options{Readability: labreport.NewReader(nil).Readability})
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}
@@ -283,8 +283,8 @@ func TestReadsDoubtfulNumbersAgain(t *testing.T) {
 			script := "#!/bin/sh\nread magic\nread w h\ncat >/dev/null\nat=\"$((w/8)) $((h/6)) $((w*3/40)) $((h/20))\"\n" +
 				"case \"$*\" in *\"--psm 7\"*) text=" + c.again + " ;; *) text=41 ;; esac\n" + printed + "$at $at $text\n"
 			require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
-			e, err := ocr.New(&ocr.Options{Command: program, Judge: func(p labreport.Page) float64 { return float64(len(p.Words)) },
-				Doubtful: func(p labreport.Page) []labreport.Box { return []labreport.Box{p.Words[0].Box} }})
+			e, err := ocr.New(&ocr.Options{Command: program, Readability: func(p labreport.Page) float64 { return float64(len(p.Words)) },
+				DoubtfulNumbers: func(p labreport.Page) []labreport.Box { return []labreport.Box{p.Words[0].Box} }})
 			require.NoError(t, err)
 			img := image.NewGray(image.Rect(0, 0, 800, 600))
 			draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)

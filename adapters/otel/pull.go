@@ -28,8 +28,8 @@ type tracedPuller struct {
 
 // Pulls is that of the puller behind it.
 func (p tracedPuller) Pulls(resource string) bool {
-	wider, ok := p.next.(linking.ExtendedPuller)
-	return ok && wider.Pulls(resource)
+	extended, ok := p.next.(linking.ExtendedPuller)
+	return ok && extended.Pulls(resource)
 }
 
 // Pull makes a request.

@@ -65,10 +65,10 @@ func TestPullerTraces(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(got), "planted")
 
 	// What a puller gives beyond the usual is asked for behind a span, too.
-	wider, ok := p.(linking.ExtendedPuller)
+	extended, ok := p.(linking.ExtendedPuller)
 	require.True(t, ok)
-	require.True(t, wider.Pulls("device"))
-	require.False(t, wider.Pulls("workout_stream"))
+	require.True(t, extended.Pulls("device"))
+	require.False(t, extended.Pulls("workout_stream"))
 	require.False(t, o.Puller("acme_band", failing{}).(linking.ExtendedPuller).Pulls("device"))
 
 	// A tracer provider that does nothing changes nothing.

@@ -21,24 +21,24 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Fates of a sign-in. A person chooses one by what follows the last plus sign of a name
+// Behaviours of a sign-in. A person chooses one by what follows the last plus sign of a name
 // or address: ann+refused, ann+down@example.com. Any other name signs in.
 const (
-	// FateRefused: the provider does not take the name, the password or the address.
-	FateRefused = "refused"
-	// FateExpired: the provider wants a new password first.
-	FateExpired = "expired"
-	// FateDown: the provider cannot be reached.
-	FateDown = "down"
-	// FateSlow: the provider does not answer in time.
-	FateSlow = "slow"
-	// FateNonsense: the provider's answer cannot be used.
-	FateNonsense = "nonsense"
-	// FateRegion: the provider does not serve the region.
-	FateRegion = "region"
-	// FateMFA: the provider sends a code by text message; with FateMFAEmail by e-mail.
-	FateMFA      = "mfa"
-	FateMFAEmail = "mfa_email"
+	// BehaviourRefused: the provider does not take the name, the password or the address.
+	BehaviourRefused = "refused"
+	// BehaviourExpired: the provider wants a new password first.
+	BehaviourExpired = "expired"
+	// BehaviourDown: the provider cannot be reached.
+	BehaviourDown = "down"
+	// BehaviourSlow: the provider does not answer in time.
+	BehaviourSlow = "slow"
+	// BehaviourNonsense: the provider's answer cannot be used.
+	BehaviourNonsense = "nonsense"
+	// BehaviourRegion: the provider does not serve the region.
+	BehaviourRegion = "region"
+	// BehaviourMFA: the provider sends a code by text message; with BehaviourMFAEmail by e-mail.
+	BehaviourMFA      = "mfa"
+	BehaviourMFAEmail = "mfa_email"
 )
 
 // GoodCode is the code that every challenge is answered with. CodeGivenUp makes the
@@ -48,44 +48,44 @@ const (
 	CodeGivenUp = "999999"
 )
 
-// Fates of what comes after the sign-in: it succeeds, and then this happens.
+// Behaviours of what comes after the sign-in: it succeeds, and then this happens.
 const (
-	// FateEnded: the provider does not renew the grant, for good.
-	FateEnded = "ended"
-	// FateStuck: the provider cannot be reached when the grant is to be renewed.
-	FateStuck = "stuck"
-	// FateWithdrawn: the person took the consent back, so no data is given.
-	FateWithdrawn = "withdrawn"
-	// FateFlaky: every other request for data fails.
-	FateFlaky = "flaky"
-	// FateHanging: every other request for data is not answered in time.
-	FateHanging = "hanging"
-	// FateLimited: every other request for data is one too many, until the provider says
-	// otherwise; with FateCrowded it does not say when.
-	FateLimited = "limited"
-	FateCrowded = "crowded"
-	// FateGarbled: every other answer cannot be used.
-	FateGarbled = "garbled"
-	// FateLate: data shows a day and a half after it was recorded.
-	FateLate = "late"
-	// FateResent: what was recorded in the last hour is incomplete, and is sent again.
-	FateResent = "resent"
-	// FateStrange: among the data is some that must not be kept: a unit that does not
+	// BehaviourEnded: the provider does not renew the grant, for good.
+	BehaviourEnded = "ended"
+	// BehaviourStuck: the provider cannot be reached when the grant is to be renewed.
+	BehaviourStuck = "stuck"
+	// BehaviourWithdrawn: the person took the consent back, so no data is given.
+	BehaviourWithdrawn = "withdrawn"
+	// BehaviourFlaky: every other request for data fails.
+	BehaviourFlaky = "flaky"
+	// BehaviourHanging: every other request for data is not answered in time.
+	BehaviourHanging = "hanging"
+	// BehaviourLimited: every other request for data is one too many, until the provider says
+	// otherwise; with BehaviourCrowded it does not say when.
+	BehaviourLimited = "limited"
+	BehaviourCrowded = "crowded"
+	// BehaviourGarbled: every other answer cannot be used.
+	BehaviourGarbled = "garbled"
+	// BehaviourLate: data shows a day and a half after it was recorded.
+	BehaviourLate = "late"
+	// BehaviourResent: what was recorded in the last hour is incomplete, and is sent again.
+	BehaviourResent = "resent"
+	// BehaviourStrange: among the data is some that must not be kept: a unit that does not
 	// exist, a time to come, another person's, one night in two versions.
-	FateStrange = "strange"
-	// FateTravelling: every day is spent in another time zone.
-	FateTravelling = "travelling"
-	// FateHourly: what people write down is known to the hour only, and they write several
+	BehaviourStrange = "strange"
+	// BehaviourTravelling: every day is spent in another time zone.
+	BehaviourTravelling = "travelling"
+	// BehaviourHourly: what people write down is known to the hour only, and they write several
 	// things in one.
-	FateHourly = "hourly"
+	BehaviourHourly = "hourly"
 )
 
-// Fates returns all fates of a sign-in at the provider's own page.
-func Fates() []string {
+// Behaviours returns all behaviours of a sign-in at the provider's own page.
+func Behaviours() []string {
 	return []string{
-		FateRefused, FateDown, FateSlow, FateNonsense, FateEnded, FateStuck, FateWithdrawn, FateFlaky, FateHanging,
-		FateLimited, FateCrowded, FateGarbled, FateLate, FateResent, FateStrange, FateTravelling,
-		FateHourly,
+		BehaviourRefused, BehaviourDown, BehaviourSlow, BehaviourNonsense, BehaviourEnded, BehaviourStuck, BehaviourWithdrawn, BehaviourFlaky, BehaviourHanging,
+		BehaviourLimited, BehaviourCrowded, BehaviourGarbled, BehaviourLate, BehaviourResent, BehaviourStrange, BehaviourTravelling,
+		BehaviourHourly,
 	}
 }
 
@@ -160,7 +160,7 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 const DetailPushKey = "push_key"
 
 // ForClient is the provider as another client knows it. Any id is known, and any secret is right
-// but one with [FateRefused] behind a plus sign. A code or a grant is good for the client
+// but one with [BehaviourRefused] behind a plus sign. A code or a grant is good for the client
 // alone that it was given to.
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	own, err := c.as(client)
@@ -211,7 +211,7 @@ func (c *Connector) known(t *ticket) bool {
 
 // trusted refuses a client whose secret is wrong.
 func (c *Connector) trusted() error {
-	if fateOf(c.client.Secret) == FateRefused {
+	if behaviourOf(c.client.Secret) == BehaviourRefused {
 		return errClient
 	}
 	return nil
@@ -241,8 +241,8 @@ func (c *Connector) Flows() linking.ProviderConnector {
 
 var errDown = errors.New("the sandbox provider is down")
 
-// fateOf is what follows the last plus sign of a name or address.
-func fateOf(name string) string {
+// behaviourOf is what follows the last plus sign of a name or address.
+func behaviourOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if i := strings.LastIndexByte(name, '+'); i >= 0 {
 		return name[i+1:]
@@ -250,25 +250,25 @@ func fateOf(name string) string {
 	return ""
 }
 
-// meet lets a name's fate happen at the sign-in.
-func meet(ctx context.Context, name string) (g linking.Grant, fate string, err error) {
-	fate = fateOf(name)
-	switch fate {
-	case FateRefused:
-		return g, fate, &linking.Error{Type: linking.ProviderCredentialError}
-	case FateExpired:
-		return g, fate, &linking.Error{Type: linking.ProviderPasswordExpired}
-	case FateRegion:
-		return g, fate, &linking.Error{Type: linking.UnsupportedRegion}
-	case FateDown:
-		return g, fate, errDown
-	case FateSlow:
+// meet lets a name's behaviour happen at the sign-in.
+func meet(ctx context.Context, name string) (g linking.Grant, behaviour string, err error) {
+	behaviour = behaviourOf(name)
+	switch behaviour {
+	case BehaviourRefused:
+		return g, behaviour, &linking.Error{Type: linking.ProviderCredentialError}
+	case BehaviourExpired:
+		return g, behaviour, &linking.Error{Type: linking.ProviderPasswordExpired}
+	case BehaviourRegion:
+		return g, behaviour, &linking.Error{Type: linking.UnsupportedRegion}
+	case BehaviourDown:
+		return g, behaviour, errDown
+	case BehaviourSlow:
 		<-ctx.Done()
-		return g, fate, ctx.Err()
-	case FateNonsense:
-		return linking.Grant{ExternalUserID: "\x00\xff"}, fate, nil
+		return g, behaviour, ctx.Err()
+	case BehaviourNonsense:
+		return linking.Grant{ExternalUserID: "\x00\xff"}, behaviour, nil
 	}
-	return g, fate, nil
+	return g, behaviour, nil
 }
 
 // account is the provider's own name for a person.
@@ -369,7 +369,7 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.withdrawn, func(_ healthlab.UserID, account string) bool { return account == c.account(name) })
-	t := ticket{account: c.grantee(c.account(name)), fate: fateOf(name)}
+	t := ticket{account: c.grantee(c.account(name)), behaviour: behaviourOf(name)}
 	a := c.remember(t.account)
 	a.revoked = false
 	until := c.issue(&t, a, life)
@@ -377,15 +377,15 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	return linking.Grant{Secret: t.secret(), ExpiresAt: until}
 }
 
-// SignIn takes any password for a name, and lets the name's fate happen.
+// SignIn takes any password for a name, and lets the name's behaviour happen.
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
-	g, fate, err := meet(ctx, r.Username)
+	g, behaviour, err := meet(ctx, r.Username)
 	switch {
 	case err != nil || g.ExternalUserID != "":
 		return linking.PasswordResponse{Grant: g}, err
-	case fate == FateMFA:
+	case behaviour == BehaviourMFA:
 		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "sms", Hint: "a number that ends in 42"}, Notes: []byte(r.Username)}, nil
-	case fate == FateMFAEmail:
+	case behaviour == BehaviourMFAEmail:
 		return linking.PasswordResponse{Challenge: &linking.Challenge{Method: "email", Hint: "a…@example.com"}, Notes: []byte(r.Username)}, nil
 	}
 	return linking.PasswordResponse{Grant: c.grant(r.Username, 0)}, nil
@@ -403,7 +403,7 @@ func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linkin
 	}
 }
 
-// SignInByEmail lets the address's fate happen. The person is a patient of the practice that
+// SignInByEmail lets the address's behaviour happen. The person is a patient of the practice that
 // the domain of the address begins with: ann@riverside.example of riverside.
 func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
 	g, _, err := meet(ctx, r.Email)

@@ -83,9 +83,9 @@ func (d *fixture) user(name string) (healthlab.UserID, string) {
 
 func (d *fixture) token(user healthlab.UserID) string {
 	d.t.Helper()
-	offer, err := d.CreateToken(d.t.Context(), d.team, linking.NewToken{User: user, RedirectURL: "https://app.example/done"})
+	issued, err := d.CreateToken(d.t.Context(), d.team, linking.NewToken{User: user, RedirectURL: "https://app.example/done"})
 	require.NoError(d.t, err)
-	return offer.Token
+	return issued.Token
 }
 
 // page is where a person is sent to sign in.
@@ -271,7 +271,7 @@ func TestSlowProvider(t *testing.T) {
 }
 
 func TestMFA(t *testing.T) {
-	for _, c := range []struct{ fate, method string }{{sandbox.FateMFA, "sms"}, {sandbox.FateMFAEmail, "email"}} {
+	for _, c := range []struct{ behaviour, method string }{{sandbox.BehaviourMFA, "sms"}, {sandbox.BehaviourMFAEmail, "email"}} {
 		d := newFixture(t)
 		user, token := d.user("ann")
 		_, other := d.user("bob")
@@ -282,7 +282,7 @@ func TestMFA(t *testing.T) {
 		}
 		require.Equal(t, linking.TokenNotValidated, code(token, "acme_scale", sandbox.GoodCode).Error, "nothing is pending")
 		begin := func() {
-			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+" + c.fate, Password: "x"})
+			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+" + c.behaviour, Password: "x"})
 			require.NoError(t, err)
 			require.Equal(t, linking.ResultPending, r.State)
 			require.Equal(t, c.method, r.Challenge.Method)

@@ -15,7 +15,7 @@ import (
 const maxTimes = 100
 
 // Control is how those who try a sandbox out make something happen at its providers, where
-// what happens does not follow from a name (see [Fates]). It checks no credential: mount
+// what happens does not follow from a name (see [Behaviours]). It checks no credential: mount
 // it behind something that does, with http.StripPrefix.
 //
 //	POST /{provider}/push      name, and if wanted id, since, resource (repeated), times

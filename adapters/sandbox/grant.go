@@ -15,9 +15,9 @@ import (
 
 // ticket is what a secret says. It needs no store, so that any process can read it.
 type ticket struct {
-	account, fate string
-	serial        int64
-	until         time.Time // zero if it does not end
+	account, behaviour string
+	serial             int64
+	until              time.Time // zero if it does not end
 }
 
 func (t *ticket) secret() []byte {
@@ -25,7 +25,7 @@ func (t *ticket) secret() []byte {
 	if !t.until.IsZero() {
 		until = t.until.UnixMicro()
 	}
-	return []byte(strings.Join([]string{t.account, t.fate, strconv.FormatInt(t.serial, 10), strconv.FormatInt(until, 10)}, "|"))
+	return []byte(strings.Join([]string{t.account, t.behaviour, strconv.FormatInt(t.serial, 10), strconv.FormatInt(until, 10)}, "|"))
 }
 
 func openTicket(secret []byte) (t ticket, ok bool) {
@@ -33,10 +33,10 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 	if len(parts) < 4 {
 		return t, false
 	}
-	n := len(parts) // a fate is a person's own text
+	n := len(parts) // a behaviour is a person's own text
 	serial, err := strconv.ParseInt(parts[n-2], 10, 64)
 	until, bad := strconv.ParseInt(parts[n-1], 10, 64)
-	t = ticket{account: parts[0], fate: strings.Join(parts[1:n-2], "|"), serial: serial}
+	t = ticket{account: parts[0], behaviour: strings.Join(parts[1:n-2], "|"), serial: serial}
 	if until != 0 {
 		t.until = time.UnixMicro(until)
 	}
@@ -73,7 +73,7 @@ func (c *Connector) remember(name string) *account {
 func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time.Time) {
 	now := c.now()
 	switch {
-	case t.fate == FateEnded || t.fate == FateStuck:
+	case t.behaviour == BehaviourEnded || t.behaviour == BehaviourStuck:
 		until = now // it has to be renewed at once
 	case life > 0:
 		until = now.Add(life)
@@ -99,7 +99,7 @@ func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal
 	if !ok {
 		return linking.Renewal{}, &linking.GrantError{}
 	}
-	if t.fate == FateStuck {
+	if t.behaviour == BehaviourStuck {
 		return linking.Renewal{}, errDown
 	}
 	if err := c.trusted(); err != nil {
@@ -114,7 +114,7 @@ func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, honoured := c.look(t)
-	if a.revoked || !honoured || t.fate == FateEnded {
+	if a.revoked || !honoured || t.behaviour == BehaviourEnded {
 		return linking.Renewal{}, &linking.GrantError{}
 	}
 	until := c.issue(&t, a, c.life)
@@ -181,7 +181,7 @@ func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string)
 	defer c.mu.Unlock()
 	a, honoured := c.look(t)
 	switch {
-	case a.revoked || t.fate == FateWithdrawn || c.withdrawn[user] == account:
+	case a.revoked || t.behaviour == BehaviourWithdrawn || c.withdrawn[user] == account:
 		return t, 0, &linking.GrantError{Type: healthdata.FailureDeregistered}
 	case !honoured, !t.until.IsZero() && !c.now().Before(t.until):
 		return t, 0, healthlab.Unauthenticated

@@ -73,7 +73,7 @@ type source interface {
 // labOrder is one order at the lab.
 type labOrder struct {
 	order     orders.Order
-	fate      Outcome
+	outcome   Outcome
 	expected  map[int][]catalogue.ExpectedResult
 	sample    string
 	tries     int
@@ -128,7 +128,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	now := l.opts.Now()
 	o := l.orders[s.Order.ID]
 	if o == nil {
-		o = &labOrder{fate: l.opts.Outcome(s.Order), sample: sampleID(s.Order.ID), expected: expected}
+		o = &labOrder{outcome: l.opts.Outcome(s.Order), sample: sampleID(s.Order.ID), expected: expected}
 		if early := l.early[s.Order.ID]; early != nil {
 			o.visited, o.drawn = early.visited, early.drawn
 			delete(l.early, s.Order.ID)
@@ -136,9 +136,9 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	}
 	o.tries++
 	switch {
-	case o.fate.Refused:
+	case o.outcome.Refused:
 		return orders.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
-	case o.tries <= o.fate.Down:
+	case o.tries <= o.outcome.Down:
 		l.orders[s.Order.ID] = o
 		return orders.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
 	case o.cancelled:
@@ -153,11 +153,11 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 		o.request = now
 	}
 	l.schedule(o)
-	if o.tries <= o.fate.Down+o.fate.Silent {
+	if o.tries <= o.outcome.Down+o.outcome.Silent {
 		// It has the order now, and the answer gets lost.
 		return orders.Accepted{}, context.DeadlineExceeded
 	}
-	if o.fate.Slow {
+	if o.outcome.Slow {
 		return orders.Accepted{}, nil
 	}
 	return orders.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
@@ -165,7 +165,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 
 // notice is what the patient's insurance will probably not pay.
 func (o *labOrder) notice() *orders.CoverageNotice {
-	if !o.fate.Uncovered {
+	if !o.outcome.Uncovered {
 		return nil
 	}
 	const each = 2900 // cents
@@ -187,7 +187,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	switch o := l.orders[id]; {
 	case o == nil:
 		return nil
-	case o.fate.TooLateToCancel && !o.cancelled:
+	case o.outcome.TooLateToCancel && !o.cancelled:
 		return fmt.Errorf("%w: the order is being worked on", healthlab.Precondition)
 	default:
 		o.cancelled = true
@@ -271,7 +271,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 			return time.Time{}, false
 		}
 		parcel = 0
-		if o.fate.Slow {
+		if o.outcome.Slow {
 			parcel = 1 // the acceptance came before the visit
 		}
 	}
@@ -302,7 +302,7 @@ func (o *labOrder) visit() {
 }
 
 // again implements source.
-func (o *labOrder) again() int { return o.fate.Repeats }
+func (o *labOrder) again() int { return o.outcome.Repeats }
 
 // message implements source.
 func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {

@@ -126,12 +126,12 @@ type happening struct {
 // plan is everything that will happen to the order, from its acceptance on.
 func (o *labOrder) plan() []happening {
 	var steps []happening
-	if o.fate.Slow && o.kit.IsZero() {
+	if o.outcome.Slow && o.kit.IsZero() {
 		steps = append(steps, happening{on: orders.LabAccepted})
 	}
 	yes := true
 	flags := &orders.SimulationFlags{}
-	switch o.fate.Story {
+	switch o.outcome.Story {
 	case Missing:
 		flags.HasMissingResults = &yes
 	case AbnormalResult:
@@ -153,7 +153,7 @@ func (o *labOrder) plan() []happening {
 		}
 		steps = append(steps, h)
 	}
-	return o.fate.Story.bend(steps, o.order.Method() == catalogue.Testkit)
+	return o.outcome.Story.bend(steps, o.order.Method() == catalogue.Testkit)
 }
 
 // bend makes a story of a plan that goes well. Stories of parcels happen to kits only.

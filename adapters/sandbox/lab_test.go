@@ -27,10 +27,10 @@ func (c *clock) pass(d time.Duration) { c.at = c.at.Add(d) }
 func newLab(c *clock) *sandbox.Lab {
 	return sandbox.NewLab(&sandbox.LabOptions{Now: c.now, Step: time.Hour})
 }
-func fate(text string) *string { return &text }
+func behaviour(text string) *string { return &text }
 func kit(passthrough string) orders.Submission {
 	return orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
-		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, Passthrough: fate(passthrough),
+		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, Passthrough: behaviour(passthrough),
 		Details: orders.Details{Type: catalogue.Testkit},
 	}}
 }
@@ -102,7 +102,7 @@ func TestForeignCursorIsTheStart(t *testing.T) {
 	}
 }
 
-func TestUnknownFates(t *testing.T) {
+func TestUnknownBehaviours(t *testing.T) {
 	for _, text := range []string{"", "lost_inbound", "sandbox:", "sandbox:unheard of"} {
 		require.Equal(t, sandbox.Outcome{}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 	}

@@ -96,7 +96,7 @@ func VisitOutcomeFromNotes(notes string) VisitOutcome {
 // labVisit is one appointment at a provider.
 type labVisit struct {
 	booking   orders.Booking
-	fate      VisitOutcome
+	outcome   VisitOutcome
 	tries     int
 	moves     int
 	made      time.Time // when it was booked; zero if it was not
@@ -254,18 +254,18 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	now := l.opts.Now()
 	v := l.visits[b.Appointment]
 	if v == nil {
-		v = &labVisit{booking: b, fate: l.opts.VisitOutcome(b)}
+		v = &labVisit{booking: b, outcome: l.opts.VisitOutcome(b)}
 		l.visits[b.Appointment] = v
 	}
 	v.tries++
 	switch {
 	case v.cancelled:
 		return orders.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
-	case v.fate.Refused:
+	case v.outcome.Refused:
 		return orders.Booked{}, fmt.Errorf("%w: the provider does not come", healthlab.Invalid)
-	case v.fate.Gone && v.made.IsZero():
+	case v.outcome.Gone && v.made.IsZero():
 		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
-	case v.tries <= v.fate.Down:
+	case v.tries <= v.outcome.Down:
 		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
 	}
 	if v.made.IsZero() {
@@ -279,13 +279,13 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 		v.made = now
 		l.visited(b.Order, (*labOrder).visit)
 		v.later = b.Slot.Key == "" || slices.Contains(l.opts.PatientManaged, b.Provider)
-		v.agreed = !v.later && !v.fate.Slow && !v.fate.Never
+		v.agreed = !v.later && !v.outcome.Slow && !v.outcome.Never
 		l.schedule(v)
 	}
-	if v.fate.Slow && !now.Before(v.made.Add(time.Minute)) {
+	if v.outcome.Slow && !now.Before(v.made.Add(time.Minute)) {
 		v.agreed = true
 	}
-	if v.tries <= v.fate.Down+v.fate.Silent {
+	if v.tries <= v.outcome.Down+v.outcome.Silent {
 		// It has the appointment now, and the answer gets lost.
 		return orders.Booked{}, context.DeadlineExceeded
 	}
@@ -333,16 +333,16 @@ func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visits[b.Appointment]
-	fate := l.opts.VisitOutcome(b)
+	outcome := l.opts.VisitOutcome(b)
 	switch {
 	case v == nil || v.made.IsZero() || v.cancelled:
 		return orders.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)
-	case v.fate.TooLate || !v.start.IsZero() && !l.opts.Now().Before(v.start):
+	case v.outcome.TooLate || !v.start.IsZero() && !l.opts.Now().Before(v.start):
 		return orders.Booked{}, fmt.Errorf("%w: it is too late", healthlab.Precondition)
-	case fate.Gone:
+	case outcome.Gone:
 		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 	}
-	if v.moves++; v.moves <= fate.Down {
+	if v.moves++; v.moves <= outcome.Down {
 		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
 	}
 	if v.slot != b.Slot.Key {
@@ -353,7 +353,7 @@ func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 		v.take(l, slot)
 		l.schedule(v)
 	}
-	if v.moves <= fate.Down+fate.Silent {
+	if v.moves <= outcome.Down+outcome.Silent {
 		return orders.Booked{}, context.DeadlineExceeded
 	}
 	v.moves = 0
@@ -374,7 +374,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c orders.VisitCancellation) error
 		l.visits[c.Appointment] = &labVisit{cancelled: true}
 		return nil
 	}
-	if v.fate.TooLate && !v.cancelled {
+	if v.outcome.TooLate && !v.cancelled {
 		return fmt.Errorf("%w: it is too late", healthlab.Precondition)
 	}
 	v.cancelled = true
@@ -412,9 +412,9 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	var out []visitNews
 	start, end := v.start, v.end
 	switch {
-	case v.fate.Dropped:
+	case v.outcome.Dropped:
 		return []visitNews{{at: later, on: appointment.VisitCalledOff}}
-	case v.fate.Never:
+	case v.outcome.Never:
 		return nil
 	case v.booking.Slot.Key == "":
 		if start.IsZero() {
@@ -424,7 +424,7 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	case v.later:
 		out = append(out, visitNews{at: later, on: appointment.VisitAccepted})
 	}
-	if v.fate.Moved && later.Before(start) {
+	if v.outcome.Moved && later.Before(start) {
 		if !v.moved {
 			start, end = start.Add(24*time.Hour), end.Add(24*time.Hour)
 		}
@@ -490,4 +490,4 @@ func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
 }
 
 // again implements source.
-func (v *labVisit) again() int { return v.fate.Repeats }
+func (v *labVisit) again() int { return v.outcome.Repeats }

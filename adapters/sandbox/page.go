@@ -18,7 +18,7 @@ var pageForm = template.Must(template.New("page").Parse(pageText))
 // out: mount it where [ConnectorOptions].Page says. callbacks are the addresses that it
 // sends people back to, each with all that is below it: it is no open redirector.
 //
-// The person who signs in gives a name, and what may be read; a name with a fate is
+// The person who signs in gives a name, and what may be read; a name with a behaviour is
 // how to see it fail.
 func SignInPage(callbacks ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func SignInPage(callbacks ...string) http.Handler {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_ = pageForm.Execute(w, map[string]any{
 			"Action": "?" + r.URL.RawQuery, "Scopes": strings.Fields(q.Get("scope")),
-			"Fates": Fates(),
+			"Behaviours": Behaviours(),
 		})
 	})
 }

@@ -45,7 +45,7 @@ func summaryOf(resource string) string {
 // Pulls reports whether recordings of workouts are asked for.
 func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
-// Pull returns some days of a resource, or lets the person's fate happen.
+// Pull returns some days of a resource, or lets the person's behaviour happen.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
@@ -55,27 +55,27 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 		return linking.PullPage{}, err
 	}
 	if times%2 == 0 { // and the next one goes well
-		switch t.fate {
-		case FateFlaky:
+		switch t.behaviour {
+		case BehaviourFlaky:
 			return linking.PullPage{}, errDown
-		case FateHanging:
+		case BehaviourHanging:
 			<-ctx.Done()
 			return linking.PullPage{}, ctx.Err()
-		case FateLimited:
+		case BehaviourLimited:
 			return linking.PullPage{}, &linking.RateLimitError{Scope: linking.RateUser, Wait: 2 * time.Second}
-		case FateCrowded:
+		case BehaviourCrowded:
 			return linking.PullPage{}, &linking.RateLimitError{Scope: linking.RateUser}
-		case FateGarbled:
+		case BehaviourGarbled:
 			return linking.PullPage{}, errGarbled
 		}
 	}
 	now, zones := c.now(), sameZone
-	switch t.fate {
-	case FateLate:
+	switch t.behaviour {
+	case BehaviourLate:
 		now = now.Add(-lateness)
-	case FateTravelling:
+	case BehaviourTravelling:
 		zones = otherZones
-	case FateHourly:
+	case BehaviourHourly:
 		r = wholeDays(r)
 	}
 	page, err := invent(r, now, zones)
@@ -86,11 +86,11 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	}
 	switch {
 	case err != nil:
-	case t.fate == FateHourly:
+	case t.behaviour == BehaviourHourly:
 		hourly(&page, r.Resource)
-	case t.fate == FateResent:
+	case t.behaviour == BehaviourResent:
 		halve(&page, now.Add(-time.Hour))
-	case t.fate == FateStrange && len(page.Items) > 0:
+	case t.behaviour == BehaviourStrange && len(page.Items) > 0:
 		page.Items = append(page.Items, strange(&page.Items[0], now)...)
 	}
 	return page, err
@@ -154,7 +154,7 @@ func payload(resource string, s healthdata.Summary) json.RawMessage {
 	return out
 }
 
-// lateness is how late data is of people with [FateLate].
+// lateness is how late data is of people with [BehaviourLate].
 const lateness = 36 * time.Hour
 
 // pullDays is how many days are on a page.

@@ -94,9 +94,9 @@ func busyWatch(t *testing.T, resource string, slugs ...string) *watch {
 // link signs in under a name.
 func (w *watch) link(name string) {
 	w.t.Helper()
-	offer, err := w.links.CreateToken(w.t.Context(), w.team, linking.NewToken{User: w.user})
+	issued, err := w.links.CreateToken(w.t.Context(), w.team, linking.NewToken{User: w.user})
 	require.NoError(w.t, err)
-	page, err := w.links.Authorize(w.t.Context(), offer.Token, linking.OAuthSignIn{Provider: "acme_band"})
+	page, err := w.links.Authorize(w.t.Context(), issued.Token, linking.OAuthSignIn{Provider: "acme_band"})
 	require.NoError(w.t, err)
 	back, err := w.band.Approve(page.URL, name)
 	require.NoError(w.t, err)
@@ -161,14 +161,14 @@ func (w *watch) stored(from, to time.Time) (out []string) {
 
 // Despite all failures of a provider, everything it holds is stored in the end, once.
 func TestEverythingIsFetchedInTheEnd(t *testing.T) {
-	for _, fate := range []string{
-		"", sandbox.FateFlaky, sandbox.FateHanging, sandbox.FateLimited, sandbox.FateCrowded, sandbox.FateGarbled,
-		sandbox.FateLate, sandbox.FateResent,
+	for _, behaviour := range []string{
+		"", sandbox.BehaviourFlaky, sandbox.BehaviourHanging, sandbox.BehaviourLimited, sandbox.BehaviourCrowded, sandbox.BehaviourGarbled,
+		sandbox.BehaviourLate, sandbox.BehaviourResent,
 	} {
-		t.Run(fate, func(t *testing.T) {
+		t.Run(behaviour, func(t *testing.T) {
 			w := newWatch(t)
 			begin := w.now
-			w.link("ann+" + fate)
+			w.link("ann+" + behaviour)
 			w.pass(time.Hour, time.Minute)
 			done, err := w.pulls.Progress(t.Context(), w.team, w.user, "acme_band")
 			require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestEverythingIsFetchedInTheEnd(t *testing.T) {
 
 func TestTravellersKeepTheirZones(t *testing.T) {
 	w := newWatch(t)
-	w.link("ann+" + sandbox.FateTravelling)
+	w.link("ann+" + sandbox.BehaviourTravelling)
 	w.pass(time.Hour, time.Minute)
 	offsets := map[int]bool{}
 	for _, s := range w.steps(w.now.AddDate(0, 0, -20), w.now) {
@@ -200,7 +200,7 @@ func TestTravellersKeepTheirZones(t *testing.T) {
 func TestStrangeDataIsTold(t *testing.T) {
 	w := newWatch(t)
 	begin := w.now
-	w.link("ann+" + sandbox.FateStrange)
+	w.link("ann+" + sandbox.BehaviourStrange)
 	w.pass(time.Hour, time.Minute)
 	require.Equal(t, w.truth(begin.AddDate(0, 0, -25), begin), w.stored(begin.AddDate(0, 0, -25), begin))
 	bad, err := w.store.Pulls().Quarantined(t.Context(), w.team, w.user, 100)
@@ -213,12 +213,12 @@ func TestStrangeDataIsTold(t *testing.T) {
 }
 
 func TestGrantsEnd(t *testing.T) {
-	for fate, want := range map[string]string{
-		sandbox.FateEnded:     healthdata.FailureTokenRefresh,
-		sandbox.FateWithdrawn: healthdata.FailureDeregistered,
+	for behaviour, want := range map[string]string{
+		sandbox.BehaviourEnded:     healthdata.FailureTokenRefresh,
+		sandbox.BehaviourWithdrawn: healthdata.FailureDeregistered,
 	} {
 		w := newWatch(t)
-		w.link("ann+" + fate)
+		w.link("ann+" + behaviour)
 		first := w.connection()
 		w.pass(time.Minute, time.Minute)
 		c := w.connection()
@@ -240,7 +240,7 @@ func TestGrantsEnd(t *testing.T) {
 
 func TestAnOutageOfRenewalsEndsNothing(t *testing.T) {
 	w := newWatch(t)
-	w.link("ann+" + sandbox.FateStuck)
+	w.link("ann+" + sandbox.BehaviourStuck)
 	w.pass(3*time.Hour, time.Minute)
 	require.Equal(t, healthdata.Connected, w.connection().Status)
 	require.Zero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)))
@@ -443,7 +443,7 @@ func TestADiaryByTheHour(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			w := busyWatch(t, resource, resource)
 			begin := w.now
-			w.link("ann+" + sandbox.FateHourly)
+			w.link("ann+" + sandbox.BehaviourHourly)
 			w.pass(50*time.Hour, 10*time.Minute)
 			type hour struct {
 				at   time.Time

@@ -154,7 +154,7 @@ func (c *clinic) order(ctx context.Context) error {
 	}
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
-	// A host runs RunPlacing and RunUpdates in the background; here we take turns.
+	// A host runs Service.Run in the background; here we take turns.
 	if _, err := c.service.SubmitDue(ctx); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	reader := labreport.NewReader(catalogue)
 	var see func(context.Context, pageImage) (labreport.Page, error)
-	engine, err := ocr.New(&ocr.Options{Judge: reader.Readability, Doubtful: reader.DoubtfulNumbers, Language: reader.Language})
+	engine, err := ocr.New(&ocr.Options{Readability: reader.Readability, DoubtfulNumbers: reader.DoubtfulNumbers, Language: reader.Language})
 	extractors := labreport.Extractors{}
 	if err == nil {
 		see = engine.Page

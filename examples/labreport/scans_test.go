@@ -89,7 +89,7 @@ func (s sheet) pdf() []byte {
 // for development, the others are blind.
 func TestPictures(t *testing.T) {
 	reader := labreport.NewReader(nil)
-	eyes, err := ocr.New(&ocr.Options{Judge: reader.Readability, Doubtful: reader.DoubtfulNumbers, Language: reader.Language, Timeout: time.Minute, PageTimeout: 4 * time.Minute})
+	eyes, err := ocr.New(&ocr.Options{Readability: reader.Readability, DoubtfulNumbers: reader.DoubtfulNumbers, Language: reader.Language, Timeout: time.Minute, PageTimeout: 4 * time.Minute})
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}

@@ -24,7 +24,7 @@ func TestOwnCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const manage = "mk_0123456789abcdef0123456789abcdef"
-			// A grant lives for less than the keeper looks ahead, so every pull renews it.
+			// A grant lives for less than the credential refresher looks ahead, so every pull renews it.
 			ownCredentials(start(t, append(args(t), "-management-key", manage, "-sandbox-grant-life", "1s")...), manage)
 		})
 	}

@@ -168,11 +168,11 @@ func TestPhoneRequests(t *testing.T) {
 		ID string `json:"user_id"`
 	}
 	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &user)
-	var offer struct {
+	var issued struct {
 		Token string `json:"sign_in_token"`
 	}
-	ask(p, "POST", "/v2/user/"+user.ID+"/sign_in_token", "", 200, &offer)
-	fill := strings.NewReplacer("{user_id}", user.ID, "{sign_in_token}", offer.Token)
+	ask(p, "POST", "/v2/user/"+user.ID+"/sign_in_token", "", 200, &issued)
+	fill := strings.NewReplacer("{user_id}", user.ID, "{sign_in_token}", issued.Token)
 	header := []string{"x-service-api-key", ""}
 	for _, r := range phoneRequests(t) {
 		method, path, _ := strings.Cut(fill.Replace(r.Request), " ")

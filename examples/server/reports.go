@@ -16,7 +16,7 @@ func (s *host) addReports(c *service.Config) error {
 	reader := labreport.NewReader(nil)
 	extractors, renderers := labreport.Extractors{}, labreport.Renderers{}
 	pages := pdftext.Options{Workers: s.reportWorkers}
-	eyes, err := ocr.New(&ocr.Options{Judge: reader.Readability, Doubtful: reader.DoubtfulNumbers, Language: reader.Language, Workers: s.reportWorkers})
+	eyes, err := ocr.New(&ocr.Options{Readability: reader.Readability, DoubtfulNumbers: reader.DoubtfulNumbers, Language: reader.Language, Workers: s.reportWorkers})
 	switch {
 	case err == nil:
 		extractors["image/jpeg"], extractors["image/png"] = eyes, eyes

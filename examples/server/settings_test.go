@@ -188,14 +188,14 @@ func TestTeamScopes(t *testing.T) {
 	}
 	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &u)
 	asked := func() string {
-		var offer struct {
+		var issued struct {
 			Token string `json:"link_token"`
 		}
-		ask(p, "POST", "/v2/link/token", fmt.Sprintf(`{"user_id":%q}`, u.ID), 200, &offer)
+		ask(p, "POST", "/v2/link/token", fmt.Sprintf(`{"user_id":%q}`, u.ID), 200, &issued)
 		var source struct {
 			URL string `json:"oauth_url"`
 		}
-		ask(p, "GET", "/v2/link/provider/oauth/acme_ring", "", 200, &source, "x-service-link-token", offer.Token)
+		ask(p, "GET", "/v2/link/provider/oauth/acme_ring", "", 200, &source, "x-service-link-token", issued.Token)
 		to, err := url.Parse(source.URL)
 		require.NoError(t, err)
 		return to.Query().Get("scope")

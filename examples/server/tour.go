@@ -298,17 +298,17 @@ const tourSource, tourKinds = "fern_diary", 5
 // would, waits for its history, and asks for news.
 func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	t.step("The person connects a source, and its history comes")
-	var offer struct {
+	var issued struct {
 		Token string `json:"link_token"`
 	}
-	if err := t.call(ctx, "POST", "/v2/link/token", map[string]any{"user_id": user, "provider": tourSource}, &offer); err != nil {
+	if err := t.call(ctx, "POST", "/v2/link/token", map[string]any{"user_id": user, "provider": tourSource}, &issued); err != nil {
 		return err
 	}
 	var source struct {
 		Name string `json:"name"`
 		URL  string `json:"oauth_url"`
 	}
-	if err := t.call(ctx, "GET", "/v2/link/provider/oauth/"+tourSource, nil, &source, "x-service-link-token", offer.Token); err != nil {
+	if err := t.call(ctx, "GET", "/v2/link/provider/oauth/"+tourSource, nil, &source, "x-service-link-token", issued.Token); err != nil {
 		return err
 	}
 	form := url.Values{"name": {"tour"}, "answer": {"allow"}}

@@ -80,8 +80,8 @@ func ExampleService_Import() {
 	health, _, moves := service()
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	recipe := bulk.ConnectionTokens{UserID: ann.ID, AccessToken: "access-1", RefreshToken: "refresh-1", ProviderID: "ann@band", ExpiresAt: bulk.NeverExpires}
-	submitted, _ := moves.Import(ctx, team, "acme_band", []bulk.ConnectionTokens{recipe}, false)
+	tokens := bulk.ConnectionTokens{UserID: ann.ID, AccessToken: "access-1", RefreshToken: "refresh-1", ProviderID: "ann@band", ExpiresAt: bulk.NeverExpires}
+	submitted, _ := moves.Import(ctx, team, "acme_band", []bulk.ConnectionTokens{tokens}, false)
 	_, _ = moves.Step(ctx) // or Run, in the background of any process
 	done, _ := moves.ImportResult(ctx, team, submitted.Op.ID)
 	ann, _ = health.User(ctx, team, ann.ID)

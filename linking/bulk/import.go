@@ -43,11 +43,11 @@ type FailedImport struct {
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
 //
-// Errors: Invalid (the provider is not configured; a recipe that no connection can be made
-// of, or the second of one user), Forbidden ([RuleNotEnabled]), Precondition
+// Errors: Invalid (the provider is not configured; tokens that no connection can be made
+// of, or the second ones of one user), Forbidden ([RuleNotEnabled]), Precondition
 // ([RuleOtherCredentials]).
-func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []ConnectionTokens, wait bool) (ImportResult, error) {
-	op, err := s.importing(ctx, team, provider, recipes)
+func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens, wait bool) (ImportResult, error) {
+	op, err := s.importing(ctx, team, provider, tokens)
 	if err == nil && wait {
 		op, err = s.await(ctx, op)
 	}
@@ -111,17 +111,17 @@ func loadPlace(op *Op, user healthlab.UserID) []byte {
 	return fmt.Appendf(nil, "bulk import %s %s %s %s", op.Team, op.ID, user, op.Provider)
 }
 
-func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, recipes []ConnectionTokens) (Op, error) {
+func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens) (Op, error) {
 	m, err := s.movable(ctx, team, provider)
 	if err != nil {
 		return Op{}, err
 	}
-	op := s.op(team, ConnectionImport, provider, len(recipes))
-	items := make([]Item, len(recipes))
+	op := s.op(team, ConnectionImport, provider, len(tokens))
+	items := make([]Item, len(tokens))
 	seen := map[healthlab.UserID]bool{}
 	var bad healthlab.Problems
-	for i := range recipes {
-		r := &recipes[i]
+	for i := range tokens {
+		r := &tokens[i]
 		part := r.problems()
 		if seen[r.UserID] {
 			part.Add("duplicate", "the user comes twice", "user_id")
@@ -167,7 +167,7 @@ const (
 	maxExpiry = 253402300799
 )
 
-// problems says what of a recipe cannot be kept.
+// problems says what of the tokens cannot be kept.
 func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text := func(s string, most int, path ...any) {
 		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {

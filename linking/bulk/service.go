@@ -134,11 +134,11 @@ func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug strin
 	if err != nil {
 		return move{}, err
 	}
-	porter := s.connectors[slug].TokenCodec
-	if porter == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
+	codec := s.connectors[slug].TokenCodec
+	if codec == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
 		return move{}, &healthlab.RuleError{
 			Type: RuleOtherCredentials, Msg: "connections move only at OAuth providers for which the team has credentials of its own",
 		}
 	}
-	return move{porter, p, settings}, nil
+	return move{codec, p, settings}, nil
 }

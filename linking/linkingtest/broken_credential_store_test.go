@@ -34,7 +34,7 @@ func (b *brokenCredentials) UpdateCredential(ctx context.Context, team healthlab
 func credentialMutant(name, dies string, suite func(*testing.T, func(testing.TB) linkingtest.StoreHarness),
 	how func(b *brokenCredentials) credentialUpdate,
 ) conformance.Broken {
-	return conformance.Broken{Name: "grants: " + name, Suite: func(t *testing.T) {
+	return conformance.Broken{Name: "credentials: " + name, Suite: func(t *testing.T) {
 		suite(t, func(testing.TB) linkingtest.StoreHarness {
 			clock := conformance.NewClock(time.Unix(0, 0))
 			s := memory.New(&memory.Options{Now: clock.Now})
@@ -56,7 +56,7 @@ func changed(edit func(change credentialChange) credentialChange) func(b *broken
 	}
 }
 
-var brokenGrantStores = []conformance.Broken{
+var brokenCredentialStores = []conformance.Broken{
 	credentialMutant("forgets the lease", "RoundTrip", linkingtest.RunCredentialStore, changed(func(change credentialChange) credentialChange {
 		return func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 			events, err := change(c, u)

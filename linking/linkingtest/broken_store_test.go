@@ -125,7 +125,7 @@ var brokenStores = []conformance.Broken{
 			})
 		}
 	}),
-	linkMutant("forgets which tries were first", "Code/ExposureInHalves", func(b *brokenLinking) {
+	linkMutant("forgets which tries were first", "Code/WrongTriesInHalves", func(b *brokenLinking) {
 		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				first := t.TeamFirst
@@ -134,7 +134,7 @@ var brokenStores = []conformance.Broken{
 			})
 		}
 	}),
-	linkMutant("gives new codes old counts", "Code/ExposureInHalves", func(b *brokenLinking) {
+	linkMutant("gives new codes old counts", "Code/WrongTriesInHalves", func(b *brokenLinking) {
 		b.tryCode = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.CodeAttempt)) error {
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.CodeAttempt) {
 				if t.Code != nil {

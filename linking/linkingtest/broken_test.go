@@ -11,7 +11,7 @@ import (
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("store", brokenStores),
-		conformance.Of("grants", brokenGrantStores),
+		conformance.Of("credentials", brokenCredentialStores),
 		conformance.Of("apps", brokenAppStores),
 		conformance.Of("clients", brokenClientStores),
 	)

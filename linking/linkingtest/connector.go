@@ -280,7 +280,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 				require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret), "a grant that has ended is a success")
 			}
 		}},
-		{"Tokens/RoundTrip", porter, func(t *testing.T, h *ConnectorHarness) {
+		{"Tokens/RoundTrip", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
 			tokens, err := h.Connector.TokenCodec.Decode(h.signIn(t).Secret)
 			require.NoError(t, err)
 			require.NotEmpty(t, tokens.Access+tokens.Refresh)
@@ -288,13 +288,13 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 			require.NoError(t, err)
 			again, err := h.Connector.TokenCodec.Decode(secret)
 			require.NoError(t, err)
-			require.True(t, tokens.Refresh == again.Refresh && (tokens.Refresh != "" || tokens.Access == again.Access), "what Pack takes, Unpack returns")
+			require.True(t, tokens.Refresh == again.Refresh && (tokens.Refresh != "" || tokens.Access == again.Access), "what Encode takes, Decode returns")
 		}},
-		{"Tokens/Empty", porter, func(t *testing.T, h *ConnectorHarness) {
+		{"Tokens/Empty", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
 			_, err := h.Connector.TokenCodec.Encode(linking.Tokens{})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}},
-		{"Tokens/Nonsense", porter, func(t *testing.T, h *ConnectorHarness) {
+		{"Tokens/Nonsense", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
 			_, err := h.Connector.TokenCodec.Decode([]byte(nonsense))
 			require.Error(t, err)
 			shows(t, err, nonsense)
@@ -425,7 +425,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 				shows(t, err, nonsense)
 			}
 		}},
-		{"As/Empty", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }, func(t *testing.T, h *ConnectorHarness) {
+		{"ForClient/Empty", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }, func(t *testing.T, h *ConnectorHarness) {
 			_, err := h.Connector.ForClient(linking.OAuthClient{})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}},
@@ -441,13 +441,13 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 	}
 }
 
-func always(*ConnectorHarness) bool      { return true }
-func oauth(h *ConnectorHarness) bool     { return h.Connector.OAuth != nil }
-func refresher(h *ConnectorHarness) bool { return h.Connector.Refresher != nil }
-func revoker(h *ConnectorHarness) bool   { return h.Connector.Revoker != nil }
-func porter(h *ConnectorHarness) bool    { return h.Connector.TokenCodec != nil }
-func puller(h *ConnectorHarness) bool    { return h.Connector.Puller != nil }
-func listener(h *ConnectorHarness) bool  { return h.Connector.Listener != nil }
+func always(*ConnectorHarness) bool       { return true }
+func oauth(h *ConnectorHarness) bool      { return h.Connector.OAuth != nil }
+func refresher(h *ConnectorHarness) bool  { return h.Connector.Refresher != nil }
+func revoker(h *ConnectorHarness) bool    { return h.Connector.Revoker != nil }
+func tokenCodec(h *ConnectorHarness) bool { return h.Connector.TokenCodec != nil }
+func puller(h *ConnectorHarness) bool     { return h.Connector.Puller != nil }
+func listener(h *ConnectorHarness) bool   { return h.Connector.Listener != nil }
 
 // shape fails if an item has what its resource does not.
 func shape(t *testing.T, slug string, item linking.PullItem) {

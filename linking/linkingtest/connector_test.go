@@ -43,14 +43,14 @@ type provider struct {
 	outage       error
 	staysRevoked bool // Revoke fails the second time
 	revokes      bool // Revoke ends the grant
-	pack         func(linking.Tokens) ([]byte, error)
-	unpack       func([]byte) (linking.Tokens, error)
+	encode       func(linking.Tokens) ([]byte, error)
+	decode       func([]byte) (linking.Tokens, error)
 	edit         func(r linking.PullRequest, p *linking.PullPage)
 	unknown      error // of a resource that is not there
 	foreign      func(secret string) error
 	deaf         bool
-	heard        func(linking.Message) (linking.ListenResult, error)
-	as           error
+	listen       func(linking.Message) (linking.ListenResult, error)
+	forClient    error
 }
 
 func (p *provider) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
@@ -138,8 +138,8 @@ func (p *provider) Revoke(_ context.Context, secret []byte) error {
 	return nil
 }
 
-func (p *provider) Encode(t linking.Tokens) ([]byte, error)      { return p.pack(t) }
-func (p *provider) Decode(secret []byte) (linking.Tokens, error) { return p.unpack(secret) }
+func (p *provider) Encode(t linking.Tokens) ([]byte, error)      { return p.encode(t) }
+func (p *provider) Decode(secret []byte) (linking.Tokens, error) { return p.decode(secret) }
 
 // Pull returns six hours a page.
 func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
@@ -188,7 +188,7 @@ func (p *provider) Pull(ctx context.Context, r linking.PullRequest) (linking.Pul
 }
 
 func (p *provider) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
-	return p.heard(m)
+	return p.listen(m)
 }
 
 func news() linking.ListenResult {
@@ -207,13 +207,13 @@ func connectors(broken func(*provider)) func(*testing.T) {
 				refusal:  func(string) error { return &linking.Error{Type: linking.ProviderCredentialError} },
 				external: func(int) string { return "ann" },
 				outage:   healthlab.Unavailable,
-				pack: func(t linking.Tokens) ([]byte, error) {
+				encode: func(t linking.Tokens) ([]byte, error) {
 					if t.Refresh == "" {
 						return nil, healthlab.Invalid
 					}
 					return []byte(t.Refresh), nil
 				},
-				unpack: func(b []byte) (linking.Tokens, error) {
+				decode: func(b []byte) (linking.Tokens, error) {
 					if !strings.HasPrefix(string(b), "token ") {
 						return linking.Tokens{}, healthlab.Invalid
 					}
@@ -222,13 +222,13 @@ func connectors(broken func(*provider)) func(*testing.T) {
 				edit:    func(linking.PullRequest, *linking.PullPage) {},
 				unknown: healthlab.Unimplemented,
 				foreign: func(string) error { return healthlab.Unauthenticated },
-				heard: func(m linking.Message) (linking.ListenResult, error) {
+				listen: func(m linking.Message) (linking.ListenResult, error) {
 					if string(m.Body) != "signed" {
 						return linking.ListenResult{}, healthlab.Unauthenticated
 					}
 					return news(), nil
 				},
-				as: healthlab.Invalid,
+				forClient: healthlab.Invalid,
 			}
 			broken(p)
 			message := func(body string) func(testing.TB) linking.Message {
@@ -237,8 +237,10 @@ func connectors(broken func(*provider)) func(*testing.T) {
 			return linkingtest.ConnectorHarness{
 				Connector: linking.ProviderConnector{
 					OAuth: p, Password: p, Email: p, Revoker: p, Refresher: p, TokenCodec: p, Puller: p, Listener: p,
-					Together:  [][]string{{"glucose", "heartrate"}},
-					ForClient: func(linking.OAuthClient) (linking.ProviderConnector, error) { return linking.ProviderConnector{}, p.as },
+					Together: [][]string{{"glucose", "heartrate"}},
+					ForClient: func(linking.OAuthClient) (linking.ProviderConnector, error) {
+						return linking.ProviderConnector{}, p.forClient
+					},
 				},
 				Approve:         p.approve,
 				RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "planted-password"},
@@ -298,13 +300,13 @@ func TestBrokenConnectors(t *testing.T) {
 		{Name: "renews a revoked grant", Subtest: "Refresh/Revoked", Suite: connectors(func(p *provider) { p.revokes = false })},
 		{Name: "fails to revoke twice", Subtest: "Revoke/Repeat", Suite: connectors(func(p *provider) { p.staysRevoked = true })},
 		{Name: "drops the refresh token", Subtest: "Tokens/RoundTrip", Suite: connectors(func(p *provider) {
-			p.pack = func(linking.Tokens) ([]byte, error) { return []byte("token 0"), nil }
+			p.encode = func(linking.Tokens) ([]byte, error) { return []byte("token 0"), nil }
 		})},
 		{Name: "packs no tokens", Subtest: "Tokens/Empty", Suite: connectors(func(p *provider) {
-			p.pack = func(t linking.Tokens) ([]byte, error) { return []byte(t.Refresh), nil }
+			p.encode = func(t linking.Tokens) ([]byte, error) { return []byte(t.Refresh), nil }
 		})},
-		{Name: "unpacks nonsense", Subtest: "Tokens/Nonsense", Suite: connectors(func(p *provider) {
-			p.unpack = func(b []byte) (linking.Tokens, error) {
+		{Name: "decodes nonsense", Subtest: "Tokens/Nonsense", Suite: connectors(func(p *provider) {
+			p.decode = func(b []byte) (linking.Tokens, error) {
 				return linking.Tokens{Access: string(b), Refresh: string(b)}, nil
 			}
 		})},
@@ -344,22 +346,22 @@ func TestBrokenConnectors(t *testing.T) {
 		{Name: "reports an outage as a bad request", Subtest: "Pull/Outage", Suite: connectors(func(p *provider) { p.outage = healthlab.Invalid })},
 		{Name: "pulls after its context ended", Subtest: "Pull/ContextEnded", Suite: connectors(func(p *provider) { p.deaf = true })},
 		{Name: "believes any message", Subtest: "Listen/Forged", Suite: connectors(func(p *provider) {
-			p.heard = func(linking.Message) (linking.ListenResult, error) { return news(), nil }
+			p.listen = func(linking.Message) (linking.ListenResult, error) { return news(), nil }
 		})},
 		{Name: "hears nothing", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
-			p.heard = func(linking.Message) (linking.ListenResult, error) { return linking.ListenResult{}, nil }
+			p.listen = func(linking.Message) (linking.ListenResult, error) { return linking.ListenResult{}, nil }
 		})},
 		{Name: "remembers messages", Subtest: "Listen/Repeat", Suite: connectors(func(p *provider) {
-			heard := 0
-			p.heard = func(linking.Message) (linking.ListenResult, error) {
-				if heard++; heard > 1 {
+			calls := 0
+			p.listen = func(linking.Message) (linking.ListenResult, error) {
+				if calls++; calls > 1 {
 					return linking.ListenResult{}, nil
 				}
 				return news(), nil
 			}
 		})},
 		{Name: "shows a message in an error", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
-			p.heard = func(m linking.Message) (linking.ListenResult, error) {
+			p.listen = func(m linking.Message) (linking.ListenResult, error) {
 				if string(m.Body) != "signed" {
 					return linking.ListenResult{}, fmt.Errorf("%w: %s", healthlab.Invalid, m.Body)
 				}
@@ -367,13 +369,13 @@ func TestBrokenConnectors(t *testing.T) {
 			}
 		})},
 		{Name: "fails without a kind on nonsense", Subtest: "Listen/Nonsense", Suite: connectors(func(p *provider) {
-			p.heard = func(m linking.Message) (linking.ListenResult, error) {
+			p.listen = func(m linking.Message) (linking.ListenResult, error) {
 				if string(m.Body) != "signed" {
 					return linking.ListenResult{}, errors.New("unexpected end of JSON input")
 				}
 				return news(), nil
 			}
 		})},
-		{Name: "takes a client without an id", Subtest: "As/Empty", Suite: connectors(func(p *provider) { p.as = nil })},
+		{Name: "takes a client without an id", Subtest: "ForClient/Empty", Suite: connectors(func(p *provider) { p.forClient = nil })},
 	})
 }

@@ -139,39 +139,39 @@ func (m *mortal) UpdateCredential(ctx context.Context, team healthlab.TeamID, us
 	return c, err
 }
 
-// keepers are two processes and the world around them.
-type keepers struct {
-	t        *testing.T
-	h        StoreHarness
-	rotator  *rotator
-	health   *healthdata.Service
-	seal     healthlab.Sealer
-	stores   [2]*mortal
-	keepers  [2]*linking.CredentialRefresher
-	sessions int
+// refresherPair is two processes that refresh credentials, with their provider, stores and clocks.
+type refresherPair struct {
+	t          *testing.T
+	h          StoreHarness
+	rotator    *rotator
+	health     *healthdata.Service
+	seal       healthlab.Sealer
+	stores     [2]*mortal
+	refreshers [2]*linking.CredentialRefresher
+	sessions   int
 
 	mu    sync.Mutex
 	now   time.Time        // the store's clock
 	ahead [2]time.Duration // by how much the clocks of the processes are fast
 }
 
-func (k *keepers) clock() time.Time {
+func (k *refresherPair) clock() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.now
 }
 
-func (k *keepers) wait(d time.Duration) {
+func (k *refresherPair) wait(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.now = k.now.Add(d)
 	k.h.SetClock(k.now)
 }
 
-const keeperLease = 2 * time.Minute
+const refreshLease = 2 * time.Minute
 
-func newKeepers(t *testing.T, h StoreHarness) *keepers {
-	k := &keepers{t: t, h: h, rotator: newRotator(), now: noon}
+func newRefresherPair(t *testing.T, h StoreHarness) *refresherPair {
+	k := &refresherPair{t: t, h: h, rotator: newRotator(), now: noon}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_scale", Name: "Scale", AuthType: "oauth", Class: "cloud", SourceType: "device"},
 	})
@@ -182,22 +182,22 @@ func newKeepers(t *testing.T, h StoreHarness) *keepers {
 	require.NoError(t, err)
 	k.wait(0)
 	for i, store := range []linking.CredentialStore{h.Credentials, h.Second} {
-		k.stores[i] = &mortal{CredentialStore: store, died: func() { k.wait(keeperLease + time.Second) }}
+		k.stores[i] = &mortal{CredentialStore: store, died: func() { k.wait(refreshLease + time.Second) }}
 		k.restart(i)
 	}
 	return k
 }
 
 // restart begins a process anew.
-func (k *keepers) restart(i int) {
+func (k *refresherPair) restart(i int) {
 	var err error
-	k.keepers[i], err = linking.NewCredentialRefresher(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
-		k.seal, &linking.CredentialRefresherOptions{Now: func() time.Time { return k.clock().Add(k.ahead[i]) }, Lease: keeperLease})
+	k.refreshers[i], err = linking.NewCredentialRefresher(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},
+		k.seal, &linking.CredentialRefresherOptions{Now: func() time.Time { return k.clock().Add(k.ahead[i]) }, Lease: refreshLease})
 	require.NoError(k.t, err)
 }
 
 // link connects a person, with a secret that has ended by every clock.
-func (k *keepers) link(user string, grace bool) {
+func (k *refresherPair) link(user string, grace bool) {
 	k.sessions++
 	s := linkSession("a", user, fmt.Sprint("refresher ", k.sessions))
 	s.CreatedAt, s.ExpiresAt = k.clock(), k.clock().Add(time.Hour)
@@ -221,7 +221,7 @@ func (k *keepers) link(user string, grace bool) {
 }
 
 // expire ends the time of a secret.
-func (k *keepers) expire(user string) {
+func (k *refresherPair) expire(user string) {
 	_, err := k.h.Credentials.UpdateCredential(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale",
 		func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 			c.ExpiresAt = k.clock()
@@ -230,12 +230,12 @@ func (k *keepers) expire(user string) {
 	require.NoError(k.t, err)
 }
 
-func (k *keepers) ask(i int, user string) (linking.GrantSecret, error) {
-	return k.keepers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
+func (k *refresherPair) ask(i int, user string) (linking.GrantSecret, error) {
+	return k.refreshers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
 }
 
 // connection returns the user's connection, and whether the provider accepts its grant.
-func (k *keepers) connection(user string) (healthdata.Connection, bool) {
+func (k *refresherPair) connection(user string) (healthdata.Connection, bool) {
 	u, err := k.h.Users.Get(k.t.Context(), conformance.Team("a"), conformance.User(user))
 	require.NoError(k.t, err)
 	c := k.h.Credential(k.t, "a", user)
@@ -252,7 +252,7 @@ func (k *keepers) connection(user string) (healthdata.Connection, bool) {
 }
 
 // failures returns how often a failure of a user was announced.
-func (k *keepers) failures(user string) (n int) {
+func (k *refresherPair) failures(user string) (n int) {
 	for _, m := range k.stores {
 		for _, e := range m.events {
 			if e.Type == healthdata.EventConnectionError && e.User == conformance.User(user) {
@@ -264,7 +264,7 @@ func (k *keepers) failures(user string) (n int) {
 }
 
 func keepOnce(t *testing.T, h StoreHarness) {
-	k := newKeepers(t, h)
+	k := newRefresherPair(t, h)
 	h.AddUser(t, "a", "ann")
 	k.link("ann", false)
 	// The provider takes its time, until both processes want a new secret.
@@ -299,7 +299,7 @@ func keepOnce(t *testing.T, h StoreHarness) {
 // clock is slow, and lets the other process refresh: it waits for the end of the lease by
 // the store's clock.
 func keepOnStoresClock(t *testing.T, h StoreHarness) {
-	k := newKeepers(t, h)
+	k := newRefresherPair(t, h)
 	k.ahead = [2]time.Duration{time.Hour, -time.Hour}
 	for first, user := range []string{"ann", "bob"} {
 		h.AddUser(t, "a", user)
@@ -308,7 +308,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 		dies.died, dies.doomed = func() {}, true
 		_, err := k.ask(first, user)
 		require.ErrorIs(t, err, errDied)
-		k.wait(keeperLease - time.Microsecond)
+		k.wait(refreshLease - time.Microsecond)
 		refused := 0
 		waits.after = func(err error) {
 			if err == nil {
@@ -330,7 +330,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 
 // keepRounds lets secrets end, over and over, in a world of outages.
 func keepRounds(t *testing.T, h StoreHarness) {
-	k := newKeepers(t, h)
+	k := newRefresherPair(t, h)
 	r := rand.New(rand.NewPCG(6, 2026))
 	people := []string{"ann", "bob", "cleo", "dan", "eve"}
 	failed := map[string]int{}

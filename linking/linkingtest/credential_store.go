@@ -18,7 +18,7 @@ import (
 // RunCredentialStore runs the contract of [linking.CredentialStore]. newStore returns a fresh, empty store
 // and registers its own cleanup on t.
 func RunCredentialStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	for name, run := range conformance.Sorted(grantCases) {
+	for name, run := range conformance.Sorted(credentialCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
@@ -75,7 +75,7 @@ func (h StoreHarness) requireGrant(t *testing.T, want linking.Credential, revisi
 	require.Equal(t, revision, u.Revision)
 }
 
-var grantCases = map[string]func(*testing.T, StoreHarness){
+var credentialCases = map[string]func(*testing.T, StoreHarness){
 	"RoundTrip": func(t *testing.T, h StoreHarness) {
 		c := h.AddConnection(t, "a", "ann")
 		require.NotEqual(t, uuid.Nil, c.ID)

@@ -176,7 +176,7 @@ func (w *linkWorld) create(t *rapid.T) {
 		"", "https://app.example/done?x=1#f", "myapp://link", "https://evil.example/", "javascript:alert(1)",
 		"https://app.example@evil.example/",
 	}).Draw(t, "redirect")
-	offer, err := w.service.CreateToken(w.t.Context(), k.ref.Team, linking.NewToken{User: k.ref.User, RedirectURL: target})
+	issued, err := w.service.CreateToken(w.t.Context(), k.ref.Team, linking.NewToken{User: k.ref.User, RedirectURL: target})
 	if target != "" && !linkRules.Allows(target) {
 		require.ErrorIs(t, err, healthlab.Invalid)
 		return
@@ -186,7 +186,7 @@ func (w *linkWorld) create(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	k.IssuedToken, k.redirect = offer, target
+	k.IssuedToken, k.redirect = issued, target
 	w.tokens = append(w.tokens, k)
 }
 

@@ -225,7 +225,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 3, made.WrongBefore)
 		require.EqualValues(t, 1, made.FirstBefore)
 	},
-	"ExposureInHalves": func(t *testing.T, h StoreHarness) {
+	"WrongTriesInHalves": func(t *testing.T, h StoreHarness) {
 		h.AddUser(t, "a", "ann")
 		attack := func(first, later int64) {
 			require.NoError(t, h.Linking.TryCode(t.Context(), conformance.Team("a"), named32("attacker"), "x", func(x *linking.CodeAttempt) {

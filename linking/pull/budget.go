@@ -82,7 +82,7 @@ func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	return later(later(at, b.Blocked), free)
 }
 
-// storeItems uses up a slot.
+// useSlot uses up a slot.
 func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	var step time.Duration
 	if l != nil {
@@ -94,7 +94,7 @@ func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	b.Next = later(b.Next, slot).Add(step)
 }
 
-// updateLimits takes in what a provider said of what remains.
+// applyRemaining takes in what a provider said of what remains.
 func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	if !reset.After(now) || reset.Sub(now) > maxBlock {
 		return
@@ -107,7 +107,8 @@ func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	b.Pace, b.PaceEnd = reset.Sub(now)/time.Duration(remaining), reset
 }
 
-// recordRefusal takes in that a provider had too many requests.
+// blockAfterRefusal takes in that a provider had too many requests, and returns until when its
+// budget is blocked.
 func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time {
 	if wait <= 0 {
 		wait = min(firstBlock<<min(b.Refusals, 10), maxGuess)

@@ -36,7 +36,7 @@ func (s *Service) CountUpload(ctx context.Context, team healthlab.TeamID, user h
 	return nil
 }
 
-// countUse adds what an upload brought.
+// addUpload adds what an upload brought.
 func (t *Task) addUpload(got *healthdata.Received, now time.Time) {
 	t.LastTry, t.LastOK = now, true
 	t.Sent += int64(got.Sent)

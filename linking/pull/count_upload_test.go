@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// CountUpload data is counted beside fetched data, and the counts survive a new plan.
+// Uploaded data is counted beside fetched data, and the counts survive a new plan.
 func TestUploadsAreCounted(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true

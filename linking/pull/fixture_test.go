@@ -46,7 +46,7 @@ type cloud struct {
 	answer   func(r linking.PullRequest) error // in place of data
 	rates    func() []linking.RateLimit
 	owner    *string
-	unread   []linking.UnparsedItem // comes with every page
+	unparsed []linking.UnparsedItem // comes with every page
 	mu       sync.Mutex
 	held     map[healthlab.UserID][]reading
 	requests []time.Time
@@ -107,7 +107,7 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	at, _ := strconv.Atoi(r.Cursor)
 	end := min(at+c.page, len(fits))
 	page := linking.PullPage{Items: []linking.PullItem{{
-		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end], Unparsed: c.unread,
+		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end], Unparsed: c.unparsed,
 	}}}
 	if end < len(fits) {
 		page.Next = strconv.Itoa(end)

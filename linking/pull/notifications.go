@@ -31,11 +31,11 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 		return linking.ListenResult{}, fmt.Errorf("%w: no such provider, or it sends nothing", healthlab.NotFound)
 	}
 	m.At = s.now()
-	heard, err := listener.Listen(ctx, m)
+	result, err := listener.Listen(ctx, m)
 	if err != nil {
 		return linking.ListenResult{}, s.refuseMessage(ctx, provider, err)
 	}
-	return heard, s.saveNotifications(ctx, Notice{Provider: provider}, &m, heard.Notifications)
+	return result, s.saveNotifications(ctx, Notice{Provider: provider}, &m, result.Notifications)
 }
 
 // ListenForTeam is [Service.Listen] of what a provider sends to clients that a team has
@@ -49,9 +49,9 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 	m.At = s.now()
 	var refused error
 	for _, client := range slices.Sorted(maps.Keys(of)) {
-		heard, err := of[client].Listen(ctx, m)
+		result, err := of[client].Listen(ctx, m)
 		if err == nil {
-			return heard, s.saveNotifications(ctx, Notice{Provider: provider, Team: team, Client: client}, &m, heard.Notifications)
+			return result, s.saveNotifications(ctx, Notice{Provider: provider, Team: team, Client: client}, &m, result.Notifications)
 		}
 		if refused == nil || errors.Is(refused, healthlab.Unauthenticated) {
 			refused = err

@@ -22,16 +22,16 @@ func (f hears) Listen(_ context.Context, m linking.Message) (linking.ListenResul
 }
 
 // listening is a service that fetches from the cloud, and is told.
-func (w *fixture) listening(heard func(m linking.Message) (linking.ListenResult, error)) *pull.Service {
+func (w *fixture) listening(listen func(m linking.Message) (linking.ListenResult, error)) *pull.Service {
 	w.t.Helper()
 	s, err := pull.New(w.spy, w.health, w.refresher, map[string]linking.ProviderConnector{
-		band: {Puller: w.cloud, Listener: hears(heard)},
+		band: {Puller: w.cloud, Listener: hears(listen)},
 	}, &pull.Options{Now: w.cloud.now})
 	require.NoError(w.t, err)
 	return s
 }
 
-// noteNews sends a message: its body is the id.
+// announce sends a message: its body is the id.
 func (w *fixture) announce(s *pull.Service, id string) {
 	w.t.Helper()
 	_, err := s.Listen(w.t.Context(), band, linking.Message{Method: "POST", Body: []byte(id)})
@@ -148,8 +148,8 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var fault error
-	var heard linking.ListenResult
-	s := w.listening(func(linking.Message) (linking.ListenResult, error) { return heard, fault })
+	var result linking.ListenResult
+	s := w.listening(func(linking.Message) (linking.ListenResult, error) { return result, fault })
 	w.idle(s)
 	listen := func(provider string) (linking.ListenResult, error) {
 		return s.Listen(t.Context(), provider, linking.Message{Body: []byte("marker")})
@@ -171,7 +171,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 
 	asked := len(w.cloud.requests)
 	for _, account := range []string{"", "nobody", "a\x00b"} {
-		heard.Notifications = []linking.Notification{{ExternalUserID: account}}
+		result.Notifications = []linking.Notification{{ExternalUserID: account}}
 		_, err = listen(band)
 		require.NoError(t, err)
 	}
@@ -179,7 +179,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	require.Len(t, w.cloud.requests, asked)
 
 	// Without an id, the message itself is the name.
-	heard = linking.ListenResult{Reply: []byte("hello"), Notifications: []linking.Notification{{ExternalUserID: "account of " + ann.String()}}}
+	result = linking.ListenResult{Reply: []byte("hello"), Notifications: []linking.Notification{{ExternalUserID: "account of " + ann.String()}}}
 	for range 2 {
 		got, err := s.Listen(t.Context(), band, linking.Message{Body: []byte("other")})
 		require.NoError(t, err)

@@ -157,8 +157,8 @@ func reruns(p *healthdata.Provider) bool {
 // summaries, and what belongs to them.
 func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
-	wider := s.extended[p.Slug]
-	pulls := func(slug string) bool { return wider != nil && !c.Demo && wider.Pulls(slug) }
+	extended := s.extended[p.Slug]
+	pulls := func(slug string) bool { return extended != nil && !c.Demo && extended.Pulls(slug) }
 	var first, summaries, streams, series []string
 	for _, r := range p.Resources {
 		if !c.Demo && available[r.Resource].Status != healthdata.Available {

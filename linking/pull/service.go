@@ -44,8 +44,8 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 		}
 		if c.Puller != nil {
 			s.pullers[slug], s.together[slug] = c.Puller, c.Together
-			if wider, ok := c.Puller.(linking.ExtendedPuller); ok {
-				s.extended[slug] = wider
+			if extended, ok := c.Puller.(linking.ExtendedPuller); ok {
+				s.extended[slug] = extended
 			}
 		}
 		if c.Listener != nil {

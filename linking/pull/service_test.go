@@ -280,7 +280,7 @@ func TestBadDataIsQuarantined(t *testing.T) {
 // are, with or without other data in the page.
 func TestUnparsedIsQuarantined(t *testing.T) {
 	w := newFixture(t, nil, nil)
-	w.cloud.unread = []linking.UnparsedItem{
+	w.cloud.unparsed = []linking.UnparsedItem{
 		{Item: []byte(`{"bpm":"many"}`), Problems: []healthlab.Problem{{Path: []any{"value"}, Code: "number", Msg: "not a number"}}},
 		{Item: []byte("\xff"), Problems: []healthlab.Problem{{Path: []any{"timestamp"}, Code: "instant", Msg: "not an instant"}}},
 	}

@@ -49,7 +49,7 @@ type Statistics struct {
 	Newest *healthlab.Time `json:"newest_data"`
 	// Sent counts the objects that were announced one by one.
 	Sent int64 `json:"sent_count"`
-	// RefusedItem is what the provider sent and was not kept, the latest first; never nil.
+	// Refused is what the provider sent and was not kept, the latest first; never nil.
 	Refused []RefusedItem `json:"refused"`
 }
 
@@ -68,7 +68,7 @@ type UserHistories struct {
 
 // ProviderHistories are the histories of one connection.
 type ProviderHistories struct {
-	// PullItem has the resources whose history was, is or will be fetched.
+	// Pulled has the resources whose history was, is or will be fetched.
 	Pulled map[string]HistoryPull `json:"pulled"`
 	// NotPulled are the other resources that the provider delivers, ascending; never nil.
 	NotPulled []string `json:"not_pulled"`
@@ -103,7 +103,7 @@ type Timeline struct {
 func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserResources, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
-		return nil, "", fmt.Errorf("look at resources: %w", err)
+		return nil, "", fmt.Errorf("read resources: %w", err)
 	}
 	list = make([]UserResources, 0, len(people))
 	for _, p := range people {
@@ -149,7 +149,7 @@ func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserReso
 func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHistories, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
-		return nil, "", fmt.Errorf("look at histories: %w", err)
+		return nil, "", fmt.Errorf("read histories: %w", err)
 	}
 	list = make([]UserHistories, 0, len(people))
 	for _, p := range people {

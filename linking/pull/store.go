@@ -118,7 +118,7 @@ type UserStatusQuery struct {
 type UserStatus struct {
 	User healthlab.UserID
 	// Providers are those of the connections, ascending; the query's alone, if it has one.
-	// The others are of those: Tasks by provider, resource and kind, and RefusedItem what was
+	// The others are of those: Tasks by provider, resource and kind, and Refused what was
 	// last seen first, then by id, at most [MaxRefusedPerStatus].
 	Providers []string
 	Tasks     []Task

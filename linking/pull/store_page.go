@@ -220,7 +220,7 @@ func gone(err error) error {
 	return err
 }
 
-// addReceived adds up what became of several parts.
+// addTotals adds up what became of several parts.
 func addTotals(sum, got *healthdata.Received) {
 	sum.Sent += got.Sent
 	sum.Days = append(sum.Days, got.Days...)

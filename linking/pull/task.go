@@ -107,7 +107,7 @@ type Task struct {
 	// Seen is until when everything was fetched, Swept when the task last looked far back,
 	// and Floor how far back it may look at all; of News alone.
 	Seen, Swept, Floor time.Time
-	// Notification is when the provider last said that there is something new, and Reach the
+	// Announced is when the provider last said that there is something new, and Reach the
 	// earliest of it that no run has covered; of News alone.
 	Announced, Reach time.Time
 	// ScheduledAt, StartedAt and EndedAt are when this run was.

@@ -15,20 +15,20 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// saveNotifications notes the traces of requests.
-type heard struct {
+// requestTraces counts requests by their trace.
+type requestTraces struct {
 	mu   sync.Mutex
 	runs map[string]int
 }
 
-func (h *heard) answer(r linking.PullRequest) error {
+func (h *requestTraces) answer(r linking.PullRequest) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[r.Trace]++
 	return nil
 }
 
-func (h *heard) take() map[string]int {
+func (h *requestTraces) take() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := h.runs
@@ -44,7 +44,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(o *pull.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) }
 	one, two := w.service(logged), w.service(logged)
-	h := &heard{runs: map[string]int{}}
+	h := &requestTraces{runs: map[string]int{}}
 	w.cloud.answer, w.cloud.page = h.answer, 10
 	ann := w.person("ann")
 	for i := range 35 {

@@ -28,7 +28,7 @@ func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 // three quarters of the workers.
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// storeItems lets a task start. If it may not, full names what has no room.
+// take lets a task start. If it may not, full names what has no room.
 func (l *workerLimiter) take(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *workerLimiter) take(t *Task) (full limiterState) {
 	}
 }
 
-// releaseFollowers gives back what a task took, and reports whether something was full.
+// release gives back what a task took, and reports whether something was full.
 func (l *workerLimiter) release(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

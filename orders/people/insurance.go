@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )

@@ -55,15 +55,15 @@ func (b *badNetwork) Notify(ctx context.Context, n webhook.Notification) webhook
 	if b.roll(20) == 0 {
 		return webhook.Result{Class: webhook.ClassConnect}
 	}
-	fate := b.roll(10)
-	if fate < 3 {
-		wait := time.Duration(b.roll(240_000)*(fate%2)) * time.Millisecond
+	chance := b.roll(10)
+	if chance < 3 {
+		wait := time.Duration(b.roll(240_000)*(chance%2)) * time.Millisecond
 		b.late.Go(func() {
 			time.Sleep(wait)
 			b.bring(context.WithoutCancel(ctx), n)
 		})
 	}
-	if fate == 1 {
+	if chance == 1 {
 		return webhook.Result{Class: webhook.ClassTimeout}
 	}
 	status := b.bring(ctx, n)

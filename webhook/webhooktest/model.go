@@ -42,7 +42,7 @@ type modelRun struct {
 	s     Harness
 	want  *lanes
 	held  []webhook.Delivery // claimed, and not recorded
-	old   []webhook.Delivery // waitForOutcome, released, or lost
+	old   []webhook.Delivery // recorded, released, or lost
 	sent  map[string]int64   // the newest version handed out, by key
 }
 

@@ -254,7 +254,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	if json.Unmarshal(m.Body, &all[0]) != nil && json.Unmarshal(m.Body, &all) != nil {
 		return linking.ListenResult{}, rest.NotReadable()
 	}
-	heard := linking.ListenResult{Status: http.StatusNoContent}
+	result := linking.ListenResult{Status: http.StatusNoContent}
 	for i := range all {
 		x := &all[i].Data
 		if x.User == "" {
@@ -271,7 +271,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 				n.Since = at.UTC()
 			}
 		}
-		heard.Notifications = append(heard.Notifications, n)
+		result.Notifications = append(result.Notifications, n)
 	}
-	return heard, nil
+	return result, nil
 }

@@ -423,7 +423,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	if !rest.SignedHex(signature, l.VerifyToken, m.Body) && !rest.SignedBase64(signature, l.VerifyToken, m.Body) {
 		return linking.ListenResult{}, rest.NotTheirs()
 	}
-	heard := linking.ListenResult{Status: http.StatusOK}
+	result := linking.ListenResult{Status: http.StatusOK}
 	var v struct {
 		Type    string          `json:"type"`
 		User    string          `json:"username"`
@@ -437,7 +437,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	}
 	n := linking.Notification{ExternalUserID: v.User}
 	if n.Resources = l.Announced(v.Type); n.Resources == nil {
-		return heard, nil // a type that is not read
+		return result, nil // a type that is not read
 	}
 	if len(v.Samples) > 0 {
 		data, err := l.Brought(v.Type, v.Samples)
@@ -448,6 +448,6 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	} else if v.Workout.Start > 0 {
 		n.Since = v.Workout.Start.time().Add(-time.Hour)
 	}
-	heard.Notifications = []linking.Notification{n}
-	return heard, nil
+	result.Notifications = []linking.Notification{n}
+	return result, nil
 }

@@ -27,7 +27,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	if _, bad := strconv.Atoi(category); err != nil || bad != nil || form.Get("userid") == "" {
 		return linking.ListenResult{}, rest.NotReadable()
 	}
-	heard := linking.ListenResult{Status: http.StatusOK}
+	result := linking.ListenResult{Status: http.StatusOK}
 	n := linking.Notification{ExternalUserID: form.Get("userid"), Resources: l.Announced(category)}
 	// A day that grows is announced by equal messages.
 	n.ID = fmt.Sprintf("%s %d", m.Body, m.At.Truncate(time.Minute).Unix())
@@ -35,13 +35,13 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	case category == aboutMe && (what == "delete" || what == "unlink"):
 		n.Resources, n.Unlinked = nil, true
 	case n.Resources == nil:
-		return heard, nil // a category that is not read
+		return result, nil // a category that is not read
 	}
 	if seconds, err := strconv.ParseInt(form.Get("startdate"), 10, 64); err == nil {
 		n.Since = time.Unix(seconds, 0).UTC()
 	} else if day, err := time.Parse(time.DateOnly, form.Get("date")); err == nil {
 		n.Since = day.Add(-rest.Day)
 	}
-	heard.Notifications = []linking.Notification{n}
-	return heard, nil
+	result.Notifications = []linking.Notification{n}
+	return result, nil
 }

@@ -61,7 +61,8 @@ func (r *Reply) Answers(err error) bool {
 	return r.On != nil && errors.Is(err, r.On) || r.Rule != "" && errors.As(err, &rule) && rule.Type == r.Rule
 }
 
-// ReadOne returns a handler that answers with what an id of the path leads to.
+// ReadOne returns a handler that reads an id, or another parameter, and answers with what it
+// leads to.
 func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		id := of(in)
