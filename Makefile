@@ -101,5 +101,5 @@ load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATIO
 soak: ## the mix against two servers while one of them and PostgreSQL are killed: RATE=100, DURATION=30m; report in soak.html
 	go run ./examples/load soak -rate $(or $(RATE),100) -duration $(or $(DURATION),30m) -report soak.html
 
-world: ## a population that lives for a year with the service on a fake clock: HEALTHLAB_SEED=1, HEALTHLAB_PEOPLE=10000, HEALTHLAB_DAYS=365
+world: ## populations that live for a year with the service on a fake clock: HEALTHLAB_SEED=1, HEALTHLAB_PEOPLE=10000 in all, HEALTHLAB_POPULATIONS=2, HEALTHLAB_DAYS=365
 	HEALTHLAB_PROVE=1 HEALTHLAB_PEOPLE=$${HEALTHLAB_PEOPLE:-10000} go test -run '^TestWorld$$' -v -timeout 60m ./adapters/service

@@ -52,7 +52,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 }
 
 // ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
-// what became of each part. Its items are judged one by one: those that are refused are
+// what became of each part. Its items are checked one by one: those that are refused are
 // told, and the others are stored; of a part whose source is not well said all are refused,
 // and what of a device cannot be kept is left out. An item without a Raw payload leaves the
 // payload that is stored.
@@ -66,7 +66,7 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		return nil, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
 	}
 	out := make([]Received, len(parts))
-	judged := make([]checkedPart, len(parts))
+	checked := make([]checkedPart, len(parts))
 	for i := range parts {
 		up := parts[i].Upload
 		up.Device = up.Device.kept()
@@ -78,18 +78,18 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		if err != nil {
 			return nil, fmt.Errorf("receive summaries: %w", err)
 		}
-		judged[i] = in.checkItems(parts[i].Items, &out[i])
+		checked[i] = in.checkItems(parts[i].Items, &out[i])
 	}
-	if err := dropAmbiguous(judged, out); err != nil {
+	if err := dropAmbiguous(checked, out); err != nil {
 		return nil, fmt.Errorf("receive summaries: %w", err)
 	}
-	for i := range judged {
-		if judged[i].in == nil {
+	for i := range checked {
+		if checked[i].in == nil {
 			continue
 		}
-		err := s.keepPayloads(ctx, judged[i].in, judged[i].good)
+		err := s.keepPayloads(ctx, checked[i].in, checked[i].good)
 		if err == nil {
-			err = s.put(ctx, judged[i].in, judged[i].good, &out[i])
+			err = s.put(ctx, checked[i].in, checked[i].good, &out[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("receive summaries: %w", err)

@@ -77,13 +77,13 @@ func (AddedRow) GoString() string { return redacted }
 // LogValue shows nothing of what AddedRow holds.
 func (AddedRow) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// String shows nothing of what Example holds.
+// String shows nothing of what TrainingExample holds.
 func (TrainingExample) String() string { return redacted }
 
-// GoString shows nothing of what Example holds.
+// GoString shows nothing of what TrainingExample holds.
 func (TrainingExample) GoString() string { return redacted }
 
-// LogValue shows nothing of what Example holds.
+// LogValue shows nothing of what TrainingExample holds.
 func (TrainingExample) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // String shows nothing of what Page holds.

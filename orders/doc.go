@@ -1,5 +1,5 @@
 // Package orders answers two questions: where is this lab order, and what came out
-// compareWith it?
+// of it?
 //
 // A lab order is a medical act. It must be placed once, be where its status says it
 // is, reach the right result, and tell the customer of every step.
@@ -31,7 +31,7 @@
 // reports.
 //
 // What this package is not: a client of any particular laboratory, and not a reader
-// compareWith report files (see package labreport).
+// of report files (see package labreport).
 //
 // # Ids of order events
 //

@@ -155,7 +155,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 }
 
 // logRejected notes a message with another order's sample id, with text that cannot be kept, or
-// compareWith a person who was erased. Handing it in again will not help, and the feed must go on.
+// of a person who was erased. Handing it in again will not help, and the feed must go on.
 func (s *Service) logRejected(m Message, err error) {
 	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 }
@@ -304,7 +304,7 @@ func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
 }
 
 // isUnderReview reports whether a message was held for review before: whatever its order could
-// takeResult by now, and whatever was decided, a person decides.
+// take by now, and whatever was decided, a person decides.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	if s.opts.Reviews == nil {
 		return false, nil

@@ -336,7 +336,7 @@ var statusAliases = map[Status]Status{
 }
 
 // ParseStatus reads a full status that an order can have, or an old name of one. It
-// reportsResults false for anything else.
+// reports false for anything else.
 func ParseStatus(s string) (Status, bool) {
 	if canonical, ok := statusAliases[Status(s)]; ok {
 		return canonical, true

@@ -29,7 +29,7 @@ type TransactionID struct{ uuid.UUID }
 // its events. In JSON every field is present; what is not known is null.
 //
 // An Order is a plain value, not safe for concurrent use. Printing or logging one
-// showActiveVisit its id and status, nothing of the patient.
+// shows its id and status, nothing of the patient.
 type Order struct {
 	// UserID is the patient. The user of a registrable kit can change when the kit
 	// is registered.

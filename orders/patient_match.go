@@ -28,7 +28,7 @@ const (
 )
 
 // patient returns whom a message is about: what it says, else what can be read from the
-// fillHead of its report.
+// head of its report.
 func (m Message) patient() ReportedPatient {
 	if m.Patient != nil {
 		return *m.Patient
@@ -148,7 +148,7 @@ func unnamed(m Message, patientMatches []Order, people map[healthlab.UserID]bool
 }
 
 // candidates are the orders that a result may belong to, by patient: the one that the
-// message is named to first, then open ones, then the newest.
+// message names first, then open ones, then the newest.
 func candidates(r *RawResult, named *Record, patientMatches []Order) []CandidateGroup {
 	const most = 20
 	all := slices.Clone(patientMatches)

@@ -27,7 +27,7 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 }
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
-// reorder cannot place a second order: it returns the one that has this id, whatever is
+// again cannot place a second order: it returns the one that has this id, whatever is
 // asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.place(ctx, team, id, req) })

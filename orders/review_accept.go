@@ -240,13 +240,13 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 		return nil, err
 	}
 	at := healthlab.At(g.at)
-	action, hears := ReviewAccept, item.visibleToTeam()
+	action, shown := ReviewAccept, item.visibleToTeam()
 	if g.req.Note != nil || item.Open() {
 		item.Note = g.req.Note
 	}
 	item.Status, item.Escalated, item.ResolutionAction = MatchResolved, false, &action
 	item.ResolvedUserID, item.ResolvedOrderID, item.ReviewedAt, item.UpdatedAt = &to.UserID, &to.ID, &at, at
-	if !hears {
+	if !shown {
 		return events, nil
 	}
 	if err := do(item.newEvent(EventMatchReviewUpdated, next().EventID, at)); err != nil {
@@ -256,7 +256,7 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 }
 
 // beginOrder begins a new order: in place of another one, which ends if it can, and leaves its
-// setSampleID to the new one if it has no result and will have none.
+// specimen to the new one if it has no result and will have none.
 func (g *acceptance) beginOrder(was, made *Record, st, first Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return Begin(&made.Order, g.at, first.EventID)

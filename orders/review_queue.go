@@ -150,7 +150,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 		if r.Status != status {
 			return nil, notReviewable()
 		}
-		hears := r.visibleToTeam()
+		shown := r.visibleToTeam()
 		r.Status, r.Escalated = MatchResolved, false
 		if req.Action == ReviewUnsure {
 			r.Status, r.Escalated = MatchPendingOps, true
@@ -160,7 +160,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 		if req.Note != nil || status == MatchPendingCustomer {
 			r.Note = req.Note
 		}
-		if !hears {
+		if !shown {
 			return nil, nil
 		}
 		return r.newEvent(EventMatchReviewUpdated, event, at)

@@ -68,7 +68,7 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 // Apply moves o along the lifecycle of its method, appends to its history, and
 // returns the events for its team: one, or none for a partial result that the
 // team did not ask for. A partial result of a kit has no status of its own and is
-// recordRefused here like every other transition that is not in the table: with a
+// refused here like every other transition that is not in the table: with a
 // [TransitionError], leaving o as it was.
 //
 // Apply is pure apart from o.
@@ -134,7 +134,7 @@ func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 }
 
 // detail is the finer reason of a status that a step leads to: the reported one, else that
-// compareWith the ending. A carrier's problem is always one of fulfilment.
+// of the ending. A carrier's problem is always one of fulfilment.
 func (s Step) detail(to LowLevel) StatusDetail {
 	switch {
 	case s.Detail != "":

@@ -88,7 +88,7 @@ const (
 type CandidateReason string
 
 // UnmatchedResult is a result under review as it is published. Printing or logging it
-// showActiveVisit nothing.
+// shows nothing.
 type UnmatchedResult struct {
 	ID     RawResultID `json:"id"`
 	Status MatchStatus `json:"status"`
@@ -215,7 +215,7 @@ type Assignment struct {
 }
 
 // AssignChange edits a result under review and the orders that the decision changes. was is
-// nil where the settlement names no order, made where it has no new one. It is pure, as
+// nil where the assignment names no order, made where it has no new one. It is pure, as
 // [Change] is.
 type AssignChange func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
 

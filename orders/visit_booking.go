@@ -179,22 +179,22 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	}
 	i := r.visit(held)
 	call, cancel := context.WithTimeout(ctx, wait)
-	booked, fault := s.bookings.BookVisit(call, r.bookingOf(&r.Visits[i]))
+	booked, callErr := s.bookings.BookVisit(call, r.bookingOf(&r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err() // the lease brings it back
 	}
-	r, err = s.recordBooking(ctx, team, id, held, r.VisitWork.Lease, booked, fault)
+	r, err = s.recordBooking(ctx, team, id, held, r.VisitWork.Lease, booked, callErr)
 	if err != nil {
 		return Appointment{}, err
 	}
 	i = r.visit(held)
-	switch kind := healthlab.KindOf(fault); {
+	switch kind := healthlab.KindOf(callErr); {
 	case i >= 0 && r.Visits[i].Status.Published():
 		return r.Visits[i].Appointment, nil
-	case fault != nil && kind == healthlab.NotFound:
+	case callErr != nil && kind == healthlab.NotFound:
 		return Appointment{}, appointment.SlotGone()
-	case fault != nil && kind == healthlab.Invalid:
+	case callErr != nil && kind == healthlab.Invalid:
 		return Appointment{}, rules.Broken(BookingRefused, "the provider does not take the booking")
 	default:
 		return Appointment{}, notConfirmed()
@@ -276,7 +276,7 @@ func (r *Record) bookingOf(v *Visit) Booking {
 }
 
 // recordBooking records what the provider said to a booking.
-func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, callErr error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
@@ -285,13 +285,13 @@ func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id O
 		if i < 0 {
 			return nil, nil
 		}
-		return r.applyBooking(i, b, fault, visitStep{at: at, ids: &following}, s.opts.Retry)
+		return r.applyBooking(i, b, callErr, visitStep{at: at, ids: &following}, s.opts.Retry)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record booking: %w", err)
 	}
-	if fault != nil {
-		s.opts.Log.Warn("provider did not confirm an appointment", "order", id.String(), "appointment", visit.String(), "kind", healthlab.KindOf(fault).Error())
+	if callErr != nil {
+		s.opts.Log.Warn("provider did not confirm an appointment", "order", id.String(), "appointment", visit.String(), "kind", healthlab.KindOf(callErr).Error())
 	}
 	return r, nil
 }
@@ -442,17 +442,17 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 	}
 	i := r.visit(visit)
 	call, cancel := context.WithTimeout(ctx, b.s.opts.LabTimeout)
-	booked, fault := b.s.bookings.MoveVisit(call, r.bookingOf(&r.Visits[i]))
+	booked, callErr := b.s.bookings.MoveVisit(call, r.bookingOf(&r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err()
 	}
-	r, err = b.s.recordMove(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, fault)
+	r, err = b.s.recordMove(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, callErr)
 	if err != nil {
 		return Appointment{}, err
 	}
-	switch kind := healthlab.KindOf(fault); {
-	case fault == nil:
+	switch kind := healthlab.KindOf(callErr); {
+	case callErr == nil:
 		return r.Visits[r.visit(visit)].Appointment, nil
 	case kind == healthlab.NotFound:
 		return Appointment{}, appointment.SlotGone()
@@ -470,7 +470,7 @@ func samePlace(a appointment.Address, b *appointment.Address) bool {
 }
 
 // recordMove records what the provider said to another time.
-func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, callErr error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
@@ -480,7 +480,7 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id Orde
 			r.planVisits()
 			return nil, nil
 		}
-		return r.applyMove(i, b, fault, visitStep{on: appointment.VisitRescheduled, at: at, ids: &following}, s)
+		return r.applyMove(i, b, callErr, visitStep{on: appointment.VisitRescheduled, at: at, ids: &following}, s)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record reschedule: %w", err)
@@ -489,13 +489,13 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id Orde
 }
 
 // applyMove records what a provider answered to the call that moves.
-func (r *Record) applyMove(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
+func (r *Record) applyMove(i int, b Booked, callErr error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
-	switch kind := healthlab.KindOf(fault); {
+	switch kind := healthlab.KindOf(callErr); {
 	case !movable:
 		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
-	case fault == nil:
+	case callErr == nil:
 		m := *v.Move
 		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes
 		v.Keys = append(slices.Clone(v.Keys), m.Key)

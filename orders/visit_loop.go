@@ -46,25 +46,25 @@ func (s *Service) workOnVisits(ctx context.Context, claimed Record) error {
 		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 		defer cancel()
 		lease := claimed.VisitWork.Lease
-		var fault error
+		var callErr error
 		var b Booked
 		switch {
 		case v.Status.Final():
-			fault = s.bookings.CancelVisit(call, VisitCancellation{
+			callErr = s.bookings.CancelVisit(call, VisitCancellation{
 				Appointment: v.ID, Team: r.TeamID, Provider: v.Provider, Reason: v.Reason, Notes: v.Remark,
 			})
 			if ctx.Err() == nil {
-				_, err = s.recordCancellation(ctx, r, v.ID, lease, fault)
+				_, err = s.recordCancellation(ctx, r, v.ID, lease, callErr)
 			}
 		case v.Move != nil:
-			b, fault = s.bookings.MoveVisit(call, r.bookingOf(v))
+			b, callErr = s.bookings.MoveVisit(call, r.bookingOf(v))
 			if ctx.Err() == nil {
-				_, err = s.recordMove(ctx, r.TeamID, r.ID, v.ID, v.Move.Key, lease, b, fault)
+				_, err = s.recordMove(ctx, r.TeamID, r.ID, v.ID, v.Move.Key, lease, b, callErr)
 			}
 		default:
-			b, fault = s.bookings.BookVisit(call, r.bookingOf(v))
+			b, callErr = s.bookings.BookVisit(call, r.bookingOf(v))
 			if ctx.Err() == nil {
-				_, err = s.recordBooking(ctx, r.TeamID, r.ID, v.ID, lease, b, fault)
+				_, err = s.recordBooking(ctx, r.TeamID, r.ID, v.ID, lease, b, callErr)
 			}
 		}
 		if ctx.Err() != nil {
@@ -125,14 +125,14 @@ func (s *Service) cancelOverdueVisit(ctx context.Context, claimed Record) (Recor
 }
 
 // recordCancellation records what a provider said to a cancellation.
-func (s *Service) recordCancellation(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, fault error) (Record, error) {
+func (s *Service) recordCancellation(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, callErr error) (Record, error) {
 	at := s.now()
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		r.releaseLease(lease)
 		if i := r.visit(visit); i >= 0 {
 			v := &r.Visits[i]
-			switch kind := healthlab.KindOf(fault); {
-			case fault == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
+			switch kind := healthlab.KindOf(callErr); {
+			case callErr == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
 				v.Released = true // or it is too late to tell
 			default:
 				v.Attempts++

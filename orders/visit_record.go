@@ -45,7 +45,7 @@ func (r *Record) Reservations() []string {
 }
 
 // usesKey reports whether an appointment of the order was booked, or moved, with a
-// bookingOf key: it is for one time.
+// booking key: it is for one time.
 func (r *Record) usesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
@@ -322,10 +322,10 @@ func (v *Visit) setProviderIDs(providerID, externalID string) {
 }
 
 // applyBooking records what a provider answered to the call that books.
-func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
+func (r *Record) applyBooking(i int, b Booked, callErr error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	kind := healthlab.KindOf(fault)
-	refused := fault != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
+	kind := healthlab.KindOf(callErr)
+	refused := callErr != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
 	switch {
 	case v.Status.Final():
 		// It was cancelled while the call was under way; so it is taken back.
@@ -345,16 +345,16 @@ func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry f
 		s.start, s.end = b.Start, b.End
 	}
 	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.start.IsZero()) // without a time, nothing is
-	if fault == nil {
+	if callErr == nil {
 		v.setProviderIDs(b.ProviderID, b.ExternalID)
 		s.data = b.Data
 	}
 	v.Next = s.at.Add(v.retryDelay(s.at, retry(v.Attempts)))
-	events, err := r.announce(i, b, fault, s)
+	events, err := r.announce(i, b, callErr, s)
 	if err != nil {
 		return nil, err
 	}
-	if fault == nil && b.Confirmed {
+	if callErr == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
 		s.on = appointment.VisitAccepted
 		if !r.HasRequisition() {
@@ -374,19 +374,19 @@ func (r *Record) applyBooking(i int, b Booked, fault error, s visitStep, retry f
 
 // announce shows an appointment that is held, where its provider's answer allows it
 // before it is confirmed.
-func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) announce(i int, b Booked, callErr error, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {
 		return nil, nil
 	}
 	switch {
-	case fault == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
+	case callErr == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
 		v.Deadline = time.Time{} // it says so when it knows
 		s.on = appointment.VisitRequested
 		if v.PatientManaged {
 			s.on = appointment.VisitSlotReserved
 		}
-	case fault != nil || !b.Confirmed:
+	case callErr != nil || !b.Confirmed:
 		s.on = appointment.VisitRequested
 	default:
 		return nil, nil

@@ -28,7 +28,7 @@ type orderTable struct {
 	feeds         map[string]feed
 	keys          map[idempotency.Scope]*orderKey
 	labTests      map[catalogue.LabTestID]catalogue.TeamTest
-	holds         map[teamHold]orders.OrderID
+	reservations  map[teamReservation]orders.OrderID
 	slots         map[slotSite]appointment.CachedSlots
 	users         *userTable
 
@@ -91,8 +91,8 @@ type feed struct {
 	until  time.Time
 }
 
-// teamHold is a name that one order of a team has.
-type teamHold struct {
+// teamReservation is a name that one order of a team has.
+type teamReservation struct {
 	team healthlab.TeamID
 	name string
 }
@@ -121,7 +121,7 @@ func newOrderTable(keys *personkey.Keys, users *userTable) *orderTable {
 		feeds:         map[string]feed{},
 		keys:          map[idempotency.Scope]*orderKey{},
 		labTests:      map[catalogue.LabTestID]catalogue.TeamTest{},
-		holds:         map[teamHold]orders.OrderID{},
+		reservations:  map[teamReservation]orders.OrderID{},
 		slots:         map[slotSite]appointment.CachedSlots{},
 	}
 }
@@ -213,7 +213,7 @@ func (t *orderTable) check(ctx context.Context, r orders.Record, was identity, r
 		}
 	}
 	for _, name := range r.Reservations() {
-		if other, taken := t.holds[teamHold{r.TeamID, name}]; taken && other != r.ID {
+		if other, taken := t.reservations[teamReservation{r.TeamID, name}]; taken && other != r.ID {
 			return nil, &orders.ReservedError{Name: name}
 		}
 	}
@@ -248,7 +248,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		if before.read.SampleID != nil {
 			delete(t.bySample, *before.read.SampleID)
 		}
-		t.releaseHolds(&before.read)
+		t.releaseReservations(&before.read)
 		t.dropTerms(before)
 	}
 	for _, token := range kept.terms {
@@ -259,7 +259,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		t.byTerm[term][r.ID] = kept
 	}
 	for _, name := range r.Reservations() {
-		t.holds[teamHold{r.TeamID, name}] = r.ID
+		t.reservations[teamReservation{r.TeamID, name}] = r.ID
 	}
 	if r.SampleID != nil {
 		t.bySample[*r.SampleID] = r.ID
@@ -269,10 +269,10 @@ func (t *orderTable) keep(kept *keptOrder) {
 	t.eventIDs[r.TeamID] = max(t.eventIDs[r.TeamID], r.LastEvent.ID+1)
 }
 
-// releaseHolds gives back what an order holds.
-func (t *orderTable) releaseHolds(r *orders.Record) {
+// releaseReservations gives back what an order reserves.
+func (t *orderTable) releaseReservations(r *orders.Record) {
 	for _, name := range r.Reservations() {
-		delete(t.holds, teamHold{r.TeamID, name})
+		delete(t.reservations, teamReservation{r.TeamID, name})
 	}
 }
 
@@ -387,7 +387,7 @@ func (t *orderTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 		if s := kept.read.SampleID; s != nil {
 			delete(t.bySample, *s)
 		}
-		t.releaseHolds(&kept.read)
+		t.releaseReservations(&kept.read)
 		t.dropTerms(kept)
 		t.schedule(id, nil)
 		name := teamTransaction{team, kept.read.OrderTransaction.ID}

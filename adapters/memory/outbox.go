@@ -24,7 +24,7 @@ type outbox struct {
 	written   func() // nil for none
 
 	events  []*storedEvent // in the order in which they were written
-	pending []*storedEvent // the end of stored that is not routed
+	pending []*storedEvent // the end of events that is not routed
 	byID    map[uuid.UUID]*storedEvent
 	byKey   map[teamKey][]*storedEvent // in the order of their Seq
 	seq     map[teamKey]int64

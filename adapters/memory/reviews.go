@@ -195,7 +195,7 @@ func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id ord
 			return orders.RawResult{}, err
 		}
 	}
-	was, made, err := t.settledOrders(ctx, team, s, v.clock())
+	was, made, err := t.assignedOrders(ctx, team, s, v.clock())
 	if err != nil {
 		return orders.RawResult{}, err
 	}
@@ -226,9 +226,9 @@ func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id ord
 	return v.reviews.load(ctx, kept)
 }
 
-// settledOrders are the orders that a decision about a result changes: the one that is there,
+// assignedOrders are the orders that a decision about a result changes: the one that is there,
 // and the one that is new; nil for none.
-func (t *orderTable) settledOrders(ctx context.Context, team healthlab.TeamID, s orders.Assignment, now time.Time) (was, made *orders.Record, err error) {
+func (t *orderTable) assignedOrders(ctx context.Context, team healthlab.TeamID, s orders.Assignment, now time.Time) (was, made *orders.Record, err error) {
 	if !s.Order.IsZero() {
 		r, err := t.get(ctx, team, s.Order)
 		if err != nil {

@@ -136,7 +136,7 @@ func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outco
 	defer d.mu.Unlock()
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
-			return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return webhook.RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: an outcome is final or to be retried", healthlab.Invalid)
 		}
 	}
 	var events []healthlab.Event
@@ -146,7 +146,7 @@ func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outco
 		}
 	}
 	if err := d.emit(ctx, events); err != nil {
-		return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w", err)
+		return webhook.RecordedOutcomes{}, fmt.Errorf("record outcomes: %w", err)
 	}
 	now := d.clock()
 	var recorded webhook.RecordedOutcomes

@@ -83,9 +83,9 @@ type Service struct {
 	Deliveries    *webhook.Dispatcher
 	Lake          *lake.Exporter
 
-	config  Config
-	grants  *linking.CredentialRefresher
-	handler http.Handler
+	config    Config
+	refresher *linking.CredentialRefresher
+	handler   http.Handler
 
 	mu      sync.Mutex
 	work    workState
@@ -363,7 +363,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if s.Apps, err = linking.NewApps(store.Apps(), s.Health, appKey, nil); err != nil {
 		return err
 	}
-	s.grants, err = linking.NewCredentialRefresher(store.Credentials(), s.Health, s.config.Connectors, s.config.Sealer, &linking.CredentialRefresherOptions{Log: s.config.Log, Clients: store.TeamClients()})
+	s.refresher, err = linking.NewCredentialRefresher(store.Credentials(), s.Health, s.config.Connectors, s.config.Sealer, &linking.CredentialRefresherOptions{Log: s.config.Log, Clients: store.TeamClients()})
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if pulls.Settings == nil {
 		pulls.Settings = s.pullSettings
 	}
-	if s.Pulls, err = pull.New(store.Pulls(), s.Health, s.grants, s.config.Connectors, &pulls); err != nil {
+	if s.Pulls, err = pull.New(store.Pulls(), s.Health, s.refresher, s.config.Connectors, &pulls); err != nil {
 		return err
 	}
 	s.Bulk, err = bulk.New(store.Bulk(), s.Health, s.Linking, s.Pulls, s.config.Connectors, s.config.Sealer, &bulk.Options{Log: s.config.Log})

@@ -82,6 +82,8 @@ type placedOrder struct {
 func TestWorld(t *testing.T) {
 	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLAB_DAYS", prove.Count(30, 365))
 	populations := setting(t, "HEALTHLAB_POPULATIONS", prove.Count(1, 2))
+	require.Positive(t, populations)
+	require.LessOrEqual(t, populations, population)
 	for i := range populations {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

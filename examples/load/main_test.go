@@ -42,6 +42,7 @@ func serverFile(t *testing.T) string {
 // A short run has every operation, no failed request and all events, and its page has no
 // finding of axe-core.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
 	var out strings.Builder

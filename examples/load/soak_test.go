@@ -20,6 +20,7 @@ import (
 // A short run with a kill of a server and one of PostgreSQL has no violation, and its page has no
 // finding of axe-core.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
 	var out strings.Builder

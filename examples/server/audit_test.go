@@ -10,6 +10,7 @@ import (
 
 // The chains of a server that has answered requests are whole.
 func TestAuditVerify(t *testing.T) {
+	t.Parallel()
 	for _, bad := range [][]string{{"audit"}, {"audit", "list"}} {
 		require.ErrorContains(t, run(t.Context(), bad, io.Discard, io.Discard), "server audit verify")
 	}

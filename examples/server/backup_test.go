@@ -22,6 +22,7 @@ import (
 // machine: users, orders, files, the API key and the secret of the endpoint are as they were
 // at the backup.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	section := string(text[bytes.Index(text, []byte("\n## Backup\n")):])

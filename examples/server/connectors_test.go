@@ -17,6 +17,7 @@ import (
 
 // The invented providers, which accept any password, exist in the sandbox only.
 func TestOnlyASandboxInventsProviders(t *testing.T) {
+	t.Parallel()
 	invented := &sandbox.ConnectorOptions{Page: "https://service.example/sign-in"}
 	real, err := (&config{environment: healthlab.Production}).sources(invented)
 	require.NoError(t, err)
@@ -55,6 +56,7 @@ func folder(t *testing.T, client string) string {
 }
 
 func TestConnectorsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	try := func(dir string) string {
 		t.Helper()
 		_, err := (&config{environment: healthlab.Production, connectors: dir}).sources(&sandbox.ConnectorOptions{})
@@ -78,6 +80,7 @@ func TestConnectorsThatCannotBe(t *testing.T) {
 
 // The providers of a file with clients can be connected, in production, too.
 func TestProvidersConfig(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, doc string) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(doc), 0o600))

@@ -149,13 +149,19 @@ func (c *consoleClient) eventually(path, want string) (page string) {
 
 // A window of messages that an endpoint did not get is sent once more; other times are not.
 func TestReplayOfAWindow(t *testing.T) {
+	t.Parallel()
 	var got atomic.Int32
 	p, c := consoleOf(t, "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) { got.Add(1) }))
 	_, page, _ := c.open("/events", nil)
 	id := regexp.MustCompile(`/events/([^/"]+)/recover"`).FindStringSubmatch(page)[1]
 	endpoints := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/webhook"
 	routed := make(chan struct{}, 1)
-	other := newServer(t, func(http.ResponseWriter, *http.Request) { routed <- struct{}{} })
+	other := newServer(t, func(http.ResponseWriter, *http.Request) {
+		select {
+		case routed <- struct{}{}:
+		default:
+		}
+	})
 	ask(p, "POST", endpoints, `{"url":"`+other+`"}`, 200, nil, "x-management-key", "manager")
 	endpoint, events := endpoints+"/"+id, "/events?webhook="+id
 	ask(p, "PATCH", endpoint, `{"disabled":true}`, 200, nil, "x-management-key", "manager")
@@ -182,6 +188,7 @@ func TestReplayOfAWindow(t *testing.T) {
 
 // A key is made, shown once, rotated and deleted; the API takes it in between and not after.
 func TestKeysInTheConsole(t *testing.T) {
+	t.Parallel()
 	p, c := consoleOf(t)
 	opens := func(key string, want int) {
 		t.Helper()
@@ -228,6 +235,7 @@ func TestKeysInTheConsole(t *testing.T) {
 
 // The form of settings changes those that were changed, and no other.
 func TestSettingsInTheConsole(t *testing.T) {
+	t.Parallel()
 	p, c := consoleOf(t)
 	settings := func() (out map[string]any) {
 		ask(p, "GET", "/v1/org/"+orgOf(p)+"/team/"+teamOf(p.key).String()+"/sandbox/settings", "", 200, &out, "x-management-key", "manager")
@@ -271,6 +279,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 
 // The sandbox stores a pushed sample, orders a kit, moves it, and makes a person with results.
 func TestSandboxInTheConsole(t *testing.T) {
+	t.Parallel()
 	p, c := consoleOf(t)
 	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "tried"})["user_id"].(string)
 	status, page, at := c.submit("/sandbox", "/sandbox/data", map[string]string{"user_id": user, "resource": "heartrate", "value": "61.5"})
@@ -322,6 +331,7 @@ func TestSandboxInTheConsole(t *testing.T) {
 
 // A held result is accepted for the order that it names, on the page of the order and on its own.
 func TestHeldResultInTheConsole(t *testing.T) {
+	t.Parallel()
 	p, c := consoleOf(t)
 	held := func() (review, order string) {
 		t.Helper()
@@ -362,6 +372,7 @@ func TestHeldResultInTheConsole(t *testing.T) {
 
 // The workbench downloads Parquet, and its snippets run as they are shown.
 func TestQueryAsFilesAndCode(t *testing.T) {
+	t.Parallel()
 	p, c := consoleOf(t)
 	user := measuredPerson(p)
 	_, page, _ := c.open("/query?user="+user, nil)

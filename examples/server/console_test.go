@@ -63,6 +63,7 @@ func (c *consoleClient) open(path string, form url.Values) (status int, page, at
 var csrfToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-management-key", "manager", "-tour")
 	p.until("tour: ok")
 	c := newConsoleClient(t, p)
@@ -127,6 +128,7 @@ func consoleLinks(c *consoleClient) (user, order string) {
 
 // The link that the tour prints leads to the chart of a night in two clicks.
 func TestTwoClicksFromTheTourToTheNight(t *testing.T) {
+	t.Parallel()
 	b := browse.Start(t)
 	p := start(t, "-tour")
 	line := p.until("The console shows last night: ")
@@ -148,6 +150,7 @@ func TestTwoClicksFromTheTourToTheNight(t *testing.T) {
 }
 
 func TestTourOpensTheNight(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-tour")
 	line := p.until("The console shows last night: ")
 	p.until("tour: ok")
@@ -209,6 +212,7 @@ func consolePages(p *program, c *consoleClient) map[string]string {
 
 // A reviewer corrects, drops and adds results; the page shows what changed.
 func TestReportInTheConsole(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-management-key", "manager")
 	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "reported"})["user_id"].(string)
 	status, answer := send(p, user, "report.pdf", reportPDF(), "needs_human_review")
@@ -239,6 +243,7 @@ func TestReportInTheConsole(t *testing.T) {
 
 // The console of a team opens nothing of another team, and keys of another team do not sign in.
 func TestConsoleOfOneTeam(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-management-key", "manager")
 	c := newConsoleClient(t, p)
 	_, page, _ := c.open("/sign-in", url.Values{"key": {"manager"}})
@@ -284,6 +289,7 @@ func TestConsoleOfOneTeam(t *testing.T) {
 
 // A key of a role sees its pages alone, and the log of the server has nothing of a person.
 func TestRolesInTheConsole(t *testing.T) {
+	t.Parallel()
 	key, _, err := httpapi.NewKey(rand.Reader, healthlab.Sandbox, httpapi.US)
 	require.NoError(t, err)
 	p := start(t, "-api-key", key, "-management-key", "manager", "-tour", "-team-management-key", "looker="+teamOf(key).String()+"=viewer")
@@ -381,8 +387,9 @@ func postJSON(p *program, path string, body any) (out map[string]any) {
 
 // Every page has no violation of accessibility on a phone and on a desktop, light and dark, and
 // works without scripts. docs/console.md shows the pictures that it takes. A plain run checks every
-// third page.
+// sixth page.
 func TestConsoleInTheBrowser(t *testing.T) {
+	t.Parallel()
 	b := browse.Start(t)
 	b.LoadAxe()
 	p := start(t, "-management-key", "manager", "-tour", "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) {}))
@@ -399,7 +406,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 		tab.Press("Sign in")
 	}
 	for i, name := range slices.Sorted(maps.Keys(pages)) {
-		if i%prove.Counts(3, 1, 1) != 0 {
+		if i%prove.Counts(6, 1, 1) != 0 {
 			continue
 		}
 		tab.Go(p.url + consolePath + pages[name])

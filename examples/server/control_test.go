@@ -9,6 +9,7 @@ import (
 // A user of the sandbox makes a provider announce new data, twice, and then withdraws a
 // consent: the connection fails with the next message.
 func TestProvidersAreControlled(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	var u struct {
 		ID string `json:"user_id"`

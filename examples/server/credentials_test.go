@@ -16,6 +16,7 @@ import (
 // A team brings its own OAuth client: people are asked by it, their grants are renewed by
 // it, and neither another client nor its deletion breaks what it connected.
 func TestOwnCredentials(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
 		"postgres": func(t *testing.T) []string {
@@ -23,6 +24,7 @@ func TestOwnCredentials(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const manage = "mk_0123456789abcdef0123456789abcdef"
 			// A grant lives for less than the credential refresher looks ahead, so every pull renews it.
 			ownCredentials(start(t, append(args(t), "-management-key", manage, "-sandbox-grant-life", "1s")...), manage)

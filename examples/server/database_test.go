@@ -80,6 +80,7 @@ func (p *program) names() (out []string) {
 func secretFile(t *testing.T) string { return filepath.Join(t.TempDir(), "secret") }
 
 func TestDatabaseOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	p := start(t, args...)
 	key := p.key
@@ -95,6 +96,7 @@ func TestDatabaseOutlivesTheProcess(t *testing.T) {
 // Two processes on one database act as one service, and the service continues if one of them
 // ends.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	one, process := spawn(t, args...)
 	two, other := spawn(t, args...)
@@ -111,6 +113,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // A private server in a folder: its data survives a stop, and a program that is killed.
 func TestEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
 	pgtest.Empty(t) // skips where there is no server
 	parent := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(parent), 0o755)) // the server's user passes through it
@@ -131,6 +134,7 @@ func TestEmbeddedDatabase(t *testing.T) {
 }
 
 func TestDatabaseFlags(t *testing.T) {
+	t.Parallel()
 	short := secretFile(t)
 	require.NoError(t, os.WriteFile(short, []byte("c2hvcnQ=\n"), 0o600))
 	full := t.TempDir()
@@ -158,6 +162,7 @@ func TestDatabaseFlags(t *testing.T) {
 }
 
 func TestSecretFileIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	file := secretFile(t)
 	one, err := newMaster(file)
 	require.NoError(t, err)

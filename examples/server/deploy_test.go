@@ -17,6 +17,7 @@ import (
 // What the files in deploy set are settings of the program, and what dashboard and alerts
 // ask for are metrics that it has.
 func TestDeployFiles(t *testing.T) {
+	t.Parallel()
 	_, settings, err := flags(nil, io.Discard)
 	require.NoError(t, err)
 	known := map[string]bool{}

@@ -18,6 +18,7 @@ import (
 // serves, its links lead somewhere, and a browser without scripts shows it from this host
 // alone, without a finding of axe-core.
 func TestReference(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-api-key-header", "x-clinic-key")
 	read := func(path string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, http.NoBody)

@@ -15,6 +15,7 @@ import (
 
 // A person signs in at the page of a double, and the history comes.
 func TestDoubles(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-doubles")
 	at := map[string]string{} // the addresses for healthlab-check
 	for range doubles {
@@ -68,6 +69,7 @@ func TestDoubles(t *testing.T) {
 }
 
 func TestDoublesAreForASandbox(t *testing.T) {
+	t.Parallel()
 	_, _, err := flags([]string{"-env", "production", "-doubles"}, io.Discard)
 	require.ErrorContains(t, err, "-doubles")
 }

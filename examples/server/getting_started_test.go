@@ -12,6 +12,7 @@ import (
 
 // The commands of docs/getting-started-service.md make a user, store a sample and read it.
 func TestGettingStarted(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/getting-started-service.md")
 	require.NoError(t, err)
 	var script strings.Builder

@@ -89,6 +89,7 @@ func (l *mllpLab) send(text string) []string {
 
 // What a laboratory sends comes out over HTTP, whichever store keeps it.
 func TestHL7ResultsOverHTTP(t *testing.T) {
+	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
 		"database": func(t *testing.T) []string {
@@ -96,6 +97,7 @@ func TestHL7ResultsOverHTTP(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			results := freeAddress(t)
 			lab := newMLLPLab(t, results)
 			args := append(store(t), "-lab-hl7", lab.address, "-lab-hl7-listen", results)

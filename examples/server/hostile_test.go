@@ -186,8 +186,8 @@ func hostileFiles(n int) [][]byte {
 	return files[:n]
 }
 
-// fate is what became of a file.
-type fate struct {
+// fileOutcome is what became of a file.
+type fileOutcome struct {
 	refused string // the error_type of the answer
 	status  string // the final one of its job
 	reason  string
@@ -195,7 +195,7 @@ type fate struct {
 
 // throw uploads files one after the other and waits for the end of each, while another user
 // sends requests.
-func throw(p *program, user string, events <-chan jobEvent, files [][]byte, each func()) []fate {
+func throw(p *program, user string, events <-chan jobEvent, files [][]byte, each func()) []fileOutcome {
 	p.Helper()
 	stop := make(chan struct{})
 	var others sync.WaitGroup
@@ -228,7 +228,7 @@ func throw(p *program, user string, events <-chan jobEvent, files [][]byte, each
 			answered.Add(1)
 		}
 	})
-	var out []fate
+	var out []fileOutcome
 	for i, data := range files {
 		status, body := send(p, user, "report", data)
 		var answer struct {
@@ -242,13 +242,13 @@ func throw(p *program, user string, events <-chan jobEvent, files [][]byte, each
 			}
 			require.Less(p, status, 500, "file %d", i)
 			require.NoError(p, json.Unmarshal(answer.Detail, &refused))
-			out = append(out, fate{refused: refused.Type})
+			out = append(out, fileOutcome{refused: refused.Type})
 			each()
 			continue
 		}
 		for e := range events {
 			if e.Data.ID == answer.ID && (e.Data.Status == "completed" || e.Data.Status == "failed") {
-				f := fate{status: e.Data.Status}
+				f := fileOutcome{status: e.Data.Status}
 				if e.Data.FailureReason != nil {
 					f.reason = *e.Data.FailureReason
 				}
@@ -306,7 +306,7 @@ func TestHostileReports(t *testing.T) {
 	require.Equal(t, "completed", (<-events).Data.Status)
 	p.quit()
 	peak, longest := watchTree(t), time.Duration(0)
-	fates := map[string]int{}
+	outcomes := map[string]int{}
 	// A sandbox takes 300 jobs.
 	for files := range slices.Chunk(hostileFiles(prove.Counts(16, 40, 500)), 200) {
 		p := start(t, "-webhook-url", receiver)
@@ -316,7 +316,7 @@ func TestHostileReports(t *testing.T) {
 			longest = max(longest, time.Since(began))
 			began = time.Now()
 		}) {
-			fates[f.refused+f.status+" "+f.reason]++
+			outcomes[f.refused+f.status+" "+f.reason]++
 			switch {
 			case f.refused != "":
 				require.Contains(t, []string{"UNREADABLE_PDF", "TOO_MANY_PAGES", "UNSUPPORTED_FILE_TYPE", "UNDECODABLE_IMAGE", "EMPTY_FILE"}, f.refused, "file %d", i)
@@ -335,7 +335,7 @@ func TestHostileReports(t *testing.T) {
 	}
 	most := peak()
 	// How fast a machine is decides nothing here.
-	t.Logf("most memory of the processes together: %d MB; the longest file took %s; %v", most/1e6, longest.Round(time.Millisecond), fates)
+	t.Logf("most memory of the processes together: %d MB; the longest file took %s; %v", most/1e6, longest.Round(time.Millisecond), outcomes)
 	if !prove.Race {
 		require.Less(t, most, int64(512e6))
 	}

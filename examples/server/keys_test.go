@@ -122,6 +122,7 @@ func notesOf(user string) string {
 // a restored backup nothing of the person can be read, others are as they were, and the command
 // erases what is left.
 func TestErasureReachesBackups(t *testing.T) {
+	t.Parallel()
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, backup := pgtest.Empty(t), secretFile(t), filepath.Join(t.TempDir(), "data.sql")
 	files, copied := t.TempDir(), filepath.Join(t.TempDir(), "files")
@@ -243,6 +244,7 @@ func rowsOfOthers(t *testing.T, pool *pgxpool.Pool, user string) (n int) {
 // The keys of persons are sealed under the first of -sealing-keys while the server runs, and
 // then the secret's own key is not needed for them.
 func TestKeysRotate(t *testing.T) {
+	t.Parallel()
 	database, secret, files := pgtest.Empty(t), secretFile(t), t.TempDir()
 	args := []string{"-database-url", database, "-secret-file", secret, "-files", files}
 	p := start(t, args...)
@@ -282,6 +284,7 @@ func TestKeysRotate(t *testing.T) {
 // After a rotation the older key and the secret are needed for nothing: a server without them reads
 // orders, signing secrets and files.
 func TestKeysRotateWithoutTheSecret(t *testing.T) {
+	t.Parallel()
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, signing, files, sealing := pgtest.Empty(t), secretFile(t), secretFile(t), t.TempDir(), secretFile(t)
 	args := []string{"-database-url", database, "-signing-key", signing, "-files", files, "-webhook-url", hook}
@@ -330,6 +333,7 @@ func TestKeysRotateWithoutTheSecret(t *testing.T) {
 // What seals, what signs and the API key are set apart, and production has no secret beside a
 // private database.
 func TestPartsOfTheSecret(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "db")
 	parse := func(args ...string) (config, string, error) {
 		var said bytes.Buffer

@@ -92,6 +92,7 @@ func (p *program) get(path string, out any) {
 }
 
 func TestTour(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-tour")
 	var said []string
 	for line := range p.lines {
@@ -120,6 +121,7 @@ func TestTour(t *testing.T) {
 
 // The tour on a cluster whose users are spread over two workers.
 func TestTourOnCluster(t *testing.T) {
+	t.Parallel()
 	if !pgtest.Spread() {
 		t.Skip("no cluster: " + pgtest.EnvCitus + " starts one")
 	}
@@ -143,6 +145,7 @@ func realData(t *testing.T, name string) string {
 }
 
 func TestImport(t *testing.T) {
+	t.Parallel()
 	p := start(t, "-import", realData(t, "fit/run_b.fit"), "-import-user", "runner")
 	p.until("import: ")
 	var user struct {
@@ -179,6 +182,7 @@ func TestImport(t *testing.T) {
 
 // The archive of an account export is imported as a recording is.
 func TestImportOfAnAccount(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my_whoop_data.zip")
 	f, err := os.Create(file)
 	require.NoError(t, err)
@@ -212,6 +216,7 @@ func TestImportOfAnAccount(t *testing.T) {
 
 // Local times of a file are those of -import-zone.
 func TestImportZone(t *testing.T) {
+	t.Parallel()
 	file := "../../adapters/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
 	p := start(t, "-import", file, "-import-user", "wearer", "-import-zone", "Europe/Berlin")
 	p.until("import: ")
@@ -243,6 +248,7 @@ func TestImportZone(t *testing.T) {
 // A file of no format that is read ends the program. One that is damaged is imported as far as it
 // can be read, see package fileimport.
 func TestImportOfABadFile(t *testing.T) {
+	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "night.fit")
 	require.NoError(t, os.WriteFile(bad, []byte("a note, and no recording"), 0o600))
 	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", bad}, io.Discard, io.Discard)
@@ -251,6 +257,7 @@ func TestImportOfABadFile(t *testing.T) {
 }
 
 func TestStopHandsOver(t *testing.T) {
+	t.Parallel()
 	// A receiver that is slow at first: what is held when the stop comes still
 	// arrives.
 	got := make(chan struct{}, 100)
@@ -277,6 +284,7 @@ func TestStopHandsOver(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"-env", "moon"}, {"-paper", "a5"}, {"-font", "/nowhere"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
 		{"-providers", "no-such-file.json"}, {"-api-key", "not-a-key", "-addr", "nowhere"},

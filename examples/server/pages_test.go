@@ -11,6 +11,7 @@ import (
 
 // A person opens the address that -invite prints, and connects by hand.
 func TestInvitation(t *testing.T) {
+	t.Parallel()
 	b := browse.Start(t)
 	p := start(t, "-invite", "-brand", "Riverside Practice", "-brand-color", "8a2be2")
 	user := strings.Fields(strings.TrimPrefix(p.until("link pages of user "), "link pages of user "))[0]

@@ -44,6 +44,7 @@ func phoneKinds(t *testing.T) (rows []map[string]string) {
 
 // The page has the table, and units of the table are ones that the catalogue converts.
 func TestPhoneKinds(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("| resource | unit | Apple HealthKit | unit | Health Connect | unit | Samsung Health | unit | note |\n|---|---|---|---|---|---|---|---|---|\n")
 	code := func(text string) string {
@@ -105,6 +106,7 @@ func (i imported) Stream(context.Context, *healthdata.Workout, healthdata.Workou
 
 // An export of the store becomes the same resources as an upload.
 func TestPhoneKindsOfExport(t *testing.T) {
+	t.Parallel()
 	for _, row := range phoneKinds(t) {
 		name := row["healthkit"]
 		if !strings.HasPrefix(name, "HKQuantityType") && !strings.HasPrefix(name, "HKCategoryType") || row["resource"] == "menstrual_cycle" {
@@ -163,6 +165,7 @@ func phoneRequests(t *testing.T) (out []phoneRequest) {
 // The documented requests of an app work, with the app's own token. Steps of the phone and the
 // watch are not added.
 func TestPhoneRequests(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	var user struct {
 		ID string `json:"user_id"`
@@ -208,6 +211,7 @@ func TestPhoneRequests(t *testing.T) {
 
 // The example clients name every path and member of the documented requests.
 func TestPhoneClients(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"HealthLabUpload.swift", "HealthLabUpload.kt"} {
 		t.Run(file, func(t *testing.T) {
 			source, err := os.ReadFile(filepath.Join(phones, file))

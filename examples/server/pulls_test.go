@@ -112,11 +112,13 @@ func status(p *program, user string) string {
 // A person links a source: its history comes and is told of, a refresh brings news, and
 // consent that was taken back ends in an error that linking again heals.
 func TestPulls(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory":   func(*testing.T) []string { return nil },
 		"postgres": func(t *testing.T) []string { return []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir()} },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var in eventCounter
 			secret := secretFile(t)
 			p := start(t, append(args(t), "-webhook-url", in.listen(t), "-secret-file", secret)...)

@@ -61,6 +61,7 @@ func reportPDF() []byte {
 
 // A report goes in, and its results come out with an event; its file lies sealed.
 func TestLabReport(t *testing.T) {
+	t.Parallel()
 	events, receiver := jobEvents(t, false)
 	dir := t.TempDir()
 	p := start(t, "-webhook-url", receiver, "-files", dir)

@@ -645,7 +645,11 @@ func viewConsistent(t dataT) {
 		require.NoError(t, err)
 		require.Len(t, records, 1)
 	})
-	<-done
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the writer never ended")
+	}
 	require.Len(t, t.samples(u, Steps), 2)
 }
 

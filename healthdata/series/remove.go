@@ -14,7 +14,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 		return Change{}, 0, err
 	}
 	const stays, goes = 1, 2
-	fates := make([]byte, len(times)) // of the latest sample at each time: the log is asked first
+	outcomes := make([]byte, len(times)) // of the latest sample at each time: the log is asked first
 	others := func(b *Block) func(int) bool {
 		c := cursor{b: b}
 		return func(i int) bool {
@@ -23,13 +23,13 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 			if !named {
 				return true
 			}
-			if fates[k] == 0 {
-				fates[k] = stays
+			if outcomes[k] == 0 {
+				outcomes[k] = stays
 				if which == nil || which(c.attrs()) {
-					fates[k] = goes
+					outcomes[k] = goes
 				}
 			}
-			return fates[k] == stays
+			return outcomes[k] == stays
 		}
 	}
 	var kept Block
@@ -61,7 +61,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 		return Change{}, 0, err
 	}
 	n := 0
-	for _, f := range fates {
+	for _, f := range outcomes {
 		if f == goes {
 			n++
 		}

@@ -437,7 +437,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
 		told := h.told(t, "a")
-		for name, settle := range conformance.Sorted(map[string]orders.AssignChange{
+		for name, change := range conformance.Sorted(map[string]orders.AssignChange{
 			"refused": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, _ = accepted(item, was, made)
 				return nil, no
@@ -455,7 +455,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}) {
 			t.Run(name, func(t *testing.T) {
 				made := newRecord("a", "made")
-				_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made}, settle)
+				_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made}, change)
 				require.Error(t, err)
 				kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 				require.NoError(t, err)

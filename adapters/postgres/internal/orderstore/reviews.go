@@ -274,8 +274,8 @@ func (v reviews) AssignResult(ctx context.Context, team healthlab.TeamID, id ord
 	return kept, db.MissingRow(err, "result under review, or its order")
 }
 
-// settled are the orders that a decision about a result changes.
-type settled struct {
+// assignedOrders are the orders that a decision about a result changes.
+type assignedOrders struct {
 	was, made             *orders.Record
 	wasBefore, madeBefore orderKept
 	held                  []string // by was, before
@@ -283,8 +283,8 @@ type settled struct {
 
 // lockSides locks what a decision changes: the user of an order that follows no
 // other, the orders' transaction, and the result last.
-func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment) (settled, orders.RawResult, error) {
-	var out settled
+func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment) (assignedOrders, orders.RawResult, error) {
+	var out assignedOrders
 	var item orders.RawResult
 	var drawn int64
 	var now time.Time
@@ -331,7 +331,7 @@ func (v reviews) lockSides(ctx context.Context, x *db.Tx, team healthlab.TeamID,
 }
 
 // queue writes the orders.
-func (s settled) queue(ctx context.Context, store *Store, b *pgx.Batch) error {
+func (s assignedOrders) queue(ctx context.Context, store *Store, b *pgx.Batch) error {
 	if s.was != nil {
 		row, err := store.keepOrder(ctx, s.was, s.wasBefore, s.was.Revision+1)
 		if err != nil {
@@ -359,17 +359,17 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 }
 
 // MatchTestRuns returns the store as a [matchtest.Store].
-func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
+func (s *Store) MatchTestRuns() matchtest.Store { return matchTestRuns{s} }
 
-type trials struct{ s *Store }
+type matchTestRuns struct{ s *Store }
 
-// trialDoc encodes a test run under the team's own key: its persons are made up.
-func (v trials) trialDoc(ctx context.Context, t matchtest.Record) ([]byte, error) {
+// document encodes a test run under the team's own key: its persons are made up.
+func (v matchTestRuns) document(ctx context.Context, t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
 	return v.s.db.SealDocument(ctx, personkey.Ref{Team: t.Team}, personkey.RowMatchTestRun(t.RunID), t)
 }
 
-func (v trials) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
+func (v matchTestRuns) scan(ctx context.Context, row pgx.Row, t *matchtest.Record) error {
 	var doc []byte
 	var due *time.Time
 	var kept matchtest.Record
@@ -393,8 +393,8 @@ func keyHash(key string) []byte {
 	return sum[:]
 }
 
-func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
-	doc, err := v.trialDoc(ctx, t)
+func (v matchTestRuns) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
+	doc, err := v.document(ctx, t)
 	if err != nil {
 		return matchtest.Record{}, false, err
 	}
@@ -408,7 +408,7 @@ func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matc
 	return kept, err == nil && kept.RunID == t.RunID, err
 }
 
-func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
+func (v matchTestRuns) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	var t matchtest.Record
 	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return v.scan(ctx, row, &t) })
@@ -416,7 +416,7 @@ func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matc
 	return t, db.MissingRow(err, "test run")
 }
 
-func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
+func (v matchTestRuns) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
 	var kept matchtest.Record
 	err := v.s.db.Do(ctx, team, db.Writing, func(x *db.Tx) error {
 		var t matchtest.Record
@@ -430,7 +430,7 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 			return db.Answer(err)
 		}
 		t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
-		doc, err := v.trialDoc(ctx, t)
+		doc, err := v.document(ctx, t)
 		if err != nil {
 			return db.Answer(err)
 		}
@@ -442,7 +442,7 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 	return kept, db.MissingRow(err, "test run")
 }
 
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error) {
+func (v matchTestRuns) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error) {
 	if n <= 0 {
 		return []matchtest.Record{}, ctx.Err()
 	}

@@ -55,7 +55,7 @@ type outcomeRecording struct {
 func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	for _, o := range outcomes {
 		if o.State != webhook.Retrying && !o.State.Final() {
-			return webhook.RecordedOutcomes{}, fmt.Errorf("record: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return webhook.RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: an outcome is final or to be retried", healthlab.Invalid)
 		}
 	}
 	var recorded webhook.RecordedOutcomes
@@ -74,7 +74,7 @@ func (d deliveries) RecordOutcomes(ctx context.Context, outcomes []webhook.Outco
 		var events []healthlab.Event
 		recorded, events = s.apply(b)
 		if err := d.s.Emit(ctx, u, b, events, Names{}); err != nil {
-			return fmt.Errorf("record: %w", err)
+			return fmt.Errorf("record outcomes: %w", err)
 		}
 		return u.Commit(ctx, b)
 	})
