@@ -10,6 +10,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -106,4 +108,183 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 		return fmt.Errorf("record messages: %w", err)
 	}
 	return nil
+}
+
+// moment says when a patient gets a message, on which channels, and how long after.
+type moment struct {
+	low      LowLevel
+	as       Moment
+	after    time.Duration
+	channels []Channel
+}
+
+// moments are those of each method. Partial results, sample errors and bypassed
+// requisitions have none.
+var moments = func() map[catalogue.CollectionMethod][]moment {
+	const days = 24 * time.Hour
+	both, sms, mail := []Channel{SMS, Email}, []Channel{SMS}, []Channel{Email}
+	at := func(channels []Channel, lows ...LowLevel) []moment {
+		var out []moment
+		for _, l := range lows {
+			out = append(out, moment{l, Moment(l), 0, channels})
+		}
+		return out
+	}
+	return map[catalogue.CollectionMethod][]moment{
+		catalogue.Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
+			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
+		// Of visits at home, mail tells; SMS where there is no address, or no mail.
+		catalogue.AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
+		catalogue.WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
+			at(sms, AppointmentScheduled, AppointmentCancelled)...),
+			moment{RequisitionCreated, RemindVisit, 1 * days, both}, moment{RequisitionCreated, RemindVisit, 3 * days, both},
+			moment{RequisitionCreated, RemindVisit, 7 * days, both}),
+		catalogue.OnSiteCollection: at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+	}
+}()
+
+// beforeVisit is how long before their appointment patients are reminded of it.
+var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkInTest: {24 * time.Hour, 2 * time.Hour}}
+
+// notice is a message that the history of an order asks for.
+type notice struct {
+	PatientMessage
+	due      time.Time
+	until    time.Time // when it is too late for it; zero for never
+	reminder bool
+	fallback bool // for a patient who cannot get mail
+	team     bool // it is to the team, which says where when it is sent
+}
+
+// notices are the messages that the history asks for and that were not sent. A reminder
+// is asked for as long as the order stands where it was. It is pure.
+func (r *Record) notices() []notice {
+	out := r.patientNotices()
+	if at := r.Notifications.Alarmed; !at.IsZero() {
+		out = append(out, notice{due: at, team: true, PatientMessage: PatientMessage{
+			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlertTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
+			Moment: AlertTeam, Method: r.Method(), At: at,
+		}})
+	}
+	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Sent, n.ID) })
+}
+
+// patientNotices are those to the patient, whether or not they were sent.
+func (r *Record) patientNotices() []notice {
+	if !r.Notifications.Notify {
+		return nil
+	}
+	imported := r.Reached(RequisitionBypassed)
+	var out []notice
+	for _, e := range r.Events {
+		low := e.Status.LowLevel()
+		for _, m := range moments[r.Method()] {
+			if m.low != low || imported && low == Ordered || m.after > 0 && r.LowLevel() != low {
+				continue
+			}
+			channels, mailed := m.channels, r.Method() == catalogue.AtHomePhlebotomy && len(m.channels) == 1
+			if mailed {
+				channels = []Channel{Email, SMS}
+			}
+			for _, c := range channels {
+				out = append(out, notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0, fallback: mailed && c == SMS,
+					PatientMessage: r.message(c, m.as, e.CreatedAt.Time, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after))})
+			}
+		}
+	}
+	return append(out, r.visitNotices()...)
+}
+
+// hasAppointment reports whether the patient has an appointment.
+func (r *Record) hasAppointment() bool {
+	i := r.activeVisit()
+	return i >= 0 && r.Visits[i].Status.Published()
+}
+
+// visitNotices remind of the appointment that the patient has; not of one that was made
+// when it was nearer than that.
+func (r *Record) visitNotices() []notice {
+	i := r.activeVisit()
+	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
+		return nil
+	}
+	v := &r.Visits[i]
+	var out []notice
+	for _, before := range beforeVisit[r.Method()] {
+		due := v.StartAt.Add(-before)
+		if due.Before(r.LastEvent.CreatedAt.Time) {
+			continue
+		}
+		for _, c := range []Channel{SMS, Email} {
+			out = append(out, notice{due: due, until: v.StartAt.Time, reminder: true, PatientMessage: r.message(c, RemindAppointment, v.StartAt.Time,
+				fmt.Appendf(nil, "%s %s %d %s %d", RemindAppointment, v.ID, v.StartAt.UnixMicro(), c, before))})
+		}
+	}
+	return out
+}
+
+// message is one to the patient. Its id is made from a key.
+func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
+	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
+		Moment: as, Method: r.Method(), At: at}
+	if r.PatientDetails != nil && r.PatientDetails.FirstName != nil {
+		m.FirstName = *r.PatientDetails.FirstName
+	}
+	return m
+}
+
+// address is where a patient can be reached; empty if it is not known.
+func (r *Record) address(c Channel) string {
+	p := r.PatientDetails
+	switch {
+	case p == nil:
+		return ""
+	case c == SMS && p.PhoneNumber != nil:
+		return *p.PhoneNumber
+	case c == Email && p.Email != nil:
+		return *p.Email
+	}
+	return ""
+}
+
+// planMessages sets when the order is to be looked at again.
+func (r *Record) planMessages() {
+	var due time.Time
+	earlier := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	for _, n := range r.notices() {
+		earlier(n.due)
+	}
+	if s := r.Notifications.Simulation; s != nil {
+		earlier(s.Next)
+	}
+	r.Notifications.Due = due
+}
+
+// allowsSMS reports whether the patient may get an SMS.
+func (r *Record) allowsSMS(settings Settings) bool {
+	if r.SMSEnabled != nil {
+		return *r.SMSEnabled
+	}
+	return !settings.SMSOff
+}
+
+// shouldSend reports whether a message is to be sent at all.
+func (n notice) shouldSend(r *Record, settings Settings) bool {
+	switch {
+	case n.team:
+		return n.To != ""
+	case n.Moment == RemindVisit && r.hasAppointment():
+		return false
+	case n.reminder && !settings.Reminders, n.fallback && r.address(Email) != "" && !settings.EmailOff:
+		return false
+	case n.Channel == SMS:
+		return r.allowsSMS(settings)
+	default:
+		return !settings.EmailOff
+	}
 }
