@@ -76,7 +76,7 @@ type knownDevice struct {
 	ReportedAt healthlab.Time `json:"told_at,omitzero"`
 }
 
-// update adds to what is known of a device what data that is from told says of it.
+// update merges d, which data of the instant told describes, into what is known of the device.
 func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	next := d.mergedWith(&k.Device)
 	older := told.Before(k.ReportedAt.Time)

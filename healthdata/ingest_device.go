@@ -41,8 +41,8 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 	return got, nil
 }
 
-// putDevice keeps the device of an upload that was found good and whose last data is from told,
-// and announces one that is new or has changed. It comes before its data.
+// putDevice stores the device of a checked upload, whose latest data is of the instant told, and
+// announces one that is new or has changed. It runs before the data is stored.
 func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil

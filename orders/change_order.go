@@ -74,7 +74,7 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	return r.Order, nil
 }
 
-// changeOrder lets one thing happen to an order, if allowed finds nothing against it.
+// changeOrder applies a trigger to an order, unless allowed returns an error.
 func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {

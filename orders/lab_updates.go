@@ -251,8 +251,8 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	return r.applyPath(path, m, steps)
 }
 
-// applyPath lets the steps of a path happen, of which there are as many as one can be long. It
-// is pure apart from r.
+// applyPath applies the triggers of a path, each with its step; there are steps for the longest
+// path. It changes nothing but r.
 func (r *Record) applyPath(path []Trigger, m Message, steps []Step) (events []healthlab.Event, err error) {
 	for i, on := range path {
 		st := steps[min(i, len(steps)-1)]

@@ -104,8 +104,8 @@ func (r *Record) noteCollection(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// setResults keeps what the lab reported, which came at a moment. It names what a corrected
-// report changed.
+// setResults sets the results that the lab reported, received at an instant, and returns the
+// markers that a corrected report changed.
 func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
 	results := *m.Results
 	results.Results = rules.NonNil(results.Results)

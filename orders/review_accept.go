@@ -140,7 +140,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 
-// reviewError is the error of a choice that cannot be.
+// reviewError says that a decision is not possible.
 func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
@@ -191,7 +191,7 @@ func (g *acceptance) needsNewOrder(was *Record) bool {
 	return elsewhere || low.Final() && !endings[low].TakesResult
 }
 
-// assign lets the decision happen. It is pure, as [AssignChange] says.
+// assign applies the decision. It is pure, as [AssignChange] says.
 func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()

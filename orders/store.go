@@ -68,7 +68,7 @@ type Record struct {
 	// UserDeleted: the same store keeps the order's user, who is deleted. It is not kept;
 	// the store sets it when it reads.
 	UserDeleted bool `json:"-"`
-	// StoreTime is the store's clock while a [Change] or a [AssignChange] runs, in UTC; zero
+	// StoreTime is the store's clock while a [Change] or an [AssignChange] runs, in UTC; zero
 	// otherwise. Leases that a change reads or writes count from it. It is not kept.
 	StoreTime time.Time `json:"-"`
 }

@@ -90,7 +90,7 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	return ""
 }
 
-// appendEvent appends the event and lets everything that follows from it follow.
+// appendEvent appends the event of a step, and makes the changes that follow from it.
 func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}

@@ -83,7 +83,7 @@ func (s *Service) workOnVisits(ctx context.Context, claimed Record) error {
 	return nil
 }
 
-// cancelOverdueVisit cancels what has waited too long.
+// cancelOverdueVisit cancels an appointment that has waited too long.
 func (s *Service) cancelOverdueVisit(ctx context.Context, claimed Record) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	over := func(r *Record) (int, visitStep) {

@@ -100,7 +100,7 @@ func encodeData(data eventData) json.RawMessage {
 	return b
 }
 
-// applyVisit lets one thing happen to an appointment, with what follows for its order, and
+// applyVisit applies a step to an appointment, with what follows for its order, and
 // returns the events for the team. It changes nothing but r; an error leaves r as it was.
 func (r *Record) applyVisit(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
@@ -174,8 +174,8 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	return out
 }
 
-// applyToOrder lets a step of an appointment happen to the order, if the order has not
-// moved on without it.
+// applyToOrder applies a step of an appointment to the order, unless the order has moved on
+// without it.
 func (r *Record) applyToOrder(on Trigger, s visitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil

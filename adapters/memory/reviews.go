@@ -255,7 +255,7 @@ func (t *orderTable) assignedOrders(ctx context.Context, team healthlab.TeamID, 
 	return was, &r, nil
 }
 
-// orZero returns a copy of an order; an empty one of none.
+// orZero returns a copy of an order, or an empty order for nil.
 func orZero(r *orders.Record) orders.Record {
 	if r == nil {
 		return orders.Record{}

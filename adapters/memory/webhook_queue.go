@@ -156,7 +156,7 @@ func (q *queue) finish(r *row, state webhook.State, reason webhook.Reason) {
 	q.ended[d] = ending{state, reason}
 }
 
-// cancel ends a row that is not being recorded.
+// cancel ends a row without an attempt.
 func (q *queue) cancel(r *row, why webhook.Reason, now time.Time) {
 	q.end(r, webhook.Cancelled, why, now)
 	q.remove(r, now)

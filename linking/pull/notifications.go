@@ -60,7 +60,7 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 	return linking.ListenResult{}, s.refuseMessage(ctx, provider, refused)
 }
 
-// saveNotifications keeps what is new.
+// saveNotifications stores the notifications of a message.
 func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.Message, news []linking.Notification) error {
 	for i, n := range news {
 		if err := s.saveNotification(ctx, to, m, i, n); err != nil {
@@ -86,7 +86,7 @@ func (s *Service) refuseMessage(ctx context.Context, provider string, cause erro
 	return fmt.Errorf("%w: the message was not taken", kind)
 }
 
-// saveNotification keeps one thing that is new.
+// saveNotification stores one notification of a message.
 func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Notification) error {
 	if n.ExternalUserID == "" {
 		return nil

@@ -47,9 +47,10 @@ type Keys interface {
 	StartKey(ctx context.Context, scope Scope, fingerprint string, order orders.OrderID, lease time.Duration) (State, error)
 	// FinishKey stores the answer for the duration keep, by the store's clock, if the claim
 	// that ends at until is still the latest; Precondition if it is not, and nothing is
-	// stored. A nil answer gives the key back without one, and keep is ignored. Where the same store keeps the user whom the answer
-	// is about, deleting the user takes the answer away, and erasing it the key; user is
-	// zero if the answer is about no user, or about the user of the key's order.
+	// stored. A nil answer gives the key back without one, and keep is ignored. Where the
+	// same store keeps the user whom the answer is about, deleting the user takes the answer
+	// away, and erasing it the key; user is zero if the answer is about no user, or about the
+	// user of the key's order.
 	FinishKey(ctx context.Context, scope Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error
 	// PruneKeys forgets at most n keys whose answers are kept no longer,
 	// or that were started and whose claim ended a day ago, and returns how
