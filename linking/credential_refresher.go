@@ -155,7 +155,7 @@ func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *
 		}
 		stale := refused != nil && refused.Grant == c.ID && refused.Version == c.Version
 		now := k.now()
-		// What has just been renewed is as good as it gets, however soon it ends.
+		// A secret that was just renewed is used even if it ends soon: another renewal would not help.
 		renewed := waited != nil && (c.ID != waited.ID || c.Version != waited.Version)
 		if renewed && !stale || k.fresh(&c, stale, now) {
 			return k.open(ctx, &c)

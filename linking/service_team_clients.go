@@ -305,7 +305,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	return p
 }
 
-// shortName is a name as problems have it.
+// shortName cuts a name to 64 bytes for the text of a problem.
 func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
 
 // tail is what may be shown of a secret: its last four characters, if that leaves enough.

@@ -187,7 +187,7 @@ func TestCloseDuringASignIn(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// during is a sign-in while which something else happens.
+// during is a sign-in that runs a function before it succeeds.
 type during func()
 
 func (d during) SignIn(context.Context, linking.PasswordRequest) (linking.PasswordResponse, error) {

@@ -131,7 +131,7 @@ func (ts *targets) left(team healthlab.TeamID) {
 	}
 }
 
-// dropOld has what was held since an instant before the one given back.
+// dropOld releases deliveries that have been held since before an instant.
 func (ts *targets) dropOld(before time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

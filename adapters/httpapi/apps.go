@@ -173,8 +173,8 @@ func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 // ownKey is where a request carries the user whose app calls.
 type ownKey struct{}
 
-// mine refuses another user than the one whose app calls. A team has all its users.
-func mine(r *http.Request, user healthlab.UserID) error {
+// requireOwnUser refuses another user than the one whose app calls. A team may name any of its users.
+func requireOwnUser(r *http.Request, user healthlab.UserID) error {
 	if own, ok := r.Context().Value(ownKey{}).(healthlab.UserID); ok && own != user {
 		return healthlab.NotFound
 	}

@@ -39,7 +39,7 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := mine(r, body.UserID); err != nil {
+	if err := requireOwnUser(r, body.UserID); err != nil {
 		return err
 	}
 	concerns(r.Context(), body.UserID)

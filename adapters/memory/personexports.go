@@ -48,7 +48,7 @@ func (v exportStore) Insert(ctx context.Context, j personexport.Job, most int) e
 	}
 	failed := func(j personexport.Job) bool { return j.Status == personexport.Failed }
 	if len(slices.DeleteFunc(v.exports.of(j.Team, j.User), failed)) >= most {
-		return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
+		return fmt.Errorf("%w: the user has the most exports that are allowed", healthlab.Exhausted)
 	}
 	j.Revision = 1
 	v.exports.put(j)

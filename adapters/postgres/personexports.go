@@ -102,7 +102,7 @@ func (v personExports) Insert(ctx context.Context, j personexport.Job, most int)
 		case added.RowsAffected() == 0:
 			return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
 		case n >= most:
-			return fmt.Errorf("%w: the user has that many exports", healthlab.Exhausted)
+			return fmt.Errorf("%w: the user has the most exports that are allowed", healthlab.Exhausted)
 		}
 		return u.Commit(ctx, u.Batch())
 	})

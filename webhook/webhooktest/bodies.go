@@ -114,7 +114,7 @@ var bodyCases = []webhookCase{
 		require.Equal(t, webhook.RuleBodyDeleted, rule.Type)
 		require.ErrorIs(t, err, healthlab.Precondition)
 		b.nothing()
-		require.Equal(t, 1, b.again(kept))
+		require.Equal(t, 1, b.replayOne(kept))
 		b.drain()
 	}},
 	{"Recover", func(t *testing.T, s Harness) {

@@ -17,8 +17,8 @@ func (b *bench) replay(r webhook.Replay) (webhook.Replayed, error) {
 	return b.s.Deliveries.Replay(b.t.Context(), r)
 }
 
-// again replays one message, which must be allowed.
-func (b *bench) again(event uuid.UUID) int {
+// replayOne replays one message, which must be allowed.
+func (b *bench) replayOne(event uuid.UUID) int {
 	b.t.Helper()
 	done, err := b.replay(webhook.Replay{Event: event})
 	require.NoError(b.t, err)
@@ -50,7 +50,7 @@ var replayCases = []webhookCase{
 		event := b.delivered(typeLatest, "k")
 		before, err := s.Log.Message(t.Context(), b.team, event)
 		require.NoError(t, err)
-		require.Equal(t, 1, b.again(event))
+		require.Equal(t, 1, b.replayOne(event))
 		d := b.only(event)
 		require.Equal(t, webhook.TriggerRetry, d.Trigger)
 		require.Zero(t, d.Attempts)
@@ -69,14 +69,14 @@ var replayCases = []webhookCase{
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.FilterTypes = []string{typeLatest} })
 		event := b.delivered(typeLatest, "k")
 		b.send(typeOrdered, "k") // newer, but not for this endpoint
-		require.Equal(t, 1, b.again(event))
+		require.Equal(t, 1, b.replayOne(event))
 		b.only(event)
 	}},
 	{"LatestThatWaitsIsDueAtOnce", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
 		b.record(failed(b.only(event), time.Hour))
-		b.again(event)
+		b.replayOne(event)
 		d := b.only(event)
 		require.Zero(t, d.Attempts)
 		b.record(succeeded(d))
@@ -92,14 +92,14 @@ var replayCases = []webhookCase{
 			all = append(all, b.send(typeOrdered, "k"))
 		}
 		b.record(failed(b.only(all[4]), time.Hour))
-		require.Equal(t, 5, b.again(all[1]))
+		require.Equal(t, 5, b.replayOne(all[1]))
 		require.Equal(t, all[1:], b.drain(), "those that waited are not overtaken")
 	}},
 	{"Independent", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.delivered(typeIndependent, "k")
 		b.delivered(typeIndependent, "k")
-		require.Equal(t, 1, b.again(event))
+		require.Equal(t, 1, b.replayOne(event))
 		require.Equal(t, []uuid.UUID{event}, b.drain())
 	}},
 	{"RefusedWhileSending", func(t *testing.T, s Harness) {
