@@ -18,7 +18,7 @@ import (
 )
 
 // childEnv marks a process that is the server itself, with the arguments that it got.
-const childEnv = "HEALTHLAB_SERVER_CHILD"
+const childEnv = "HEALTHLABTEST_SERVER_CHILD"
 
 func TestMain(m *testing.M) {
 	pdftext.Child()
@@ -49,8 +49,7 @@ func spawn(t *testing.T, args ...string) (*program, *os.Process) {
 		p.done <- child.Wait()
 		close(p.lines)
 	}()
-	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
-	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
+	p.listens(args)
 	return p, child.Process
 }
 

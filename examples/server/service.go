@@ -71,6 +71,11 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
 		s.managementKey = rand.Text() // only the link to the console uses it
 	}
+	if c.environment == healthlab.Production {
+		if err := kept.keys().Check(ctx); err != nil {
+			return nil, fmt.Errorf("-sealing-keys or -secret-file does not open what is stored: %w", err)
+		}
+	}
 	push, err := c.signing.derive("sandbox pushes")
 	if err != nil {
 		return nil, err
@@ -301,7 +306,11 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
 		go func() { failed <- s.answer(server, listener) }()
-		fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
+		ready := "listening on " + s.listenURL(listener.Addr()) + "\n"
+		if s.apiKeyMade {
+			ready += "api key: " + s.apiKey + "\n"
+		}
+		_, _ = io.WriteString(stdout, ready)
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
 		}
