@@ -389,12 +389,16 @@ func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
 const requestTimeout = 2 * time.Minute
 
-// limits are those of connections. Connections to the database need file handles, too.
+// limits are those of callers. Connections to the database and from a laboratory need file handles,
+// too.
 func (s *host) limits() *httpserver.Options {
-	const others = 64 // files, pipes, the log, and requests to receivers and providers
-	reserve := others + keyConnections
+	const others, laboratory = 64, 100 // others: files, pipes, the log, and requests to receivers and providers
+	reserve := others + keyConnections + metricsConnections
 	if s.store.pool != nil {
 		reserve += int(s.store.pool.Config().MaxConns)
+	}
+	if s.receiveResults != nil {
+		reserve += laboratory
 	}
 	return &httpserver.Options{
 		Body: httpserver.BodyTimes{Whole: requestTimeout}, Idle: requestTimeout, Write: 2 * requestTimeout,

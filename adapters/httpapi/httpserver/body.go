@@ -46,7 +46,7 @@ func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), times: times, conn: connOf(r.Context())}
+		b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), times: times, conn: connOf(r.Context())} //nolint:contextcheck // the request's own
 		r.Body = b
 		out := &answer{ResponseWriter: w, body: b, closes: r.ProtoMajor < 2} // HTTP/2 ends the stream
 		defer out.end()
@@ -67,7 +67,7 @@ type body struct {
 // Read reads a part within the limits.
 func (b *body) Read(p []byte) (int, error) {
 	if !b.whole.Load() {
-		now := time.Now()
+		now := clock()
 		if b.until.IsZero() {
 			b.until = now.Add(b.times.Whole)
 		}
@@ -120,6 +120,9 @@ func (a *answer) FlushError() error {
 	a.start()
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
+
+// Flush is FlushError for handlers that ask for an http.Flusher.
+func (a *answer) Flush() { _ = a.FlushError() }
 
 // Unwrap lets http.ResponseController through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

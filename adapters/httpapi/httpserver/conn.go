@@ -21,6 +21,9 @@ const (
 	lingerBytes = 256 << 10
 )
 
+// clock is that of the system, by which connections have deadlines.
+var clock = time.Now
+
 // conn is a connection that knows whether it waits for its caller.
 type conn struct {
 	net.Conn
@@ -65,7 +68,7 @@ func (c *conn) enters(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != state {
-		c.moved = time.Now()
+		c.moved = clock()
 	}
 	c.state = state
 }
@@ -102,7 +105,7 @@ func (c *conn) receive(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.mu.Lock()
-		c.moved = time.Now()
+		c.moved = clock()
 		c.mu.Unlock()
 	}
 	return n, err
@@ -128,7 +131,7 @@ func (c *conn) Write(p []byte) (sent int, err error) {
 func (c *conn) sends(writing bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writing, c.moved = writing, time.Now()
+	c.writing, c.moved = writing, clock()
 	end := c.moved.Add(c.connections.writePause)
 	if !c.writeEnd.IsZero() && c.writeEnd.Before(end) {
 		end = c.writeEnd
@@ -170,7 +173,7 @@ func (c *conn) Close() error {
 	leaves := c.leaves
 	c.mu.Unlock()
 	if leaves && c.CloseWrite() == nil {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+		_ = c.Conn.SetReadDeadline(clock().Add(lingerTime))
 		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // the caller has its answer
 	}
 	c.connections.mu.Lock()

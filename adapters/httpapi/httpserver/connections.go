@@ -35,7 +35,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: accepted, connections: l.connections, line: !l.readsTargets, readsTargets: l.readsTargets, moved: time.Now()}
+		c := &conn{Conn: accepted, connections: l.connections, line: !l.readsTargets, readsTargets: l.readsTargets, moved: clock()}
 		if l.connections.admit(c) {
 			return c, nil
 		}
@@ -79,7 +79,7 @@ func (s *connections) admit(c *conn) bool {
 // longestWaiting returns the connection that has waited longest for its caller; nil if none waits.
 func longestWaiting(list map[*conn]struct{}) (found *conn) {
 	var since time.Time
-	now := time.Now()
+	now := clock()
 	for c := range list {
 		if from, waits := c.waitsSince(now); waits && (found == nil || from.Before(since)) {
 			found, since = c, from
@@ -122,7 +122,7 @@ func (s *connections) remove(c *conn) {
 func (s *connections) closeWaiting(before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := clock()
 	for _, list := range s.of {
 		for c := range list {
 			if from, waits := c.waitsSince(now); waits && from.Before(before) {
