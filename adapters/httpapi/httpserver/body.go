@@ -86,6 +86,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close does nothing: net/http closes the body after the handler, and reads it first.
+func (b *body) Close() error { return nil }
+
 // answer closes the connection after an answer that begins before the end of the body.
 type answer struct {
 	http.ResponseWriter

@@ -41,10 +41,11 @@ type conn struct {
 	state    http.ConnState
 	handlers int // requests that handlers answer
 	waiting  int // those of them that wait for bytes of their bodies
+	reading  bool
 	writing  bool
 	leaves   bool      // bytes of a body were left: Close reads some of them
 	ending   bool      // the server sends nothing more
-	moved    time.Time // when bytes last came or went, or a request ended
+	moved    time.Time // when bytes last came or went, or a request began or ended
 	writeEnd time.Time // deadline of the server
 }
 
@@ -55,6 +56,8 @@ func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 	defer c.mu.Unlock()
 	switch {
 	case c.ending, c.state != http.StateActive, c.handlers > 0 && c.waiting == c.handlers:
+		return c.moved, true
+	case c.handlers == 0 && c.reading && !c.writing: // net/http reads what no handler did
 		return c.moved, true
 	}
 	return c.moved, c.writing && now.Sub(c.moved) >= writeStall
@@ -78,6 +81,7 @@ func (c *conn) handles(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handlers += n
+	c.moved = clock()
 }
 
 // waits counts a read of a body that begins or ends. c may be nil.
@@ -102,13 +106,19 @@ func (c *conn) leavesBody() {
 
 // receive reads what has come.
 func (c *conn) receive(p []byte) (int, error) {
+	c.reads(true)
 	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.mu.Lock()
-		c.moved = clock()
-		c.mu.Unlock()
-	}
+	c.reads(false)
 	return n, err
+}
+
+// reads notes that a read begins or ends.
+func (c *conn) reads(reading bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading = reading; !reading {
+		c.moved = clock()
+	}
 }
 
 // Write sends part after part, each within the limit and before the deadline of the server.

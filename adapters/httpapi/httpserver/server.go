@@ -42,7 +42,8 @@ type Options struct {
 	Proxies []netip.Prefix
 }
 
-func (o Options) withDefaults() Options {
+// withDefaults returns the limits of a process with a limit of file handles; 0 for none.
+func (o Options) withDefaults(handles int) Options {
 	o.Header = cmp.Or(o.Header, 10*time.Second)
 	o.Body = o.Body.withDefaults()
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
@@ -50,7 +51,7 @@ func (o Options) withDefaults() Options {
 	o.WritePause = cmp.Or(o.WritePause, 20*time.Second)
 	o.Connections = cmp.Or(o.Connections, 4000)
 	o.Reserve = cmp.Or(o.Reserve, 96)
-	if handles := fileHandles(); handles > 0 {
+	if handles > 0 {
 		o.Connections = max(1, min(o.Connections, handles-o.Reserve, handles/4*3))
 	}
 	o.AddressConnections = cmp.Or(o.AddressConnections, max(1, o.Connections/2))
@@ -69,7 +70,7 @@ func New(h http.Handler, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{options: o.withDefaults()}
+	s := &Server{options: o.withDefaults(fileHandles())}
 	s.connections = &connections{
 		most: s.options.Connections, mostOfOne: s.options.AddressConnections, proxies: s.options.Proxies, writePause: s.options.WritePause,
 		of: map[string]map[*conn]struct{}{},
@@ -77,8 +78,10 @@ func New(h http.Handler, o *Options) *Server {
 	s.http = &http.Server{
 		Handler:           follow(LimitBodies(checkTarget(h), s.options.Body)),
 		ReadHeaderTimeout: s.options.Header, WriteTimeout: s.options.Write, IdleTimeout: s.options.Idle, MaxHeaderBytes: 64 << 10,
-		// A ReadTimeout would end the context of long requests.
-		ConnState: func(c net.Conn, state http.ConnState) { connUnder(c).enters(state) },
+		ReadTimeout: s.options.Body.Whole, // for bodies that net/http reads itself
+		// net/http would read the body of OPTIONS *.
+		DisableGeneralOptionsHandler: true,
+		ConnState:                    func(c net.Conn, state http.ConnState) { connUnder(c).enters(state) },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, connUnder(c))
 		},

@@ -50,6 +50,7 @@ func site() *http.ServeMux {
 		}
 		_, _ = io.WriteString(w, "form")
 	})
+	mux.HandleFunc("/close", func(_ http.ResponseWriter, r *http.Request) { _ = r.Body.Close() })
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		for range 512 {
 			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -299,7 +300,14 @@ func waitingKinds() map[string]string {
 		"nothing": "", "half a line": "GET /o", "half a header": "GET /ok HTTP/1.1\r\nHost: x\r\n", "kept alive": get,
 		"kept alive after a refusal": "GET /refuse HTTP/1.1\r\nHost: x\r\n\r\n", "never reads": strings.Repeat("GET /large HTTP/1.1\r\nHost: x\r\n\r\n", 2),
 	}
-	for _, path := range []string{"/refuse", "/read", "/form"} {
+	slow := "Host: x\r\nContent-Length: 1000\r\n"
+	kinds["options"] = "OPTIONS * HTTP/1.1\r\n" + slow + "\r\n{"
+	kinds["expectation"] = "POST /ok HTTP/1.1\r\nExpect: tea\r\n" + slow + "\r\n{"
+	kinds["coding"] = "POST /ok HTTP/1.1\r\nTransfer-Encoding: tea\r\n" + slow + "\r\n{"
+	kinds["large header"] = "POST /ok HTTP/1.1\r\nA: " + strings.Repeat("a", 100<<10) + "\r\n" + slow + "\r\n{"
+	kinds["no host"] = "POST /ok HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{"
+	kinds["target"] = "POST /%zz HTTP/1.1\r\n" + slow + "\r\n{"
+	for _, path := range []string{"/refuse", "/read", "/form", "/close", "/nowhere"} {
 		for what, first := range map[string]string{
 			"one byte of two": post(path, "", 2, "{"), "one byte of 1000": post(path, "", 1000, "{"), "one byte of a million": post(path, "", 1_000_000, "{"),
 			"chunked": post(path, chunked, -1, "5\r\n{"), "form": post(path, urlencoded, 1000, "k"), "multipart": post(path, multipart, 1000, "--b"),
