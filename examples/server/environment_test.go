@@ -108,3 +108,22 @@ func TestFirstLines(t *testing.T) {
 		require.NotContains(t, p.stderr.String(), given)
 	}
 }
+
+// -print-config prints no secret, in whichever form it was given.
+func TestPrintedSettingsHaveNoSecret(t *testing.T) {
+	t.Parallel()
+	const marker = "quillonia0quillonia0quillonia0quillonia0"
+	secret, files := secretFile(t), t.TempDir()
+	for _, args := range [][]string{
+		{"-database-url", "postgres://clinic:" + marker + "@db/clinic"}, {"-database-url", "postgres://db/clinic?user=clinic&password=" + marker + "&sslpassword=" + marker},
+		{"-database-url", "host=db user=clinic password=" + marker}, {"-database-url", "postgres://db/clinic", "-keys-url", "host=keys password=" + marker},
+		{"-management-key", marker}, {"-team-management-key", marker + "=0d4b1f5e-0000-4000-8000-000000000001"},
+		{"-api-key", "sk_us_" + strings.Repeat("0123456789abcdef", 4)}, {"-webhook-url", "https://hooks.example.com", "-webhook-secret", marker},
+		{"-webhook-proxy", "http://proxy:" + marker + "@proxy.example.com"},
+	} {
+		var out, errs bytes.Buffer
+		require.NoError(t, run(t.Context(), append(args, "-secret-file", secret, "-files", files, "-print-config"), &out, &errs), args[0])
+		require.NotContains(t, out.String()+errs.String(), marker, args[0])
+		require.NotContains(t, out.String()+errs.String(), "0123456789abcdef", args[0])
+	}
+}

@@ -427,9 +427,10 @@ func (c *config) placeSecrets() error {
 }
 
 // printSettings prints each setting, one a line, in the form of the file of -config. Of a
-// secret it prints whether it is set.
+// secret, and of the address of a database that is no URL, it prints whether it is set.
 func printSettings(out io.Writer, f *flag.FlagSet) error {
 	secret := []string{"api-key", "management-key", "team-management-key", "webhook-secret"}
+	address := []string{"database-url", "keys-url"}
 	var err error
 	f.VisitAll(func(one *flag.Flag) {
 		value := one.Value.String()
@@ -440,6 +441,8 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 			value = "(set)"
 		case strings.Contains(value, "://"):
 			value = redacted(value)
+		case slices.Contains(address, one.Name) && value != "" && !strings.HasPrefix(value, embeddedPrefix):
+			value = "(set)" // such as host=db password=…
 		}
 		_, failed := fmt.Fprintln(out, strings.TrimSpace(one.Name+" "+value))
 		err = errors.Join(err, failed)
@@ -447,11 +450,18 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 	return err
 }
 
-// redacted is a URL without a password.
+// redacted is a URL without a password, in its query too.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "(set)"
+	}
+	q := u.Query()
+	for name := range q {
+		if strings.Contains(name, "password") { // sslpassword is another
+			q.Set(name, "xxxxx")
+			u.RawQuery = q.Encode()
+		}
 	}
 	return u.Redacted()
 }
