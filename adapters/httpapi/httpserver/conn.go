@@ -30,13 +30,6 @@ type conn struct {
 	connections *connections
 	address     string
 
-	// Of the request line; only for the goroutine that reads.
-	readsTargets bool
-	line         bool   // the request line was read
-	method       bool   // and handed on up to its first space
-	held         []byte // read, but not handed on
-	malformed    bool   // the target was no URL
-
 	mu       sync.Mutex
 	state    http.ConnState
 	handlers int // requests that handlers answer
@@ -65,9 +58,6 @@ func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 
 // enters notes a state of net/http.
 func (c *conn) enters(state http.ConnState) {
-	if state == http.StateIdle && c.readsTargets { // on the goroutine that reads
-		c.line, c.method, c.malformed = false, false, false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != state {
@@ -104,8 +94,8 @@ func (c *conn) leavesBody() {
 	c.leaves = true
 }
 
-// receive reads what has come.
-func (c *conn) receive(p []byte) (int, error) {
+// Read reads what has come.
+func (c *conn) Read(p []byte) (int, error) {
 	c.reads(true)
 	n, err := c.Conn.Read(p)
 	c.reads(false)

@@ -24,8 +24,7 @@ type connections struct {
 // listener bounds the connections that another one accepts.
 type listener struct {
 	net.Listener
-	connections  *connections
-	readsTargets bool
+	connections *connections
 }
 
 // Accept returns the next connection. If there is no room for one, it is closed.
@@ -35,12 +34,24 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: accepted, connections: l.connections, line: !l.readsTargets, readsTargets: l.readsTargets, moved: clock()}
+		c := &conn{Conn: accepted, connections: l.connections, moved: clock()}
 		if l.connections.admit(c) {
 			return c, nil
 		}
 		_ = accepted.Close() // nothing was sent
 	}
+}
+
+// lineListener accepts connections of HTTP/1.1.
+type lineListener struct{ net.Listener }
+
+// Accept returns the next connection.
+func (l lineListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &lineConn{Conn: c}, nil
 }
 
 // admit adds a connection. Where a bound is reached, the connection that waits longest for its

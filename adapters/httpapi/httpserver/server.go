@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -81,9 +82,16 @@ func New(h http.Handler, o *Options) *Server {
 		ReadTimeout: s.options.Body.Whole, // for bodies that net/http reads itself
 		// net/http would read the body of OPTIONS *.
 		DisableGeneralOptionsHandler: true,
-		ConnState:                    func(c net.Conn, state http.ConnState) { connUnder(c).enters(state) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			line, under := layers(c)
+			if line != nil && state == http.StateIdle { // on the goroutine that reads
+				line.next()
+			}
+			under.enters(state)
+		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, connUnder(c))
+			line, under := layers(c)
+			return context.WithValue(context.WithValue(ctx, connKey{}, under), lineKey{}, line)
 		},
 	}
 	return s
@@ -92,13 +100,18 @@ func New(h http.Handler, o *Options) *Server {
 // Serve answers the connections of a listener, and closes it. It returns http.ErrServerClosed
 // after [Server.Shutdown].
 func (s *Server) Serve(l net.Listener) error {
-	return s.http.Serve(&listener{Listener: l, connections: s.connections, readsTargets: true})
+	return s.http.Serve(lineListener{&listener{Listener: l, connections: s.connections}})
 }
 
 // ServeTLS answers over TLS with the certificate and the key of two PEM files. Else it is as
-// [Server.Serve], but net/http answers a request whose target is no URL.
+// [Server.Serve], but a request of HTTP/2 whose target is no URL is reset.
 func (s *Server) ServeTLS(l net.Listener, certificate, key string) error {
-	return s.http.ServeTLS(&listener{Listener: l, connections: s.connections}, certificate, key)
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	return s.http.Serve(secure(&listener{Listener: l, connections: s.connections}, config, s.options.Header))
 }
 
 // stopPause is how long a connection may wait for its caller while the server stops.
@@ -118,6 +131,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			if err != nil {
 				_ = s.http.Close() // err says it
 			}
+			s.connections.closeWaiting(clock()) // those in a handshake
 			return err
 		case now := <-tick.C:
 			s.connections.closeWaiting(now.Add(-stopPause))
@@ -138,7 +152,7 @@ func follow(next http.Handler) http.Handler {
 // checkTarget answers requests whose target is no URL.
 func checkTarget(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if connOf(r.Context()).malformed {
+		if line, _ := r.Context().Value(lineKey{}).(*lineConn); line != nil && line.malformed {
 			refuseTarget(w, r)
 			return
 		}
@@ -157,7 +171,10 @@ func refuseTarget(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-type connKey struct{}
+type (
+	connKey struct{}
+	lineKey struct{}
+)
 
 // connOf returns the connection of a request; nil without a Server.
 func connOf(ctx context.Context) *conn {
@@ -165,10 +182,19 @@ func connOf(ctx context.Context) *conn {
 	return c
 }
 
-// connUnder returns the connection that a listener of this package accepted.
-func connUnder(c net.Conn) *conn {
-	if secured, ok := c.(*tls.Conn); ok {
-		c = secured.NetConn()
+// layers returns the layers of a connection that a listener of this package accepted. line is
+// nil for HTTP/2.
+func layers(c net.Conn) (line *lineConn, under *conn) {
+	for {
+		switch layer := c.(type) {
+		case *secureConn:
+			c = layer.lineConn
+		case *lineConn:
+			line, c = layer, layer.Conn
+		case *tls.Conn:
+			c = layer.NetConn()
+		default:
+			return line, c.(*conn)
+		}
 	}
-	return c.(*conn)
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,11 @@ func site() *http.ServeMux {
 		_, _ = io.WriteString(w, "form")
 	})
 	mux.HandleFunc("/close", func(_ http.ResponseWriter, r *http.Request) { _ = r.Body.Close() })
+	mux.HandleFunc("/tls", func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		for range 512 {
 			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -479,36 +485,44 @@ func detail(t *testing.T, answer *http.Response) (kind string) {
 	return body.Detail.Type
 }
 
-// A target that is no URL is answered as JSON, and the connection goes on.
+// A target that is no URL is answered as JSON, and the connection goes on; over TLS too.
 func TestMalformedTargets(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, site(), httpserver.Options{})
-	for _, target := range []string{
-		"/%", "/%z", "/%zz", "/%2", "/%2z", "/v2/user/%zz/info", "/%%", "/ok%", "/%zz?a=b", "/ok\x01", "/ok\x7f", "/a b", "/a HTTP/1.1 b", "ok", ":", "", "http://[::1/", "http://x:port/",
-		"/%zz" + strings.Repeat("a", 10_000), strings.Repeat("%", 9000),
+	secured, trust := serveTLS(t, httpserver.Options{})
+	for where, connect := range map[string]func(*testing.T) net.Conn{
+		"plain": func(t *testing.T) net.Conn { return dial(t, here, address, "") },
+		"TLS": func(t *testing.T) net.Conn {
+			return tls.Client(dial(t, here, secured, ""), &tls.Config{RootCAs: trust, ServerName: here, MinVersion: tls.VersionTLS12})
+		},
 	} {
-		t.Run(target[:min(len(target), 40)], func(t *testing.T) {
-			t.Parallel()
-			c := dial(t, here, address, "")
-			for _, parts := range [][]string{{"GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n"}, strings.SplitAfter("POST "+target+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", "")} {
-				if len(parts) > 1000 {
-					parts = []string{strings.Join(parts[:1000], ""), strings.Join(parts[1000:], "")}
-				}
-				for _, part := range parts {
-					_, err := io.WriteString(c, part)
+		for _, target := range []string{
+			"/%", "/%z", "/%zz", "/%2", "/%2z", "/v2/user/%zz/info", "/%%", "/ok%", "/%zz?a=b", "/ok\x01", "/ok\x7f", "/a b", "/a HTTP/1.1 b", "ok", ":", "", "http://[::1/", "http://x:port/",
+			"/%zz" + strings.Repeat("a", 10_000), strings.Repeat("%", 9000),
+		} {
+			t.Run(where+" "+target[:min(len(target), 40)], func(t *testing.T) {
+				t.Parallel()
+				c := connect(t)
+				head := " " + target + " HTTP/1.1\r\nHost: x\r\n"
+				for _, parts := range [][]string{{"GET" + head + "\r\n"}, strings.SplitAfterN("GET"+head+"\r\n", "", 40), {"POST" + head + "Content-Length: 2\r\n\r\n{}"}} {
+					for _, part := range parts {
+						_, err := io.WriteString(c, part)
+						require.NoError(t, err)
+					}
+					answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 					require.NoError(t, err)
-				}
-				answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-				require.NoError(t, err)
-				require.Equal(t, http.StatusBadRequest, answer.StatusCode)
-				require.Equal(t, "PATH_INVALID", detail(t, answer))
-				if len(parts) == 1 {
+					require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+					require.Equal(t, "PATH_INVALID", detail(t, answer))
+					if answer.Close {
+						require.Contains(t, parts[0], "POST", "the body is not read")
+						return
+					}
 					_, err = io.WriteString(c, get)
 					require.NoError(t, err)
 					require.Equal(t, http.StatusOK, status(c), "the next request")
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -558,48 +572,68 @@ func FuzzTargets(f *testing.F) {
 	})
 }
 
-// TLS and HTTP/2 have the bounds and the limits of bodies, too.
+// serveTLS serves the site over TLS until the test ends.
+func serveTLS(t *testing.T, o httpserver.Options) (address string, trust *x509.CertPool) {
+	t.Helper()
+	certificate, key, trust := pair(t)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := httpserver.New(site(), &o)
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeTLS(l, certificate, key) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		require.NoError(t, s.Shutdown(ctx))
+		require.ErrorIs(t, <-ended, http.ErrServerClosed)
+	})
+	return l.Addr().String(), trust
+}
+
+// TLS and HTTP/2 have the bounds and the limits of time, too.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			certificate, key, trust := pair(t)
-			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			s := httpserver.New(site(), &httpserver.Options{Connections: 12, AddressConnections: 4, Body: httpserver.BodyTimes{Pause: 200 * time.Millisecond}})
-			ended := make(chan error, 1)
-			go func() { ended <- s.ServeTLS(l, certificate, key) }()
+			address, trust := serveTLS(t, httpserver.Options{Connections: 12, AddressConnections: 4, Body: httpserver.BodyTimes{Pause: 200 * time.Millisecond}})
 			for range 10 {
-				dial(t, here, l.Addr().String(), "\x16\x03\x01")
+				dial(t, here, address, "\x16\x03\x01")
 			}
 			config := &tls.Config{RootCAs: trust, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS12}
 			client := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: protocol == "h2"}}
-			ask := func(path string, body io.Reader) (int, error) {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+l.Addr().String()+path, body)
+			t.Cleanup(client.CloseIdleConnections)
+			ask := func(path string, body io.Reader) int {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+path, body)
 				require.NoError(t, err)
 				answer, err := client.Do(r)
-				if err != nil {
-					return 0, err
-				}
+				require.NoError(t, err)
 				defer answer.Body.Close()
 				require.Equal(t, map[string]int{"http/1.1": 1, "h2": 2}[protocol], answer.ProtoMajor)
-				return answer.StatusCode, nil
+				return answer.StatusCode
 			}
-			for path, want := range map[string]int{"/ok": 200, "/read": 200, "/refuse": 401} {
-				got, err := ask(path, strings.NewReader("body"))
-				require.NoError(t, err)
-				require.Equal(t, want, got, path)
+			for path, want := range map[string]int{"/ok": 200, "/read": 200, "/refuse": 401, "/tls": 200} {
+				require.Equal(t, want, ask(path, strings.NewReader("body")), path)
 			}
 			slow, hold := io.Pipe()
 			go func() { _, _ = hold.Write([]byte("{")) }()
-			got, err := ask("/read", slow)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusBadRequest, got)
+			require.Equal(t, http.StatusBadRequest, ask("/read", slow))
 			require.NoError(t, hold.Close())
-			client.CloseIdleConnections()
-			require.NoError(t, s.Shutdown(t.Context()))
-			require.ErrorIs(t, <-ended, http.ErrServerClosed)
 		})
 	}
+	t.Run("no handshake", func(t *testing.T) {
+		t.Parallel()
+		address, _ := serveTLS(t, httpserver.Options{Header: 100 * time.Millisecond})
+		for _, first := range []string{"", "\x16\x03\x01", get} {
+			require.True(t, isClosed(dial(t, here, address, first)))
+		}
+	})
+	t.Run("no certificate", func(t *testing.T) {
+		t.Parallel()
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.Error(t, httpserver.New(site(), nil).ServeTLS(l, "no-such-file", "no-such-file"))
+		_, err = l.Accept()
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
 }
