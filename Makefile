@@ -80,7 +80,7 @@ test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR
 	else race=$(race); fi; set -x; go test $$race -timeout $(if $(CITUS),60m,15m) $(if $(RUN),-run '$(RUN)') $(PKG)
 
 prove: deps ## the same tests at their full counts; up to an hour
-	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)
+	@race=$(race); set -x; HEALTHLABTEST_PROVE=1 go test $$race -timeout 60m $(PKG)
 	@if [ -n "$(race)" ]; then set -x; cd internal/bench && go test -timeout 15m ./...; fi # other engines need cgo
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
@@ -101,5 +101,5 @@ load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATIO
 soak: ## the mix against two servers while one of them and PostgreSQL are killed: RATE=100, DURATION=30m; report in soak.html
 	go run ./examples/load soak -rate $(or $(RATE),100) -duration $(or $(DURATION),30m) -report soak.html
 
-world: ## populations that live for a year with the service on a fake clock: HEALTHLAB_SEED=1, HEALTHLAB_PEOPLE=10000 in all, HEALTHLAB_POPULATIONS=2, HEALTHLAB_DAYS=365
-	HEALTHLAB_PROVE=1 HEALTHLAB_PEOPLE=$${HEALTHLAB_PEOPLE:-10000} go test -run '^TestWorld$$' -v -timeout 60m ./adapters/service
+world: ## populations that live for a year with the service on a fake clock: HEALTHLABTEST_SEED=1, HEALTHLABTEST_PEOPLE=10000 in all, HEALTHLABTEST_POPULATIONS=2, HEALTHLABTEST_DAYS=365
+	HEALTHLABTEST_PROVE=1 HEALTHLABTEST_PEOPLE=$${HEALTHLABTEST_PEOPLE:-10000} go test -run '^TestWorld$$' -v -timeout 60m ./adapters/service

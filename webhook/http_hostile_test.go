@@ -155,7 +155,7 @@ func TestHTTPAfterTheNameHasMoved(t *testing.T) {
 	require.Zero(t, l.bad.Load())
 }
 
-const proxyChild = "HEALTHLAB_TEST_PROXY_CHILD"
+const proxyChild = "HEALTHLABTEST_PROXY_CHILD"
 
 // The environment is read once in a process, so the test starts another one. There a plain
 // client does use the proxy, which shows that the environment is effective.

@@ -101,7 +101,7 @@ func places(t *testing.T) map[string]func(t testing.TB) blob.Place {
 		"directory": func(t testing.TB) blob.Place { return directory(t, t.TempDir()) },
 		"bucket":    func(t testing.TB) blob.Place { return bucket(t) },
 	}
-	if text := os.Getenv("HEALTHLAB_S3"); text != "" {
+	if text := os.Getenv("HEALTHLABTEST_S3"); text != "" {
 		address, err := url.Parse(text)
 		require.NoError(t, err)
 		n := 0

@@ -81,7 +81,7 @@ func summariesOf[T healthdata.Summary](t testing.TB, s *recordingSink, resource 
 // they are not.
 func realData(t testing.TB, parts ...string) string {
 	t.Helper()
-	dir := os.Getenv("HEALTHLAB_REAL_DATA")
+	dir := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if dir == "" {
 		root, err := os.Getwd()
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func realData(t testing.TB, parts ...string) string {
 		dir = filepath.Join(root, "..", "shared", "data", "real")
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no real recordings here: set HEALTHLAB_REAL_DATA to their folder")
+		t.Skip("no real recordings here: set HEALTHLABTEST_REAL_DATA to their folder")
 	}
 	return filepath.Join(append([]string{dir}, parts...)...)
 }

@@ -398,7 +398,7 @@ func TestNoFieldIsLost(t *testing.T) {
 	recorded, err := filepath.Glob(filepath.Join(realDataDir(), "*.hl7"))
 	require.NoError(t, err)
 	if len(recorded) == 0 {
-		t.Log("no recorded messages here: HEALTHLAB_REAL_DATA names the folder that has them")
+		t.Log("no recorded messages here: HEALTHLABTEST_REAL_DATA names the folder that has them")
 	}
 	values := 0
 	for _, file := range append(files, recorded...) {

@@ -15,7 +15,7 @@ import (
 
 // realDataDir is where recorded messages are, if there are any.
 func realDataDir() string {
-	root := os.Getenv("HEALTHLAB_REAL_DATA")
+	root := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if root == "" {
 		root = filepath.Join("..", "..", "..", "shared", "data", "real")
 	}
@@ -26,7 +26,7 @@ func realData(t *testing.T) string {
 	t.Helper()
 	dir := realDataDir()
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no recorded messages here: HEALTHLAB_REAL_DATA names the folder that has them")
+		t.Skip("no recorded messages here: HEALTHLABTEST_REAL_DATA names the folder that has them")
 	}
 	return dir
 }

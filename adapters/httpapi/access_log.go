@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -79,6 +81,9 @@ var userInAnswer = regexp.MustCompile(`"user_id":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3
 // personalIDs are the parameters of paths that lead to the data of one person.
 var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "workout_id", "sleep_id"}
 
+// recordTime is how long the record of an access may take after the request has ended.
+const recordTime = 5 * time.Second
+
 // recorder returns what is called with the status and the first bytes of an answer before they
 // are sent. It fails if the access cannot be recorded, and the answer must not be sent then.
 func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status int, body []byte) error {
@@ -103,7 +108,13 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 				Request: RequestID(r.Context()), Address: a.ClientAddress(r),
 			}
 		}
-		err := a.Access.Record(r.Context(), entries...)
+		ctx := r.Context()
+		if errors.Is(ctx.Err(), context.Canceled) { // the caller has gone, or its body did not come in time
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+			defer stop()
+		}
+		err := a.Access.Record(ctx, entries...)
 		if err != nil {
 			a.logFailure(r, c, "access not recorded", err)
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
@@ -176,6 +178,9 @@ type Limits struct {
 	// Timeout is the deadline of a request, database included; after it the answer is 503.
 	// Default 2 minutes, which is longer than the longest wait that a caller can ask for.
 	Timeout time.Duration
+	// Body limits how long bodies may take to arrive. Connections of a caller whose body is not
+	// read to its end are closed after the answer.
+	Body httpserver.BodyTimes
 	// Memory bounds what bodies that are being read and decoded may take together, in bytes.
 	// A large body waits for its share, for at most ten seconds; then the answer is 429.
 	// Default 1 GiB.
@@ -248,11 +253,7 @@ func connectionAddress(r *http.Request) string {
 	if err != nil {
 		return r.RemoteAddr
 	}
-	addr := at.Addr().Unmap().WithZone("")
-	if addr.Is6() {
-		return netip.PrefixFrom(addr, 64).Masked().String()
-	}
-	return addr.String()
+	return server.Network(at.Addr())
 }
 
 // ForwardedAddress returns a function for Config.ClientAddress for a service behind proxies

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 )
 
 // Each team, and each address without a key, has its own rate limit.
@@ -87,21 +90,49 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 	<-done
 }
 
-// Slow bodies without a key are answered at once, and hold nothing.
-func TestSlowBodiesWithoutKey(t *testing.T) {
-	c := newFixture(t, nil)
-	server := httptest.NewServer(httpapi.Handler(c.config))
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
-	for range 50 {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "POST "+c.timeseries("heartrate")+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{")
-		require.NoError(t, err)
-		answer, err := io.ReadAll(conn) // to the end of the connection, although the body never comes
-		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 401"), string(answer))
+// A body that does not come is answered by each operation, and holds nothing: at once where the
+// operation does not read it, else after the limit. The answer is an error of the contract.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	c, user := full(t)
+	c.Limits.Body = httpserver.BodyTimes{Pause: 100 * time.Millisecond}
+	c.LinkPages = &httpapi.LinkPages{Manual: true}
+	bodies := map[string]string{
+		"chunked": "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+		"form":    "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nt",
+		"files":   "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100\r\n\r\n--b\r\n",
+	}
+	for _, length := range []int{2, 1000, 100_000, 1_000_000} {
+		bodies[strconv.Itoa(length)] = "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(length) + "\r\n\r\n{"
+	}
+	requests := []string{"POST /no/such/path", "TRACE /v2/user"}
+	for _, route := range httpapi.Routes(c) {
+		path := strings.TrimSuffix(route.Pattern, "{$}")
+		requests = append(requests, regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, user.String()))
+	}
+	require.Greater(t, len(requests), 100)
+	server := httptest.NewServer(httpapi.Handler(c))
+	t.Cleanup(server.Close)
+	for what, body := range bodies {
+		for _, key := range []string{goodKey, "wrong"} {
+			t.Run(what+" "+key, func(t *testing.T) {
+				conns := map[string]net.Conn{}
+				for _, request := range requests {
+					conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(server.URL, "http://"))
+					require.NoError(t, err)
+					defer conn.Close()
+					require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+					_, err = io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nx-service-api-key: "+key+"\r\n"+body)
+					require.NoError(t, err)
+					conns[request] = conn
+				}
+				for request, conn := range conns {
+					answer, err := io.ReadAll(conn) // to the end of the connection, although the body never comes
+					require.NoError(t, err, request)
+					require.Regexp(t, `^HTTP/1.1 [1234]`, string(answer), request)
+				}
+			})
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
@@ -53,7 +54,12 @@ func Routes(c Config) []Route {
 // Handler serves every operation. Paths answer with and without a trailing slash and
 // never redirect; HEAD works where GET does. Answers are compressed where the caller asks. To mount it below a prefix, use
 // http.StripPrefix. It panics if c.Authenticate is nil.
-func Handler(c Config) http.Handler { return Compress(Mux(Routes(c))) }
+//
+// It limits the time of bodies. [httpserver.Server] limits the rest: headers, answers, and
+// connections.
+func Handler(c Config) http.Handler {
+	return httpserver.LimitBodies(Compress(Mux(Routes(c))), c.Limits.Body)
+}
 
 // Mux serves routes. From left to right, a literal part of a path wins over a
 // parameter. A path answers with and without a trailing slash, and is never
@@ -65,7 +71,7 @@ func Mux(routes []Route) http.Handler {
 	for _, r := range routes {
 		m.Add(r.Pattern, r.Handler, r.Preflight)
 	}
-	return m
+	return httpserver.LimitBodies(m, httpserver.BodyTimes{})
 }
 
 // Compress compresses the answers of a handler with gzip or zstd, as the request's header
@@ -108,7 +114,7 @@ func (a api) routes(ops []server.Operation) []Route {
 		if strings.HasSuffix(pattern, "/") {
 			pattern += "{$}"
 		}
-		route := Route{ID: op.ID, Pattern: pattern, Handler: a.serve(op)}
+		route := Route{ID: op.ID, Pattern: pattern, Handler: httpserver.LimitBodies(a.serve(op), a.Limits.Body)}
 		if op.Browser {
 			method, _, _ := strings.Cut(pattern, " ")
 			route.Preflight = a.preflight(method)

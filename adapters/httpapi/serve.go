@@ -119,10 +119,6 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	}
 	caller, r, err := a.caller(r, c)
 	if err != nil {
-		// The rest of the body is not read: it may come slowly.
-		if r.ContentLength != 0 {
-			w.Header().Set("Connection", "close")
-		}
 		if slow := a.addresses.Allow(w, a.ClientAddress(r)); slow != nil {
 			return slow
 		}

@@ -103,7 +103,7 @@ func (r reader) says(t testing.TB, pdf []byte, values ...string) {
 // look writes pages as pictures into the folder that the environment names, for people.
 func (r reader) look(t testing.TB, name string, pdf []byte) {
 	t.Helper()
-	dir := os.Getenv("HEALTHLAB_LOOK")
+	dir := os.Getenv("HEALTHLABTEST_LOOK")
 	if dir == "" {
 		return
 	}

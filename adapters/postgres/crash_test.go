@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	crashUser = "HEALTHLAB_CRASH_USER"
-	crashTeam = "HEALTHLAB_CRASH_TEAM"
+	crashUser = "HEALTHLABTEST_CRASH_USER"
+	crashTeam = "HEALTHLABTEST_CRASH_TEAM"
 	// crashWriters write side by side, more than are let through at once, so that some
 	// are gathered. A write is of crashBatch samples, or a record.
 	crashWriters = 6

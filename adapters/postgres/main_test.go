@@ -43,8 +43,8 @@ var Children = map[string]func(address string){}
 
 // Child is the variable that names the child, and ChildAddress its database.
 const (
-	Child        = "HEALTHLAB_CHILD"
-	ChildAddress = "HEALTHLAB_CHILD_ADDRESS"
+	Child        = "HEALTHLABTEST_CHILD"
+	ChildAddress = "HEALTHLABTEST_CHILD_ADDRESS"
 )
 
 // child reports whether this process is a child, and is one until it is killed.

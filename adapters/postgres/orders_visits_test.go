@@ -31,10 +31,10 @@ import (
 
 // What a process of the test of bookings is told.
 const (
-	bookingChild = "HEALTHLAB_BOOKING_CHILD" // which of the orders are its own: 0 or 1
-	bookingKey   = "HEALTHLAB_BOOKING_KEY"
-	bookingTeam  = "HEALTHLAB_BOOKING_TEAM"
-	bookingCount = "HEALTHLAB_BOOKING_COUNT"
+	bookingChild = "HEALTHLABTEST_BOOKING_CHILD" // which of the orders are its own: 0 or 1
+	bookingKey   = "HEALTHLABTEST_BOOKING_KEY"
+	bookingTeam  = "HEALTHLABTEST_BOOKING_TEAM"
+	bookingCount = "HEALTHLABTEST_BOOKING_COUNT"
 )
 
 func init() {

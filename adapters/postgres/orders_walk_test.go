@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	creatingTeam    = "HEALTHLAB_CREATING_TEAM"
-	creatingCallers = "HEALTHLAB_CREATING_CALLERS"
+	creatingTeam    = "HEALTHLABTEST_CREATING_TEAM"
+	creatingCallers = "HEALTHLABTEST_CREATING_CALLERS"
 )
 
 func init() {

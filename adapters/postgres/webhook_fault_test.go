@@ -47,7 +47,7 @@ const (
 )
 
 // faultWhat says what is wrong with a child: nothing, or what the test must notice.
-const faultWhat = "HEALTHLAB_FAULT"
+const faultWhat = "HEALTHLABTEST_FAULT"
 
 const noLanes = "no lanes"
 

@@ -36,7 +36,7 @@ func init() { postgres.Children["sender"] = senderChild }
 // senderName tells a sender its name, which it tells the receiver in a header, and
 // faultWhat what sort it is.
 const (
-	senderName   = "HEALTHLAB_SENDER"
+	senderName   = "HEALTHLABTEST_SENDER"
 	senderHeader = "X-Sender"
 
 	plainSender = "plain" // leases are as long as they are by default

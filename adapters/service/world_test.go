@@ -80,15 +80,15 @@ type placedOrder struct {
 // and in order, totals equal the truth, orders have ended and hold no slot, and nothing is left of
 // people who left. Each population has a service and a goroutine of its own, and a seed that repeats it.
 func TestWorld(t *testing.T) {
-	seed, population, days := setting(t, "HEALTHLAB_SEED", 1), setting(t, "HEALTHLAB_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLAB_DAYS", prove.Count(30, 365))
-	populations := setting(t, "HEALTHLAB_POPULATIONS", prove.Count(1, 2))
+	seed, population, days := setting(t, "HEALTHLABTEST_SEED", 1), setting(t, "HEALTHLABTEST_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLABTEST_DAYS", prove.Count(30, 365))
+	populations := setting(t, "HEALTHLABTEST_POPULATIONS", prove.Count(1, 2))
 	require.Positive(t, populations)
 	require.LessOrEqual(t, populations, population)
 	for i := range populations {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			seed, size := seed+i, population/populations
-			t.Logf("HEALTHLAB_POPULATIONS=1 HEALTHLAB_SEED=%d HEALTHLAB_PEOPLE=%d HEALTHLAB_DAYS=%d repeat this run", seed, size, days)
+			t.Logf("HEALTHLABTEST_POPULATIONS=1 HEALTHLABTEST_SEED=%d HEALTHLABTEST_PEOPLE=%d HEALTHLABTEST_DAYS=%d repeat this run", seed, size, days)
 			began := time.Now()
 			_, report := simulate(t, uint64(seed), size, days)
 			t.Logf("took %v, 0 violations\n%s", time.Since(began), report)

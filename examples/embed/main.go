@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/service"
@@ -83,12 +84,14 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 		}
 		fmt.Fprintln(w, id)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := httpserver.New(mux, nil)
 	work := make(chan error, 1)
 	go func() { work <- health.Run(ctx) }()
 	go func() {
 		<-ctx.Done()
-		_ = server.Close()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(grace)
 	}()
 	ready(url)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

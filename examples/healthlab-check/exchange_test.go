@@ -32,9 +32,9 @@ import (
 
 // Names of what a second process of the test is told.
 const (
-	envDatabase = "HEALTHLAB_EXCHANGE_DATABASE"
-	envProvider = "HEALTHLAB_EXCHANGE_PROVIDER"
-	envUser     = "HEALTHLAB_EXCHANGE_USER"
+	envDatabase = "HEALTHLABTEST_EXCHANGE_DATABASE"
+	envProvider = "HEALTHLABTEST_EXCHANGE_PROVIDER"
+	envUser     = "HEALTHLABTEST_EXCHANGE_USER"
 )
 
 var exchangeTeam = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1c-3d4a0a1b2c3d")}

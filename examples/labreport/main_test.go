@@ -16,7 +16,7 @@ import (
 )
 
 // runsMain is the environment variable with which the test program runs main.
-const runsMain = "HEALTHLAB_RUN_MAIN"
+const runsMain = "HEALTHLABTEST_RUN_MAIN"
 
 func TestMain(m *testing.M) {
 	pdftext.Child()
@@ -34,7 +34,7 @@ const samples = "../../../shared/data/labreport-dev"
 // none.
 func sampleDir(t *testing.T) string {
 	t.Helper()
-	for _, dir := range []string{os.Getenv("HEALTHLAB_LABREPORTS"), samples} {
+	for _, dir := range []string{os.Getenv("HEALTHLABTEST_LABREPORTS"), samples} {
 		if dir == "" {
 			continue
 		}
@@ -42,7 +42,7 @@ func sampleDir(t *testing.T) string {
 			return dir
 		}
 	}
-	t.Skip("no sample reports: set HEALTHLAB_LABREPORTS to a folder with files and truth")
+	t.Skip("no sample reports: set HEALTHLABTEST_LABREPORTS to a folder with files and truth")
 	return ""
 }
 

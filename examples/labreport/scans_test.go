@@ -136,13 +136,13 @@ func TestPictures(t *testing.T) {
 	require.LessOrEqual(t, total.sureWrong*500, total.sure)
 }
 
-// picture draws a sheet on the medium. HEALTHLAB_PICTURES names a folder that keeps the pictures.
+// picture draws a sheet on the medium. HEALTHLABTEST_PICTURES names a folder that keeps the pictures.
 func (m *medium) picture(t *testing.T, printer *pdftext.Extractor, s sheet, number int) labreport.File {
 	t.Helper()
 	page, err := printer.Render(t.Context(), labreport.File{Type: "application/pdf", Data: s.pdf()}, 1, m.dpi)
 	require.NoError(t, err)
 	f := m.take(page.(*image.Gray), rand.New(rand.NewPCG(uint64(number), uint64(m.dpi))))
-	if dir := os.Getenv("HEALTHLAB_PICTURES"); dir != "" {
+	if dir := os.Getenv("HEALTHLABTEST_PICTURES"); dir != "" {
 		name := fmt.Sprintf("%s-%d.%s", strings.ReplaceAll(m.name, " ", "_"), number, strings.TrimPrefix(f.Type, "image/"))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), f.Data, 0o600))
 	}
@@ -246,7 +246,7 @@ func compare(s sheet, d labreport.Data) counts {
 		case i >= 0:
 			used[i] = true
 			c.right++
-		case os.Getenv("HEALTHLAB_MISSES") != "":
+		case os.Getenv("HEALTHLABTEST_MISSES") != "":
 			near := ""
 			for _, g := range d.Results {
 				if sameName(w.Name, g.TestName) {
@@ -261,7 +261,7 @@ func compare(s sheet, d labreport.Data) counts {
 			c.sure++
 			if !f.right {
 				c.sureWrong++
-				if os.Getenv("HEALTHLAB_MISSES") != "" {
+				if os.Getenv("HEALTHLABTEST_MISSES") != "" {
 					fmt.Println("   sure and wrong", f.name, "|", f.text, "|", f.confidence)
 				}
 			}

@@ -23,7 +23,7 @@ import (
 
 // BenchmarkBillion stores 100,000 heart rates, one a minute, of each user in batches of 10,000,
 // and asks for a month by day of 2,000 random users, one query after the other. With
-// HEALTHLAB_PROVE=1 it stores a billion samples of 10,000 users; the bars are 15 minutes, 2.5 GB
+// HEALTHLABTEST_PROVE=1 it stores a billion samples of 10,000 users; the bars are 15 minutes, 2.5 GB
 // of tables and 20 ms (p99). Run it with -benchtime 1x.
 func BenchmarkBillion(b *testing.B) {
 	const perUser, batch = 100_000, 10_000

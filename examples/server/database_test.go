@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // childEnv marks a process that is the server itself, with the arguments that it got.
-const childEnv = "HEALTHLAB_SERVER_CHILD"
+const childEnv = "HEALTHLABTEST_SERVER_CHILD"
 
 func TestMain(m *testing.M) {
 	pdftext.Child()
@@ -35,7 +36,14 @@ func TestMain(m *testing.M) {
 // spawn runs the server in a process of its own and waits until it listens.
 func spawn(t *testing.T, args ...string) (*program, *os.Process) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	return spawnWith(t, nil, args...)
+}
+
+// spawnWith is spawn through a command that runs the command after it.
+func spawnWith(t *testing.T, through []string, args ...string) (*program, *os.Process) {
+	t.Helper()
+	command := slices.Concat(through, []string{os.Args[0], "-addr", "127.0.0.1:0"}, args)
+	child := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	child.Env = append(os.Environ(), childEnv+"=1")
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
@@ -49,8 +57,7 @@ func spawn(t *testing.T, args ...string) (*program, *os.Process) {
 		p.done <- child.Wait()
 		close(p.lines)
 	}()
-	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
-	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
+	p.listens(args)
 	return p, child.Process
 }
 

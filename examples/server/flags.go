@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type config struct {
 	invented             []string
 	labCatalogue         string
 	apiKey               string
+	apiKeyMade           bool // of the secret
 	managementKey        string
 	teamKeyTexts         []string // read after parsing: the flags would quote what is wrong
 	teamKeys             []teamKey
@@ -44,6 +46,7 @@ type config struct {
 	doubles              bool
 	served               []connected // doubles that are served
 	databaseURL          string
+	store                string
 	distribute           int
 	secretFile           string
 	sealingFile          string
@@ -104,14 +107,17 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	for _, group := range []func(*flag.FlagSet){c.networkFlags, c.storageFlags, c.keyFlags, c.providerFlags, c.eventFlags, c.orderFlags, c.linkFlags, c.apiFlags} {
 		group(f)
 	}
-	if err := ff.Parse(f, args, ff.WithEnvVarPrefix("HEALTHLAB"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser)); err != nil {
+	if err := ff.Parse(f, args, ff.WithEnvVarPrefix(variablePrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser)); err != nil {
+		return config{}, nil, err
+	}
+	if err := checkVariables(os.Environ(), f); err != nil {
 		return config{}, nil, err
 	}
 	if f.NArg() > 0 {
 		return config{}, nil, errors.New("arguments other than flags are not expected")
 	}
 	// The environment is first: the others depend on it.
-	for _, check := range []func() error{c.checkEnvironment, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.readSecrets} {
+	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.readSecrets} {
 		if err := check(); err != nil {
 			return config{}, nil, err
 		}
@@ -137,7 +143,8 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 }
 
 func (c *config) storageFlags(f *flag.FlagSet) {
-	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
+	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends; production has no default)")
+	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends. A sandbox does that by default, production only if it is named")
 	f.IntVar(&c.distribute, "distribute", 0, "spread users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if they are not (docs/scaling.md; 0: no)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: one that ends with the process; in a sandbox with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
@@ -222,6 +229,52 @@ func (c *config) checkEnvironment() error {
 	}
 	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
 		return errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
+	}
+	return nil
+}
+
+// checkStore checks where everything is kept. Production has no default: data that ends with the
+// process must be asked for.
+func (c *config) checkStore() error {
+	if c.store != "" && c.store != storeMemory {
+		return errors.New("-store must be memory")
+	}
+	var named []string
+	for _, one := range []struct {
+		flag string
+		set  bool
+	}{{"-database-url", c.databaseURL != ""}, {"-store", c.store != ""}} {
+		if one.set {
+			named = append(named, one.flag)
+		}
+	}
+	switch {
+	case len(named) > 1:
+		return fmt.Errorf("only one of %s can say where everything is kept", strings.Join(named, " and "))
+	case len(named) == 0 && c.environment == healthlab.Production:
+		return errors.New("-env production needs a store: -database-url, or -store memory for one that ends with the process")
+	}
+	return nil
+}
+
+// storeMemory is the value of -store.
+const storeMemory = "memory"
+
+// managementKeyLength is how many characters a management key of production has at least.
+const managementKeyLength = 32
+
+// checkManagementKeys checks the length of the management keys.
+func (c *config) checkManagementKeys() error {
+	if c.environment != healthlab.Production {
+		return nil
+	}
+	if c.managementKey != "" && len(c.managementKey) < managementKeyLength {
+		return fmt.Errorf("-management-key must have %d characters or more in production", managementKeyLength)
+	}
+	for _, k := range c.teamKeys {
+		if len(k.key) < managementKeyLength {
+			return fmt.Errorf("the key of -team-management-key must have %d characters or more in production", managementKeyLength)
+		}
 	}
 	return nil
 }
@@ -349,6 +402,7 @@ func (c *config) readSecrets() error {
 	if err != nil {
 		return err
 	}
+	c.apiKeyMade = true
 	c.apiKey, _, err = httpapi.NewKey(random, c.environment, region)
 	return err
 }
@@ -373,9 +427,10 @@ func (c *config) placeSecrets() error {
 }
 
 // printSettings prints each setting, one a line, in the form of the file of -config. Of a
-// secret it prints whether it is set.
+// secret, and of the address of a database that is no URL, it prints whether it is set.
 func printSettings(out io.Writer, f *flag.FlagSet) error {
 	secret := []string{"api-key", "management-key", "team-management-key", "webhook-secret"}
+	address := []string{"database-url", "keys-url"}
 	var err error
 	f.VisitAll(func(one *flag.Flag) {
 		value := one.Value.String()
@@ -386,6 +441,8 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 			value = "(set)"
 		case strings.Contains(value, "://"):
 			value = redacted(value)
+		case slices.Contains(address, one.Name) && value != "" && !strings.HasPrefix(value, embeddedPrefix):
+			value = "(set)" // such as host=db password=…
 		}
 		_, failed := fmt.Fprintln(out, strings.TrimSpace(one.Name+" "+value))
 		err = errors.Join(err, failed)
@@ -393,11 +450,18 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 	return err
 }
 
-// redacted is a URL without a password.
+// redacted is a URL without a password, in its query too.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "(set)"
+	}
+	q := u.Query()
+	for name := range q {
+		if strings.Contains(name, "password") { // sslpassword is another
+			q.Set(name, "xxxxx")
+			u.RawQuery = q.Encode()
+		}
 	}
 	return u.Redacted()
 }

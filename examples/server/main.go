@@ -106,12 +106,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(err, kept.close(closing), t.close(closing))
 }
 
-// baseURL is where the service is reached that listens at an address.
+// baseURL is where callers reach the service that listens at an address.
 func (c *config) baseURL(listens net.Addr) string {
-	switch {
-	case c.publicURL != "":
+	if c.publicURL != "" {
 		return c.publicURL
-	case c.tlsCert != "":
+	}
+	return c.listenURL(listens)
+}
+
+// listenURL is the address that the service listens on, as a URL.
+func (c *config) listenURL(listens net.Addr) string {
+	if c.tlsCert != "" {
 		return "https://" + listens.String()
 	}
 	return "http://" + listens.String()

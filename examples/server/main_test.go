@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,14 @@ type program struct {
 // start runs the server on a free port and waits until it listens.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	p := launch(t, args...)
+	p.listens(args)
+	return p
+}
+
+// launch runs the server on a free port.
+func launch(t *testing.T, args ...string) *program {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	p := &program{T: t, lines: make(chan string, 1000), stderr: new(bytes.Buffer), stop: stop, done: make(chan error, 1)}
@@ -47,9 +56,18 @@ func start(t *testing.T, args ...string) *program {
 		}
 		close(p.lines)
 	}()
-	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
-	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
 	return p
+}
+
+// listens waits until the program listens, and reads its address and its key.
+func (p *program) listens(args []string) {
+	p.Helper()
+	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
+	if i := slices.Index(args, "-api-key"); i >= 0 {
+		p.key = args[i+1]
+		return
+	}
+	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
 }
 
 // until reads lines up to one that begins with a text.
@@ -133,13 +151,13 @@ func TestTourOnCluster(t *testing.T) {
 // realData returns the path of a recording of a real device, or skips.
 func realData(t *testing.T, name string) string {
 	t.Helper()
-	dir := os.Getenv("HEALTHLAB_REAL_DATA")
+	dir := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "data", "real")
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no real recordings at hand; HEALTHLAB_REAL_DATA names their folder: %v", err)
+		t.Skipf("no real recordings at hand; HEALTHLABTEST_REAL_DATA names their folder: %v", err)
 	}
 	return path
 }

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/otel"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 )
@@ -176,6 +177,9 @@ func (s *host) withMetrics(next http.Handler) http.Handler {
 	})
 }
 
+// metricsConnections is how many callers may be connected to -metrics-addr.
+const metricsConnections = 16
+
 // serveMetrics answers /metrics, /healthz and /readyz at the address of -metrics-addr until
 // the function that it returns is called.
 func (s *host) serveMetrics(ctx context.Context) (stop func() error, err error) {
@@ -191,11 +195,13 @@ func (s *host) serveMetrics(ctx context.Context) (stop func() error, err error) 
 	mux.Handle("/healthz", s.Handler())
 	mux.Handle("/readyz", s.Handler())
 	const limit = 10 * time.Second
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: limit, ReadTimeout: limit, WriteTimeout: limit}
+	server := httpserver.New(mux, &httpserver.Options{Header: limit, Idle: limit, Write: limit, Connections: metricsConnections, AddressConnections: metricsConnections})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	return func() error {
-		err := server.Close()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		err := server.Shutdown(ctx)
 		if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
 			err = errors.Join(err, failed)
 		}

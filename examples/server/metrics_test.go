@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	p = start(t, "-env", "production", "-metrics-addr", address)
+	p = start(t, "-env", "production", "-store", "memory", "-metrics-addr", address)
 	status, _ = read(p.url + metricsPath)
 	require.Equal(t, http.StatusNotFound, status)
 	status, _ = read(fmt.Sprintf("http://%s%s", address, metricsPath))

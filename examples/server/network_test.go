@@ -79,7 +79,7 @@ func TestProductionInventsNothing(t *testing.T) {
 		"lab named":     {[]string{"-invented", "lab"}, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, append([]string{"-env", "production"}, tt.args...)...)
+			p := start(t, append([]string{"-env", "production", "-store", "memory"}, tt.args...)...)
 			ask(p, "GET", "/v3/lab_tests/labs", "", tt.status, nil)
 			p.quit()
 		})

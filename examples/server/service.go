@@ -20,11 +20,11 @@ import (
 	_ "time/tzdata" // zones, also where the machine has none
 
 	"github.com/google/uuid"
-	"golang.org/x/net/netutil"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/console"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -70,6 +70,11 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept, telemetry: t}
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
 		s.managementKey = rand.Text() // only the link to the console uses it
+	}
+	if c.environment == healthlab.Production {
+		if err := kept.keys().Check(ctx); err != nil {
+			return nil, fmt.Errorf("-sealing-keys or -secret-file does not open what is stored: %w", err)
+		}
 	}
 	push, err := c.signing.derive("sandbox pushes")
 	if err != nil {
@@ -294,19 +299,18 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 			}
 		})
 	}
-	// ReadTimeout ends the context of a request, so it is as long as the longest request.
-	server := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout,
-		IdleTimeout: requestTimeout, MaxHeaderBytes: 64 << 10,
-	}
-	listener = netutil.LimitListener(listener, maxConnections)
+	server := httpserver.New(s.handler, s.limits())
 	failed := make(chan error, 1)
 	secret, err := s.register(ctx) // before there is anything that the receiver should hear of
 	if err != nil {
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
 		go func() { failed <- s.answer(server, listener) }()
-		fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
+		ready := "listening on " + s.listenURL(listener.Addr()) + "\n"
+		if s.apiKeyMade {
+			ready += "api key: " + s.apiKey + "\n"
+		}
+		_, _ = io.WriteString(stdout, ready)
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
 		}
@@ -329,7 +333,9 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	fmt.Fprintln(stdout, "stopping")
 	grace, cancel := context.WithTimeout(background, stopGrace)
 	defer cancel()
-	if closed := server.Shutdown(grace); closed != nil {
+	answered, cancelRequests := context.WithTimeout(grace, answerGrace)
+	defer cancelRequests()
+	if closed := server.Shutdown(answered); closed != nil {
 		err = errors.Join(err, fmt.Errorf("requests were cut off: %w", closed))
 	}
 	s.handOver(grace, stdout)
@@ -361,7 +367,7 @@ func (c *config) labStep() time.Duration {
 }
 
 // answer serves with TLS if the flags name a certificate.
-func (s *host) answer(server *http.Server, l net.Listener) error {
+func (s *host) answer(server *httpserver.Server, l net.Listener) error {
 	if s.tlsCert != "" {
 		return server.ServeTLS(l, s.tlsCert, s.tlsKey)
 	}
@@ -383,11 +389,29 @@ func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
 const requestTimeout = 2 * time.Minute
 
-// maxConnections is how many callers may be connected at a time.
-const maxConnections = 4000
+// limits are those of callers. Connections to the database and from a laboratory need file handles,
+// too.
+func (s *host) limits() *httpserver.Options {
+	const others, laboratory = 64, 100 // others: files, pipes, the log, and requests to receivers and providers
+	reserve := others + keyConnections + metricsConnections
+	if s.store.pool != nil {
+		reserve += int(s.store.pool.Config().MaxConns)
+	}
+	if s.receiveResults != nil {
+		reserve += laboratory
+	}
+	return &httpserver.Options{
+		Body: httpserver.BodyTimes{Whole: requestTimeout}, Idle: requestTimeout, Write: 2 * requestTimeout,
+		Reserve: reserve, Proxies: s.proxies,
+	}
+}
 
-// stopGrace is how long a stop may take to answer requests and send events.
-const stopGrace = 15 * time.Second
+// stopGrace is how long a stop may take to answer requests and send events, and answerGrace how
+// much of it requests may take.
+const (
+	stopGrace   = 15 * time.Second
+	answerGrace = 10 * time.Second
+)
 
 // storageGrace is how long the storage may take after that: a private server writes out
 // what it holds in memory, and the disk may be slow.

@@ -37,7 +37,7 @@ type Browser struct {
 }
 
 // Start starts Chromium for a test. Pictures of pages go to the folder that the environment
-// variable HEALTHLAB_SCREENSHOTS names; without it none are taken.
+// variable HEALTHLABTEST_SCREENSHOTS names; without it none are taken.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := ""
@@ -50,7 +50,7 @@ func Start(t testing.TB) *Browser {
 	if program == "" {
 		cannot(t, "there is no Chromium")
 	}
-	dir := os.Getenv("HEALTHLAB_SCREENSHOTS")
+	dir := os.Getenv("HEALTHLABTEST_SCREENSHOTS")
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			t.Fatal(err)

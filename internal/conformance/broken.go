@@ -33,7 +33,7 @@ func Of(name string, list []Broken) []Broken {
 }
 
 // brokenEnv names the broken implementation that a process runs its suite on.
-const brokenEnv = "HEALTHLAB_BROKEN"
+const brokenEnv = "HEALTHLABTEST_BROKEN"
 
 // RunBroken runs the suite of each broken implementation in a process of its own, since only a
 // failing test shows that a test fails. It requires that the suite fails in the subtest of the
@@ -53,7 +53,7 @@ func RunBroken(t *testing.T, lists ...[]Broken) {
 		names[b.Name] = true
 	}
 	if !prove.All() {
-		t.Skip("make prove and CI run the broken implementations (HEALTHLAB_PROVE=1)")
+		t.Skip("make prove and CI run the broken implementations (HEALTHLABTEST_PROVE=1)")
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)

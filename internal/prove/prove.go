@@ -1,5 +1,5 @@
 // Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
-// a plain go test and full under make prove (HEALTHLAB_PROVE=1); [All] reports whether slow tests
+// a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [All] reports whether slow tests
 // run, in CI (the variable CI is set) and under make prove.
 //
 //	for range prove.Count(1_000, 100_000) {
@@ -43,4 +43,4 @@ func SetChecks(quick, ci, full int) {
 // All reports whether tests run that are too slow for a plain go test.
 func All() bool { return proving() || os.Getenv("CI") != "" }
 
-func proving() bool { return os.Getenv("HEALTHLAB_PROVE") == "1" }
+func proving() bool { return os.Getenv("HEALTHLABTEST_PROVE") == "1" }

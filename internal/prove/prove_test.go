@@ -18,20 +18,20 @@ func TestCount(t *testing.T) {
 		{"anything else", "true", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Setenv("HEALTHLAB_PROVE", tt.env)
+			t.Setenv("HEALTHLABTEST_PROVE", tt.env)
 			require.Equal(t, tt.want, prove.Count(3, 30))
 		})
 	}
 }
 
 func TestCounts(t *testing.T) {
-	t.Setenv("HEALTHLAB_PROVE", "")
+	t.Setenv("HEALTHLABTEST_PROVE", "")
 	t.Setenv("CI", "")
 	require.Equal(t, 3, prove.Counts(3, 9, 30))
 	t.Setenv("CI", "true")
 	require.Equal(t, 9, prove.Counts(3, 9, 30))
 	require.Equal(t, 3, prove.Count(3, 30))
-	t.Setenv("HEALTHLAB_PROVE", "1")
+	t.Setenv("HEALTHLABTEST_PROVE", "1")
 	require.Equal(t, 30, prove.Counts(3, 9, 30))
 }
 
@@ -46,7 +46,7 @@ func TestAll(t *testing.T) {
 		{"another value", "true", "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Setenv("HEALTHLAB_PROVE", tt.prove)
+			t.Setenv("HEALTHLABTEST_PROVE", tt.prove)
 			t.Setenv("CI", tt.ci)
 			require.Equal(t, tt.want, prove.All())
 		})

@@ -364,7 +364,7 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 }
 
 // A provider takes a hundred requests a minute, and five hundred users link at once. Without
-// HEALTHLAB_PROVE both are a tenth, and in a plain go test a twenty-fifth.
+// HEALTHLABTEST_PROVE both are a tenth, and in a plain go test a twenty-fifth.
 func TestBudgetOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users, limit := prove.Counts(20, 50, 500), prove.Counts(4, 10, 100)

@@ -14,13 +14,13 @@ import (
 // realData returns the folder of recorded messages.
 func realData(t *testing.T) string {
 	t.Helper()
-	root := os.Getenv("HEALTHLAB_REAL_DATA")
+	root := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if root == "" {
 		root = filepath.Join("..", "..", "..", "..", "shared", "data", "real")
 	}
 	dir := filepath.Join(root, "hl7")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no recorded messages here: HEALTHLAB_REAL_DATA names the folder that has them")
+		t.Skip("no recorded messages here: HEALTHLABTEST_REAL_DATA names the folder that has them")
 	}
 	return dir
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // folderEnv names the folder that a child process runs a server in, until it is killed.
-const folderEnv = "HEALTHLAB_EMBEDDED_FOLDER"
+const folderEnv = "HEALTHLABTEST_EMBEDDED_FOLDER"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(folderEnv)

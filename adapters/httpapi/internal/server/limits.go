@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -61,6 +62,15 @@ func tooMany(msg string, wait time.Duration) *wire.Fault {
 	return &wire.Fault{Status: http.StatusTooManyRequests, Type: "TOO_MANY_REQUESTS", Msg: msg, Header: http.Header{
 		"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))},
 	}}
+}
+
+// Network returns the address of a caller; of IPv6 the first 64 bits, which one subscriber has.
+func Network(addr netip.Addr) string {
+	addr = addr.Unmap().WithZone("")
+	if addr.Is6() {
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
+	return addr.String()
 }
 
 // RateLimits are token buckets by name. Rate is the number of requests a second, and Burst how

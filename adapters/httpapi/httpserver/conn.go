@@ -1,0 +1,183 @@
+package httpserver
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// writePart is how many bytes are sent within WritePause.
+	writePart = 64 << 10
+	// writeStall is how long a caller takes nothing before its connection counts as waiting.
+	writeStall = time.Second
+	// lingerTime and lingerBytes bound what is read of a body that the handler left, after the
+	// answer: a connection that is closed with unread bytes is reset, and the caller may lose
+	// the answer.
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+// clock is that of the system, by which connections have deadlines.
+var clock = time.Now
+
+// conn is a connection that knows whether it waits for its caller.
+type conn struct {
+	net.Conn
+	connections *connections
+	address     string
+
+	mu       sync.Mutex
+	state    http.ConnState
+	handlers int // requests that handlers answer
+	waiting  int // those of them that wait for bytes of their bodies
+	reading  bool
+	writing  bool
+	leaves   bool      // bytes of a body were left: Close reads some of them
+	ending   bool      // the server sends nothing more
+	moved    time.Time // when bytes last came or went, or a request began or ended
+	writeEnd time.Time // deadline of the server
+}
+
+// waitsSince returns since when a connection waits for its caller: between requests, for a
+// header or a body, for the caller to take an answer, or for the rest of a body that is left.
+func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ending, c.state != http.StateActive, c.handlers > 0 && c.waiting == c.handlers:
+		return c.moved, true
+	case c.handlers == 0 && c.reading && !c.writing: // net/http reads what no handler did
+		return c.moved, true
+	}
+	return c.moved, c.writing && now.Sub(c.moved) >= writeStall
+}
+
+// enters notes a state of net/http.
+func (c *conn) enters(state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != state {
+		c.moved = clock()
+	}
+	c.state = state
+}
+
+// handles counts a request that begins or ends.
+func (c *conn) handles(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handlers += n
+	c.moved = clock()
+}
+
+// waits counts a read of a body that begins or ends. c may be nil.
+func (c *conn) waits(n int) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting += n
+}
+
+// leavesBody notes that a body was not read to its end. c may be nil.
+func (c *conn) leavesBody() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaves = true
+}
+
+// Read reads what has come.
+func (c *conn) Read(p []byte) (int, error) {
+	c.reads(true)
+	n, err := c.Conn.Read(p)
+	c.reads(false)
+	return n, err
+}
+
+// reads notes that a read begins or ends.
+func (c *conn) reads(reading bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading = reading; !reading {
+		c.moved = clock()
+	}
+}
+
+// Write sends part after part, each within the limit and before the deadline of the server.
+func (c *conn) Write(p []byte) (sent int, err error) {
+	defer c.sends(false)
+	for {
+		part := p[sent:min(len(p), sent+writePart)]
+		if err := c.Conn.SetWriteDeadline(c.sends(true)); err != nil {
+			return sent, err
+		}
+		n, err := c.Conn.Write(part)
+		sent += n
+		if err != nil || sent == len(p) {
+			return sent, err
+		}
+	}
+}
+
+// sends notes that a part is being sent, or none, and returns the deadline of the part.
+func (c *conn) sends(writing bool) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writing, c.moved = writing, clock()
+	end := c.moved.Add(c.connections.writePause)
+	if !c.writeEnd.IsZero() && c.writeEnd.Before(end) {
+		end = c.writeEnd
+	}
+	return end
+}
+
+// SetWriteDeadline sets the deadline of the server, which holds beside the limit of parts.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writeEnd = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (c *conn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// CloseWrite says that the server sends nothing more.
+func (c *conn) CloseWrite() error {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+// Close closes the connection and gives its place back. It is called once.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	leaves := c.leaves
+	c.mu.Unlock()
+	if leaves && c.CloseWrite() == nil {
+		_ = c.Conn.SetReadDeadline(clock().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // the caller has its answer
+	}
+	c.connections.mu.Lock()
+	c.connections.remove(c)
+	c.connections.mu.Unlock()
+	return c.Conn.Close()
+}

@@ -1,0 +1,90 @@
+package httpserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// secureListener makes the handshakes of TLS, each beside the others. net/http makes them itself,
+// but then it reads the requests of HTTP/1.1 from the connection of TLS alone.
+type secureListener struct {
+	net.Listener
+	config *tls.Config
+	time   time.Duration // for a handshake
+	ready  chan accepted
+	closed chan struct{}
+	close  func()
+}
+
+type accepted struct {
+	net.Conn
+	err error
+}
+
+// secure listens on l, and accepts until that is closed.
+func secure(l net.Listener, config *tls.Config, limit time.Duration) *secureListener {
+	s := &secureListener{Listener: l, config: config, time: limit, ready: make(chan accepted), closed: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.closed) })
+	go s.run()
+	return s
+}
+
+func (l *secureListener) run() {
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil {
+			go l.handshake(c)
+			continue
+		}
+		l.hand(accepted{err: err}) // net/http waits before it accepts again
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+	}
+}
+
+// hand hands a result to Accept. It returns false if the listener is closed.
+func (l *secureListener) hand(a accepted) bool {
+	select {
+	case l.ready <- a:
+		return true
+	case <-l.closed:
+		return false
+	}
+}
+
+func (l *secureListener) handshake(c net.Conn) {
+	_ = c.SetDeadline(clock().Add(l.time))
+	secured := tls.Server(c, l.config)
+	if secured.Handshake() != nil { //nolint:noctx // the deadline bounds it
+		_ = c.Close() // a caller that does not speak TLS gets no answer
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	var out net.Conn = secured // net/http knows HTTP/2 by its type
+	if secured.ConnectionState().NegotiatedProtocol != "h2" {
+		out = &secureConn{&lineConn{Conn: secured}, secured}
+	}
+	if !l.hand(accepted{Conn: out}) {
+		_ = out.Close()
+	}
+}
+
+// Accept returns the next connection whose handshake has ended.
+func (l *secureListener) Accept() (net.Conn, error) {
+	select {
+	case a := <-l.ready:
+		return a.Conn, a.err
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close closes the listener and ends Accept.
+func (l *secureListener) Close() error {
+	l.close()
+	return l.Listener.Close()
+}

@@ -1,0 +1,200 @@
+package httpserver
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// Options are the limits of a [Server]. The zero value has the defaults.
+type Options struct {
+	// Header is how long the header of a request may take to arrive, and the handshake of TLS.
+	// Default 10 seconds.
+	Header time.Duration
+	// Body limits the time of bodies.
+	Body BodyTimes
+	// Idle is how long a connection may wait for its next request. Default 2 minutes.
+	Idle time.Duration
+	// Write is how long an answer may take, from the end of the request's header. A handler
+	// can set another end with http.ResponseController. Default 4 minutes.
+	Write time.Duration
+	// WritePause is how long the caller may take for 64 KiB of an answer. Default 20 seconds.
+	WritePause time.Duration
+
+	// Connections bounds the connections of all addresses. Default 4000. If the process has a
+	// limit of file handles, the bound is at most that limit less Reserve, or three quarters
+	// of it, whichever is less.
+	Connections int
+	// AddressConnections bounds the connections of one address, of IPv6 those of the first 64
+	// bits. Default half of the connections of all.
+	AddressConnections int
+	// Reserve is how many file handles the rest of the program needs, for its database, files
+	// and requests of its own. Default 96.
+	Reserve int
+	// Proxies are addresses for which AddressConnections does not hold.
+	Proxies []netip.Prefix
+}
+
+// withDefaults returns the limits of a process with a limit of file handles; 0 for none.
+func (o Options) withDefaults(handles int) Options {
+	o.Header = cmp.Or(o.Header, 10*time.Second)
+	o.Body = o.Body.withDefaults()
+	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
+	o.Write = cmp.Or(o.Write, 4*time.Minute)
+	o.WritePause = cmp.Or(o.WritePause, 20*time.Second)
+	o.Connections = cmp.Or(o.Connections, 4000)
+	o.Reserve = cmp.Or(o.Reserve, 96)
+	if handles > 0 {
+		o.Connections = max(1, min(o.Connections, handles-o.Reserve, handles/4*3))
+	}
+	o.AddressConnections = cmp.Or(o.AddressConnections, max(1, o.Connections/2))
+	return o
+}
+
+// Server serves HTTP/1.1, and HTTP/2 over TLS. It is safe for concurrent use.
+type Server struct {
+	http        *http.Server
+	options     Options
+	connections *connections
+}
+
+// New makes a server of a handler. Nil options are the defaults.
+func New(h http.Handler, o *Options) *Server {
+	if o == nil {
+		o = &Options{}
+	}
+	s := &Server{options: o.withDefaults(fileHandles())}
+	s.connections = &connections{
+		most: s.options.Connections, mostOfOne: s.options.AddressConnections, proxies: s.options.Proxies, writePause: s.options.WritePause,
+		of: map[string]map[*conn]struct{}{},
+	}
+	s.http = &http.Server{
+		Handler:           follow(LimitBodies(checkTarget(h), s.options.Body)),
+		ReadHeaderTimeout: s.options.Header, WriteTimeout: s.options.Write, IdleTimeout: s.options.Idle, MaxHeaderBytes: 64 << 10,
+		ReadTimeout: s.options.Body.Whole, // for bodies that net/http reads itself
+		// net/http would read the body of OPTIONS *.
+		DisableGeneralOptionsHandler: true,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			line, under := layers(c)
+			if line != nil && state == http.StateIdle { // on the goroutine that reads
+				line.next()
+			}
+			under.enters(state)
+		},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			line, under := layers(c)
+			return context.WithValue(context.WithValue(ctx, connKey{}, under), lineKey{}, line)
+		},
+	}
+	return s
+}
+
+// Serve answers the connections of a listener, and closes it. It returns http.ErrServerClosed
+// after [Server.Shutdown].
+func (s *Server) Serve(l net.Listener) error {
+	return s.http.Serve(lineListener{&listener{Listener: l, connections: s.connections}})
+}
+
+// ServeTLS answers over TLS with the certificate and the key of two PEM files. Else it is as
+// [Server.Serve], but a request of HTTP/2 whose target is no URL is reset.
+func (s *Server) ServeTLS(l net.Listener, certificate, key string) error {
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	return s.http.Serve(secure(&listener{Listener: l, connections: s.connections}, config, s.options.Header))
+}
+
+// stopPause is how long a connection may wait for its caller while the server stops.
+const stopPause = time.Second
+
+// Shutdown stops accepting connections and waits for the requests that have begun, but for
+// those whose callers have sent and taken nothing for a second. It returns the error of ctx
+// if requests go on when ctx ends, and cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.http.Shutdown(ctx) }()
+	tick := time.NewTicker(stopPause / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				_ = s.http.Close() // err says it
+			}
+			s.connections.closeWaiting(clock()) // those in a handshake
+			return err
+		case now := <-tick.C:
+			s.connections.closeWaiting(now.Add(-stopPause))
+		}
+	}
+}
+
+// follow counts the requests of a connection.
+func follow(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := connOf(r.Context())
+		c.handles(1)
+		defer c.handles(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkTarget answers requests whose target is no URL.
+func checkTarget(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if line, _ := r.Context().Value(lineKey{}).(*lineConn); line != nil && line.malformed {
+			refuseTarget(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuseTarget answers a request whose target is no URL.
+func refuseTarget(w http.ResponseWriter, r *http.Request) {
+	server.Identify(w, r)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = wire.Refuse(w, &wire.Fault{
+		Status: http.StatusBadRequest, Type: "PATH_INVALID",
+		Msg: "the path must begin with / and have two hexadecimal digits after each %, and no spaces or control characters",
+	})
+}
+
+type (
+	connKey struct{}
+	lineKey struct{}
+)
+
+// connOf returns the connection of a request; nil without a Server.
+func connOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
+// layers returns the layers of a connection that a listener of this package accepted. line is
+// nil for HTTP/2.
+func layers(c net.Conn) (line *lineConn, under *conn) {
+	for {
+		switch layer := c.(type) {
+		case *secureConn:
+			c = layer.lineConn
+		case *lineConn:
+			line, c = layer, layer.Conn
+		case *tls.Conn:
+			c = layer.NetConn()
+		default:
+			return line, c.(*conn)
+		}
+	}
+}
