@@ -199,9 +199,14 @@ const (
 	controlPath = "/sandbox/provider"
 )
 
+// keyTime is how long the store may take to find an API key.
+const keyTime = 6 * time.Second
+
 // callingTeam returns the team of a request's API key.
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
-	c, err := s.Authenticate(r)
+	ctx, stop := context.WithTimeout(r.Context(), keyTime)
+	defer stop()
+	c, err := s.Authenticate(r.WithContext(ctx))
 	return c.Team, err
 }
 
@@ -221,6 +226,11 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 	mux.Handle(signInPath, sandbox.SignInPage(s.url+"/v2/link/connect"))
 	mux.HandleFunc(controlPath+"/", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := whose(r); err != nil {
+			if !errors.Is(err, healthlab.Unauthenticated) {
+				w.Header().Set("Retry-After", "5")
+				http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+				return
+			}
 			http.Error(w, "the team's API key is missing", http.StatusUnauthorized)
 			return
 		}

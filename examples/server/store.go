@@ -99,7 +99,7 @@ const embeddedPrefix = "embedded:"
 const connections = 16
 
 func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
-	config, err := pgxpool.ParseConfig(address)
+	config, err := postgres.PoolConfig(address)
 	if err != nil {
 		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
 	}
@@ -143,7 +143,7 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	if at.sealer == nil {
 		return nil, func() {}, nil
 	}
-	config, err := pgxpool.ParseConfig(cmp.Or(at.address, address))
+	config, err := postgres.PoolConfig(cmp.Or(at.address, address))
 	if err != nil {
 		return nil, nil, errors.New("-keys-url is not an address of PostgreSQL") // err may quote it
 	}
