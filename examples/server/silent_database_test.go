@@ -166,11 +166,12 @@ func (s *silentDatabase) send(r *storeRequest) (o outcome) {
 	if err != nil {
 		return outcome{err: err}
 	}
-	request.Close = true
 	for i := 0; i < len(r.header); i += 2 {
 		request.Header.Set(r.header[i], r.header[i+1])
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := &http.Transport{} // net/http reads no body of a request with "Connection: close", and resets it
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)
 	if err != nil {
 		return outcome{err: err, took: time.Since(began)}
