@@ -199,12 +199,13 @@ const (
 	controlPath = "/sandbox/provider"
 )
 
-// keyTime is how long the store may take to find an API key.
-const keyTime = 6 * time.Second
+// controlTime is how long the store may take each to find the team of a key, and the users of an
+// account: both together are less than a request may wait.
+const controlTime = 4 * time.Second
 
 // callingTeam returns the team of a request's API key.
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
-	ctx, stop := context.WithTimeout(r.Context(), keyTime)
+	ctx, stop := context.WithTimeout(r.Context(), controlTime)
 	defer stop()
 	c, err := s.Authenticate(r.WithContext(ctx))
 	return c.Team, err
@@ -220,7 +221,9 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 		if err != nil {
 			return nil, err
 		}
-		return s.connectedWith(r.Context(), team, provider, account)
+		ctx, stop := context.WithTimeout(r.Context(), controlTime)
+		defer stop()
+		return s.connectedWith(ctx, team, provider, account)
 	}))
 	mux := http.NewServeMux()
 	mux.Handle(signInPath, sandbox.SignInPage(s.url+"/v2/link/connect"))
