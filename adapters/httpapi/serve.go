@@ -61,7 +61,7 @@ func (a api) serve(op *server.Operation) http.Handler {
 		defer stop()
 		bound, free := a.store.Bound(r.Context())
 		defer free()
-		r = r.WithContext(bound)
+		r = r.WithContext(bound) //nolint:contextcheck // the request's own
 		r = wire.With(server.Identify(w, r), settings)
 		call := call{op: op, needs: needs, own: own, settings: settings}
 		if a.Access != nil {

@@ -15,7 +15,7 @@ func limitUnreceived(network, _ string, c syscall.RawConn) error {
 	}
 	var failed error
 	err := c.Control(func(fd uintptr) {
-		failed = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeout, int(lostTime.Milliseconds())) //nolint:gosec // a descriptor is small
+		failed = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeout, int(lostTime.Milliseconds()))
 	})
 	if err != nil {
 		return err

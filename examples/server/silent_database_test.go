@@ -94,7 +94,7 @@ func (s *silentDatabase) prepare(linkPages string) {
 	json := []string{"content-type", "application/json", "x-service-api-key", s.key}
 	key := []string{"x-service-api-key", s.key}
 	manager := []string{"x-management-key", "manager"}
-	for _, r := range []storeRequest{
+	s.requests = []storeRequest{
 		{"read", "GET", "/v2/user/" + user, "", key, 503, answerLimit},
 		{"list", "GET", "/v2/user/", "", key, 503, answerLimit},
 		{"write", "POST", "/v2/timeseries/" + user + "/heartrate", sample, json, 503, answerLimit},
@@ -116,8 +116,6 @@ func (s *silentDatabase) prepare(linkPages string) {
 		{"readiness", "GET", "/readyz", "", nil, 503, readyLimit},
 		{"liveness", "GET", "/healthz", "", nil, 200, readyLimit},
 		{"metrics", "GET", metricsPath, "", nil, 200, answerLimit},
-	} {
-		s.requests = append(s.requests, r)
 	}
 	s.addContract(user, order)
 }

@@ -127,11 +127,30 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	return &storage{
 		Store: store, journal: store.LabJournal(), backlog: store.Backlog, foldLag: store.FoldLag, pool: pool,
 		close: func(context.Context) error {
-			pool.Close()
-			closeKeys()
+			closePools(pool.Close, closeKeys)
 			return nil
 		},
 	}, nil
+}
+
+// poolGrace is how long the end of the program waits for its connections. A server that does
+// not answer keeps a pool open for longer, and the end of the process closes them, too.
+const poolGrace = 2 * time.Second
+
+func closePools(closers ...func()) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		for _, closer := range closers {
+			closer()
+		}
+	}()
+	timer := time.NewTimer(poolGrace)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 }
 
 // keyConnections is how many connections a process has for keys of persons, apart from those

@@ -56,11 +56,13 @@ func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.Cancel
 		return ctx, func() {}
 	}
 	timer := time.AfterFunc(w.Timeout/2, func() {
+		tick := time.NewTicker(w.Timeout / 2)
+		defer tick.Stop()
 		for w.answers(ctx) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(w.Timeout / 2):
+			case <-tick.C:
 			}
 		}
 		end(ErrStoreSilent)
@@ -110,15 +112,15 @@ func (w *StoreWatch) ask(q *question) {
 		return
 	}
 	w.Log.Error("the store does not answer; requests are refused until it does")
-	for began := time.Now(); ; time.Sleep(probePause) {
-		if w.ping() {
-			w.mu.Lock()
-			w.silent = false
-			w.mu.Unlock()
-			w.Log.Info("the store answers", "silent_for", time.Since(began).Round(time.Millisecond))
-			return
-		}
+	tick := time.NewTicker(probePause)
+	defer tick.Stop()
+	for !w.ping() {
+		<-tick.C
 	}
+	w.mu.Lock()
+	w.silent = false
+	w.mu.Unlock()
+	w.Log.Warn("the store answers")
 }
 
 func (w *StoreWatch) ping() bool {
