@@ -92,9 +92,16 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	s.mu.Unlock()
 	select {
 	case s.turn <- struct{}{}:
-		s.writeUnless(ctx, b)
-		<-s.turn
+		go func() { // others wait for it, too, so that it goes on when this caller leaves
+			s.writeUnless(ctx, b)
+			<-s.turn
+		}()
+	case <-b.done:
 		return b.err
+	case <-ctx.Done():
+		return fmt.Errorf("record access: %w", ctx.Err())
+	}
+	select {
 	case <-b.done:
 		return b.err
 	case <-ctx.Done():

@@ -254,11 +254,16 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
 	}
 	// The job is there: it is brought to an end, or to its work, also if the caller goes.
-	after := context.WithoutCancel(ctx)
+	var kept error
 	for i, f := range files {
-		if err := s.keep(ctx, &j, j.Files[i].Key, f.Data); err != nil {
-			return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", err), s.fail(after, j, s.now(), ProcessingError))
+		if kept = s.keep(ctx, &j, j.Files[i].Key, f.Data); kept != nil {
+			break
 		}
+	}
+	after, stop := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
+	defer stop()
+	if kept != nil {
+		return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", kept), s.fail(after, j, s.now(), ProcessingError))
 	}
 	_, err := s.store.Update(after, team, j.ID, func(j *Job) ([]healthlab.Event, error) {
 		j.DueAt = at
@@ -269,6 +274,9 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	}
 	return j.Published(), nil
 }
+
+// afterTimeout is how long the store may take to bring a new job to its work, or to its end.
+const afterTimeout = 3 * time.Second
 
 // keepTimeout is how long keeping the files of a job may take.
 const keepTimeout = 2 * time.Minute

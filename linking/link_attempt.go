@@ -150,7 +150,7 @@ func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) 
 	if kind == TokenConsumed || kind == TokenExpired {
 		return t.session, err
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer stop()
 	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.recordFailure(t.n, kind) })
 	if bad != nil {

@@ -64,7 +64,9 @@ func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, u
 	if s.connectors.byProvider[provider].Revoker == nil || c.Secret.Box == nil {
 		return nil
 	}
-	if err := s.revoke(context.WithoutCancel(ctx), &c); err != nil {
+	revoking, stop := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
+	defer stop()
+	if err := s.revoke(revoking, &c); err != nil {
 		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error())
 	}
 	return nil

@@ -14,11 +14,11 @@ import (
 
 const (
 	sweepEvery  = time.Hour
-	longestWait = 5 * time.Second // between two tries to reach the store
-	sealWait    = time.Minute     // a delivery rests whose secrets do not open
-	proxyWait   = time.Minute     // or that could not leave our own network
-	suspectWait = time.Second     // or that is to be started alone, while another one is
-	recordExtra = 2 * time.Second // to record what came in at the last moment
+	longestWait = 1500 * time.Millisecond // between two tries to reach the store
+	sealWait    = time.Minute             // a delivery rests whose secrets do not open
+	proxyWait   = time.Minute             // or that could not leave our own network
+	suspectWait = time.Second             // or that is to be started alone, while another one is
+	recordExtra = 2 * time.Second         // to record what came in at the last moment
 	recordRetry = 10 * time.Millisecond
 )
 
@@ -309,7 +309,9 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 // trouble waits after the store did not answer, longer each time.
 func (d *Dispatcher) trouble(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
-		d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "times", times+1)
+		if n := times + 1; n&(n-1) == 0 { // 1, 2, 4, …: an outage fills no log
+			d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "times", n)
+		}
 		wait(ctx, storeWait(times), nil)
 	}
 	return times + 1

@@ -131,7 +131,7 @@ func TestSignalThatIsLost(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Len(t, h.to.all(), 10)
-		require.InDelta(t, 17, w.tries(), 2, "every five seconds in the end")
+		require.InDelta(t, 43, w.tries(), 2, "every second and a half in the end")
 
 		w.mu.Lock()
 		w.broken, w.arrives = false, make(chan struct{})

@@ -227,6 +227,9 @@ func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, st
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes())
 }

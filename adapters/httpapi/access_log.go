@@ -91,6 +91,9 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 		if note.team.IsZero() {
 			return nil
 		}
+		if server.StoreSilent(r.Context()) {
+			return server.ErrStoreSilent // the watch logs it once
+		}
 		persons := a.personsOf(r, c, note, status, body)
 		if len(persons) == 0 {
 			return nil

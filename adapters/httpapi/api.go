@@ -12,6 +12,7 @@ type api struct {
 	bodies    *server.BodyMemory
 	teams     *server.RateLimits
 	addresses *server.RateLimits
+	store     *server.StoreWatch
 }
 
 func newAPI(c Config) api {
@@ -21,5 +22,6 @@ func newAPI(c Config) api {
 		Config: c, bodies: server.NewBodyMemory(l.Memory),
 		teams:     &server.RateLimits{Rate: l.TeamRate, Burst: l.TeamBurst, Now: l.Now},
 		addresses: &server.RateLimits{Rate: l.AddressRate, Burst: l.AddressBurst, Now: l.Now},
+		store:     &server.StoreWatch{Ping: c.Ping, Timeout: l.StoreTimeout, Log: c.Log},
 	}
 }

@@ -121,6 +121,12 @@ type Config struct {
 	// Exports exports everything that is kept about a user. Nil: there are no exports.
 	Exports *personexport.Service
 
+	// Ping returns nil if the store behind the services answers, and Unavailable if it does not.
+	// It must be safe for concurrent use. While it fails or does not return, requests are answered
+	// with 503; see Limits.StoreTimeout. Nil: a store that does not answer is noticed only by
+	// Limits.Timeout.
+	Ping func(context.Context) error
+
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.
 	KeyHeader string
@@ -181,6 +187,10 @@ type Limits struct {
 	// Body limits how long bodies may take to arrive. Connections of a caller whose body is not
 	// read to its end are closed after the answer.
 	Body httpserver.BodyTimes
+	// StoreTimeout is how long a request waits while the store does not answer [Config.Ping];
+	// after it the answer is 503. A request of any length goes on while the store answers.
+	// Default 6 seconds.
+	StoreTimeout time.Duration
 	// Memory bounds what bodies that are being read and decoded may take together, in bytes.
 	// A large body waits for its share, for at most ten seconds; then the answer is 429.
 	// Default 1 GiB.
@@ -200,6 +210,9 @@ type Limits struct {
 func (l *Limits) defaults() {
 	if l.Timeout <= 0 {
 		l.Timeout = 2 * time.Minute
+	}
+	if l.StoreTimeout <= 0 {
+		l.StoreTimeout = 6 * time.Second
 	}
 	if l.Memory <= 0 {
 		l.Memory = 1 << 30

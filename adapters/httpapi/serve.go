@@ -59,6 +59,9 @@ func (a api) serve(op *server.Operation) http.Handler {
 		}
 		r, stop := a.withTimeout(w, r, op)
 		defer stop()
+		bound, free := a.store.Bound(r.Context())
+		defer free()
+		r = r.WithContext(bound) //nolint:contextcheck // the request's own
 		r = wire.With(server.Identify(w, r), settings)
 		call := call{op: op, needs: needs, own: own, settings: settings}
 		if a.Access != nil {
@@ -172,7 +175,12 @@ func refuseKey(r *http.Request, op *server.Operation) error {
 
 // fail answers an error.
 func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
-	gone := errors.Is(r.Context().Err(), context.Canceled)
+	// What a context that ended becomes on its way differs; the watch logs it once.
+	silent := server.StoreSilent(r.Context())
+	gone := silent || errors.Is(r.Context().Err(), context.Canceled)
+	if silent && !w.Started {
+		err = server.ErrStoreSilent
+	}
 	if w.Started {
 		if !gone {
 			a.logFailure(r, c, "answer broke off", err)

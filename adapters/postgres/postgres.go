@@ -1,7 +1,8 @@
 // Package postgres keeps everything in PostgreSQL (15 or later): the stores of the
 // domain packages behind one value, [Store].
 //
-//	pool, err := pgxpool.New(ctx, "postgres://…")
+//	config, err := postgres.PoolConfig("postgres://…")
+//	pool, err := pgxpool.NewWithConfig(ctx, config)
 //	err = postgres.Migrate(ctx, pool)
 //	store := postgres.New(pool, nil)
 //	service, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})

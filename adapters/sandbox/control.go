@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -48,6 +50,9 @@ func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler
 		if c, name := of(w, r); c != nil {
 			found, err := users(r, c.provider, c.account(name))
 			switch {
+			case errors.Is(err, healthlab.Unavailable), errors.Is(err, context.DeadlineExceeded):
+				w.Header().Set("Retry-After", "5")
+				http.Error(w, "the store does not answer; try again later", http.StatusServiceUnavailable)
 			case err != nil:
 				http.Error(w, "the users of the account cannot be found", http.StatusInternalServerError)
 			case len(found) == 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
@@ -62,13 +63,18 @@ const (
 	ended
 )
 
-// Ready reports whether the service does its work: nil if the store can be used and Run
-// runs. Otherwise the error says what is wrong, without any value of a person.
+// pingTime is how long the store may take to answer [Service.Ready].
+const pingTime = 2 * time.Second
+
+// Ready reports whether the service does its work: nil if the store answers within 2 seconds
+// that it can be used, and Run runs. Otherwise the error says what is wrong, without any value of a person.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.background(); err != nil {
 		return err
 	}
 	if store, ok := s.config.Store.(pinger); ok {
+		ctx, stop := context.WithTimeout(ctx, pingTime)
+		defer stop()
 		if err := store.Ping(ctx); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -102,6 +108,7 @@ func (s *Service) withHealth(next http.Handler) http.Handler {
 		case "/readyz":
 			if err := s.Ready(r.Context()); err != nil {
 				s.config.Log.WarnContext(r.Context(), "not ready", "error", err)
+				w.Header().Set("Retry-After", "5")
 				answer(w, http.StatusServiceUnavailable, "not ready")
 				return
 			}

@@ -400,6 +400,9 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	if api.AuthenticateManagement != nil {
 		api.Webhooks, api.Continuous, api.Teams, api.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
 	}
+	if store, ok := s.config.Store.(pinger); ok && api.Ping == nil {
+		api.Ping = store.Ping
+	}
 	if api.Limits.Timeout <= 0 {
 		api.Limits.Timeout = requestTimeout
 	}

@@ -48,7 +48,11 @@ func main() {
 
 // run serves until ctx ends, and calls ready with the address once it listens.
 func run(ctx context.Context, database, addr string, ready func(url string)) error {
-	pool, err := pgxpool.New(ctx, database)
+	config, err := postgres.PoolConfig(database)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/otel"
 	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // metricsPath is where metrics are in Prometheus' format.
@@ -124,11 +125,16 @@ func (s *host) withTraces(next http.Handler) http.Handler {
 }
 
 // scrapeTime is how long a figure that is read from the database may take.
-const scrapeTime = 5 * time.Second
+const scrapeTime = 3 * time.Second
 
 // addMetrics measures the API, deliveries, pulls and the connections to the database.
 func (s *host) addMetrics(c *service.Config) error {
-	if err := s.Telemetry.Backlog(s.store.backlog); err != nil {
+	backlog := func(ctx context.Context) (webhook.Backlog, error) {
+		ctx, stop := context.WithTimeout(ctx, scrapeTime)
+		defer stop()
+		return s.store.backlog(ctx)
+	}
+	if err := s.Telemetry.Backlog(backlog); err != nil {
 		return err
 	}
 	c.HTTP.Observe, c.Webhooks.Hooks = s.Observe, s.Hooks()

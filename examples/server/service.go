@@ -204,9 +204,15 @@ const (
 	controlPath = "/sandbox/provider"
 )
 
+// controlTime is how long the store may take each to find the team of a key, and the users of an
+// account: both together are less than a request may wait.
+const controlTime = 4 * time.Second
+
 // callingTeam returns the team of a request's API key.
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
-	c, err := s.Authenticate(r)
+	ctx, stop := context.WithTimeout(r.Context(), controlTime)
+	defer stop()
+	c, err := s.Authenticate(r.WithContext(ctx))
 	return c.Team, err
 }
 
@@ -220,12 +226,19 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 		if err != nil {
 			return nil, err
 		}
-		return s.connectedWith(r.Context(), team, provider, account)
+		ctx, stop := context.WithTimeout(r.Context(), controlTime)
+		defer stop()
+		return s.connectedWith(ctx, team, provider, account)
 	}))
 	mux := http.NewServeMux()
 	mux.Handle(signInPath, sandbox.SignInPage(s.url+"/v2/link/connect"))
 	mux.HandleFunc(controlPath+"/", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := whose(r); err != nil {
+			if !errors.Is(err, healthlab.Unauthenticated) {
+				w.Header().Set("Retry-After", "5")
+				http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+				return
+			}
 			http.Error(w, "the team's API key is missing", http.StatusUnauthorized)
 			return
 		}

@@ -99,7 +99,7 @@ const embeddedPrefix = "embedded:"
 const connections = 16
 
 func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
-	config, err := pgxpool.ParseConfig(address)
+	config, err := postgres.PoolConfig(address)
 	if err != nil {
 		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
 	}
@@ -127,11 +127,30 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	return &storage{
 		Store: store, journal: store.LabJournal(), backlog: store.Backlog, foldLag: store.FoldLag, pool: pool,
 		close: func(context.Context) error {
-			pool.Close()
-			closeKeys()
+			closePools(pool.Close, closeKeys)
 			return nil
 		},
 	}, nil
+}
+
+// poolGrace is how long the end of the program waits for its connections. A server that does
+// not answer keeps a pool open for longer, and the end of the process closes them, too.
+const poolGrace = 2 * time.Second
+
+func closePools(closers ...func()) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		for _, closer := range closers {
+			closer()
+		}
+	}()
+	timer := time.NewTimer(poolGrace)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 }
 
 // keyConnections is how many connections a process has for keys of persons, apart from those
@@ -143,7 +162,7 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	if at.sealer == nil {
 		return nil, func() {}, nil
 	}
-	config, err := pgxpool.ParseConfig(cmp.Or(at.address, address))
+	config, err := postgres.PoolConfig(cmp.Or(at.address, address))
 	if err != nil {
 		return nil, nil, errors.New("-keys-url is not an address of PostgreSQL") // err may quote it
 	}

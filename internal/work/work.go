@@ -52,8 +52,12 @@ type Loop[J any] struct {
 	Observe func(name string, took time.Duration, err error)
 }
 
+// longestPause is how long a loop waits, give or take a quarter, after a claim that failed. A
+// store that returns has its work back within 2 s.
+const longestPause = 1500 * time.Millisecond
+
 // Run claims and does jobs until ctx ends, then waits for the running ones and
-// returns nil. A claim that fails is tried again after a pause that grows to 5 s, so
+// returns nil. A claim that fails is tried again after a pause that grows to 1.5 s, so
 // a store that goes away for a while stops nothing for good. Run returns
 // [healthlab.Invalid] at once if Claim or Do is missing.
 func (l *Loop[J]) Run(ctx context.Context) error {
@@ -86,8 +90,10 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			failed++
-			l.Log.Warn("claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "times", failed)
-			l.sleep(ctx, min(100*time.Millisecond<<min(failed, 6), 5*time.Second), nil)
+			if failed&(failed-1) == 0 { // 1, 2, 4, …: an outage fills no log
+				l.Log.Warn("claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "times", failed)
+			}
+			l.sleep(ctx, min(100*time.Millisecond<<min(failed, 4), longestPause), nil)
 		case err == nil:
 			failed = 0
 			if len(claimed) < free {

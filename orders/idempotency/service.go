@@ -85,6 +85,9 @@ func New(keys Keys, opts *Options) *Service {
 	return s
 }
 
+// finishTime is how long the store may take to finish a key, also if the request has ended.
+const finishTime = 3 * time.Second
+
 // Once runs a request once and returns the same answer every time. do gets the id for the
 // order that the request places ([orders.Service.PlaceAs]). An error of do is returned and
 // nothing is stored: the next request with this key runs do again.
@@ -102,9 +105,11 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 		return state.Answer, err
 	}
 	out, err := do(ctx, state.Order)
+	after, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	defer stop()
 	if err != nil || out.Failed && req.SuccessOnly {
 		// The key is free again, also if ctx has ended.
-		free := s.keys.FinishKey(context.WithoutCancel(ctx), req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+		free := s.keys.FinishKey(after, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
 			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error())
 		}
@@ -114,7 +119,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	if keep <= 0 {
 		keep = s.opts.Retention
 	}
-	err = s.keys.FinishKey(context.WithoutCancel(ctx), req.Scope, state.Until, out.Answer, req.User, keep)
+	err = s.keys.FinishKey(after, req.Scope, state.Until, out.Answer, req.User, keep)
 	if errors.Is(err, healthlab.Precondition) {
 		// The lease ended and another request took over. That one has the answer.
 		state, err = s.start(ctx, req, time.Microsecond)

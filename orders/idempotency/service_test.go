@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -71,5 +73,31 @@ func TestKeyForm(t *testing.T) {
 				return idempotency.Outcome{Answer: []byte("a")}, nil
 			})
 		require.Equal(t, !ok, errors.Is(err, healthlab.Invalid))
+	}
+}
+
+// silentKeys does not answer when a key is finished.
+type silentKeys struct{ idempotency.Keys }
+
+func (silentKeys) FinishKey(ctx context.Context, _ idempotency.Scope, _ time.Time, _ []byte, _ healthlab.UserID, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A request ends although the store does not answer any more.
+func TestKeyInASilentStore(t *testing.T) {
+	for _, fault := range []error{nil, errors.New("own")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := idempotency.New(silentKeys{memory.New(nil).OrderKeys()}, nil)
+			began := time.Now()
+			_, err := s.Once(t.Context(), idempotency.Request{Scope: scopeOf("silent")}, func(context.Context, orders.OrderID) (idempotency.Outcome, error) {
+				return idempotency.Outcome{Answer: []byte("answer")}, fault
+			})
+			if fault == nil {
+				fault = context.DeadlineExceeded
+			}
+			require.ErrorIs(t, err, fault)
+			require.Equal(t, 3*time.Second, time.Since(began))
+		})
 	}
 }

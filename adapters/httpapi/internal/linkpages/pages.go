@@ -189,6 +189,9 @@ func (a *Pages) draw(v *visit, status int, name string, data any) error {
 		h.Set("X-Frame-Options", "DENY")
 	}
 	privatePage(h)
+	if status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", wire.RetryAfter)
+	}
 	return wire.Bytes(v.w, status, "text/html; charset=utf-8", b)
 }
 
@@ -253,6 +256,9 @@ func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int
 
 // problem shows what went wrong, and the way on.
 func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
+	if server.StoreSilent(ctx) {
+		err = server.ErrStoreSilent // what a context that ended becomes on its way differs
+	}
 	key, kind, status := a.keyOf(err)
 	if key == "internal" && status >= http.StatusInternalServerError && ctx.Err() == nil {
 		a.LogFailure(v.r, v.session.Team, err)

@@ -59,7 +59,7 @@ func PlainFault(err error) *wire.Fault {
 	// Before the kinds: what ends with its context often looks like an outage, too.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		f := kinds[healthlab.Unavailable]
-		f.Header = http.Header{"Retry-After": {"5"}}
+		f.Header = http.Header{"Retry-After": {wire.RetryAfter}}
 		return &f
 	}
 	own := kinds[healthlab.KindOf(err)]

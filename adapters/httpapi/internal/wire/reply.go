@@ -110,7 +110,10 @@ type (
 	}
 )
 
-// Refuse answers with an error.
+// RetryAfter is the header Retry-After of a 503 whose cause does not say when to try again.
+const RetryAfter = "5"
+
+// Refuse answers with an error. A 503 has the header Retry-After.
 func Refuse(w http.ResponseWriter, f *Fault) error {
 	detail := map[string]any{}
 	for k, v := range f.Extra {
@@ -119,6 +122,9 @@ func Refuse(w http.ResponseWriter, f *Fault) error {
 	detail["error_type"], detail["error_message"] = f.Type, f.Msg
 	for k, v := range f.Header {
 		w.Header()[k] = v
+	}
+	if f.Status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", RetryAfter)
 	}
 	return JSON(w, f.Status, faultBody{detail})
 }

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ErrStoreSilent is the cause with which the context of a request ends while the store does not
+// answer.
+var ErrStoreSilent = fmt.Errorf("%w: the store does not answer", healthlab.Unavailable)
+
+// StoreSilent reports whether a context ended because the store does not answer.
+func StoreSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStoreSilent) }
+
+// StoreWatch ends the contexts of requests while the store does not answer. It asks the store
+// only about requests that take long, once for all of them at a time. Safe for concurrent use.
+type StoreWatch struct {
+	// Ping returns nil if the store answers. A failure that is neither Unavailable nor the end of
+	// its context is an answer, too. Nil: the store is taken to answer.
+	Ping func(context.Context) error
+	// Timeout is how long after its last answer a store is silent. It must be positive.
+	Timeout time.Duration
+	// Log receives when the store falls silent, and when it answers. Required.
+	Log *slog.Logger
+
+	mu     sync.Mutex
+	silent bool
+	asking *question // nil for none
+}
+
+// question is a ping under way.
+type question struct {
+	done chan struct{}
+	ok   bool
+}
+
+// probePause is how long a silent store is left alone between two pings.
+const probePause = 500 * time.Millisecond
+
+// Bound returns a context that ends, with the cause ErrStoreSilent, when the store has not
+// answered for Timeout; at once if that is known. A store that answers pings bounds nothing.
+// The function that it returns frees what the context holds.
+func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.Ping == nil {
+		return context.WithCancel(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	if w.isSilent() {
+		end(ErrStoreSilent)
+		return ctx, func() {}
+	}
+	timer := time.AfterFunc(w.Timeout/2, func() {
+		tick := time.NewTicker(w.Timeout / 2)
+		defer tick.Stop()
+		for w.answers(ctx) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		end(ErrStoreSilent)
+	})
+	return ctx, func() {
+		timer.Stop()
+		end(nil)
+	}
+}
+
+func (w *StoreWatch) isSilent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.silent
+}
+
+// answers pings the store, or waits for the ping under way. True if ctx ends first.
+func (w *StoreWatch) answers(ctx context.Context) bool {
+	w.mu.Lock()
+	if w.silent {
+		w.mu.Unlock()
+		return false
+	}
+	q := w.asking
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		w.asking = q
+		go w.ask(q) //nolint:contextcheck // it is asked for all requests
+	}
+	w.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.ok
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// ask pings the store. After a failure it goes on until the store answers.
+func (w *StoreWatch) ask(q *question) {
+	q.ok = w.ping()
+	w.mu.Lock()
+	w.asking, w.silent = nil, !q.ok
+	w.mu.Unlock()
+	close(q.done)
+	if q.ok {
+		return
+	}
+	w.Log.Error("the store does not answer; requests are refused until it does")
+	tick := time.NewTicker(probePause)
+	defer tick.Stop()
+	for !w.ping() {
+		<-tick.C
+	}
+	w.mu.Lock()
+	w.silent = false
+	w.mu.Unlock()
+	w.Log.Warn("the store answers")
+}
+
+func (w *StoreWatch) ping() bool {
+	ctx, stop := context.WithTimeout(context.Background(), w.Timeout/2)
+	defer stop()
+	err := w.Ping(ctx)
+	return ctx.Err() == nil && !errors.Is(err, healthlab.Unavailable)
+}
