@@ -4,7 +4,10 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -45,4 +48,60 @@ func (a *Anchor) Verify(key ed25519.PublicKey) error {
 		return fmt.Errorf("%w: access log: the signature of the anchor of line %d is wrong", healthlab.Conflict, a.Seq)
 	}
 	return nil
+}
+
+// anchorLine is an anchor as it is exported.
+type anchorLine struct {
+	Team      healthlab.TeamID `json:"team_id"`
+	Seq       int64            `json:"seq"`
+	Hash      string           `json:"hash"`
+	At        string           `json:"at"`
+	KeyID     string           `json:"key_id"`
+	Signature string           `json:"signature"`
+}
+
+// AppendNDJSON appends the anchor as it is exported, and a line feed.
+func (a *Anchor) AppendNDJSON(b []byte) []byte {
+	return fmt.Appendf(b, `{"anchor":{"team_id":%q,"seq":%d,"hash":%q,"at":%q,"key_id":%q,"signature":"%x"}}`+"\n",
+		a.Team, a.Seq, a.Hash, a.At.UTC().Format(TimeForm), a.KeyID, a.Signature)
+}
+
+// ReadAnchors reads anchors as AppendNDJSON writes them. Lines of the log between them, as an export
+// has them, are passed over. Invalid if a line is neither.
+func ReadAnchors(r io.Reader) ([]Anchor, error) {
+	var out []Anchor
+	for d, n := json.NewDecoder(r), 1; ; n++ {
+		var line struct {
+			Anchor *anchorLine `json:"anchor"`
+		}
+		err := d.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err == nil && line.Anchor != nil {
+			var a Anchor
+			a, err = line.Anchor.anchor()
+			out = append(out, a)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d is no anchor of an access log: %w", healthlab.Invalid, n, err)
+		}
+	}
+}
+
+func (l *anchorLine) anchor() (Anchor, error) {
+	a := Anchor{Head: Head{Team: l.Team, Seq: l.Seq}, KeyID: l.KeyID}
+	hash, err := hex.DecodeString(l.Hash)
+	if err == nil && len(hash) != len(a.Hash) {
+		err = fmt.Errorf("hash must be %d hexadecimal digits", 2*len(a.Hash))
+	}
+	if err != nil {
+		return Anchor{}, err
+	}
+	copy(a.Hash[:], hash)
+	if a.Signature, err = hex.DecodeString(l.Signature); err != nil {
+		return Anchor{}, err
+	}
+	a.At, err = time.Parse(TimeForm, l.At)
+	return a, err
 }

@@ -126,6 +126,17 @@ type Head struct {
 	Hash Hash
 }
 
+// SignedHead is a head with its signature, as it is kept.
+type SignedHead struct {
+	Head
+	Signature []byte
+}
+
+// message returns the text that is signed when lines are added.
+func (h *Head) message() []byte {
+	return fmt.Appendf(nil, "healthlab access log head\n%s\n%d\n%s\n", h.Team, h.Seq, h.Hash)
+}
+
 // Chain makes lines of entries behind a head, and returns them with the new head. All entries
 // must be of the head's team.
 func Chain(head Head, entries []Entry) ([]Line, Head) {

@@ -1,10 +1,12 @@
 package accesslog
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,7 +123,7 @@ func (s *Service) writeUnless(ctx context.Context, b *batch) {
 	s.mu.Unlock()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer stop()
-	if err := s.store.Append(ctx, b.entries); err != nil {
+	if err := s.store.Append(ctx, b.entries, s.sign); err != nil {
 		b.err = fmt.Errorf("record access: %w", err)
 	}
 	close(b.done)
@@ -151,47 +153,181 @@ func (s *Service) PublicKey() ed25519.PublicKey { return s.key.Public().(ed25519
 // page is how many lines are read at a time.
 const page = 1000
 
-// Verify checks the chain of a team and the signatures of its anchors, and returns its head.
-// Lines may be missing before an anchor that is older than the retention, and nowhere else.
-// Conflict if a line was removed, changed or moved, or an anchor does not fit.
-func (s *Service) Verify(ctx context.Context, team healthlab.TeamID) (Head, error) {
+// sign signs a head.
+func (s *Service) sign(h Head) []byte { return ed25519.Sign(s.key, h.message()) }
+
+// Verification is what [Service.Verify] found.
+type Verification struct {
+	// Head is the end of the chain.
+	Head
+	// Lines is how many lines there are. Lines before the retention are not.
+	Lines int64
+}
+
+// Verify checks the chain of a team against its head and the signatures of both and of its
+// anchors. Lines may be missing before an anchor that is older than the retention, and nowhere
+// else. kept are anchors of the team that were kept elsewhere: they find an older head that was
+// restored together with fewer lines. Conflict if a line was removed, changed or moved, or a head or
+// an anchor does not fit, or lines stand behind the head.
+func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anchor) (Verification, error) {
+	// The head first: lines that are added meanwhile come behind it.
+	head, err := s.head(ctx, team)
+	if err != nil {
+		return Verification{}, err
+	}
 	anchors, err := s.Anchors(ctx, team)
 	if err != nil {
-		return Head{}, err
+		return Verification{}, err
 	}
+	anchors = append(anchors, kept...)
 	for i := range anchors {
 		if err := anchors[i].Verify(s.PublicKey()); err != nil {
-			return Head{}, err
+			return Verification{}, err
 		}
 	}
+	marks := append(anchors, Anchor{Head: head.Head}) //nolint:gocritic // the head is a mark of its own
+	slices.SortStableFunc(marks, func(a, b Anchor) int { return cmp.Compare(a.Seq, b.Seq) })
+	found, err := s.verifyLines(ctx, team, marks)
+	if err != nil {
+		return Verification{}, err
+	}
+	if head, err = s.head(ctx, team); err != nil {
+		return Verification{}, err
+	}
+	if found.Seq > head.Seq {
+		return Verification{}, fmt.Errorf("%w: access log: lines behind the signed head at line %d", healthlab.Conflict, head.Seq)
+	}
+	return found, nil
+}
+
+// head returns the head of a team, whose signature it has checked.
+func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, error) {
+	heads, err := s.store.Heads(ctx, HeadQuery{Team: team, N: 1})
+	switch {
+	case err != nil:
+		return SignedHead{}, fmt.Errorf("read the head of an access log: %w", err)
+	case len(heads) == 0:
+		return SignedHead{Head: Head{Team: team}}, nil
+	case !ed25519.Verify(s.PublicKey(), heads[0].message(), heads[0].Signature):
+		return SignedHead{}, fmt.Errorf("%w: access log: the signature of the head at line %d is wrong", healthlab.Conflict, heads[0].Seq)
+	}
+	return heads[0], nil
+}
+
+// verifyLines checks lines against each other and against marks, which are ordered by line.
+func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks []Anchor) (Verification, error) {
 	var v Verifier
+	out := Verification{Head: Head{Team: team}}
 	for first := true; ; first = false {
 		lines, err := s.Lines(ctx, Query{Team: team, After: v.Head.Seq, N: page})
 		if err != nil {
-			return Head{}, err
+			return Verification{}, err
 		}
-		if first && len(anchors) > 0 && (len(lines) == 0 || lines[0].Seq > 1) && anchors[0].At.Before(s.opts.Now().Add(-s.opts.Retention)) {
-			v.Head, anchors = anchors[0].Head, anchors[1:] // the lines before it are pruned
+		if first {
+			marks = s.skipPruned(&v, lines, marks)
 		}
 		for i := range lines {
 			if err := v.Check(&lines[i]); err != nil {
-				return Head{}, err
+				return Verification{}, err
 			}
-			for len(anchors) > 0 && anchors[0].Seq == v.Head.Seq {
-				if anchors[0].Hash != v.Head.Hash {
-					return Head{}, fmt.Errorf("%w: access log: line %d is not the one that was signed", healthlab.Conflict, v.Head.Seq)
+			for len(marks) > 0 && marks[0].Seq == v.Head.Seq {
+				if marks[0].Hash != v.Head.Hash {
+					return Verification{}, fmt.Errorf("%w: access log: line %d is not the one that was signed", healthlab.Conflict, v.Head.Seq)
 				}
-				anchors = anchors[1:]
+				marks = marks[1:]
 			}
 		}
+		out.Lines += int64(len(lines))
 		if len(lines) < page {
 			break
 		}
 	}
-	if len(anchors) > 0 {
-		return Head{}, fmt.Errorf("%w: access log: the chain ends at line %d, and line %d was signed", healthlab.Conflict, v.Head.Seq, anchors[0].Seq)
+	if len(marks) > 0 {
+		return Verification{}, fmt.Errorf("%w: access log: the chain ends at line %d, and line %d was signed", healthlab.Conflict, v.Head.Seq, marks[0].Seq)
 	}
-	return v.Head, nil
+	out.Head = v.Head
+	return out, nil
+}
+
+// skipPruned begins behind the lines that were pruned, and returns the marks that are left.
+func (s *Service) skipPruned(v *Verifier, lines []Line, marks []Anchor) []Anchor {
+	for len(marks) > 0 && marks[0].Seq == 0 { // the head of an empty chain
+		marks = marks[1:]
+	}
+	if len(lines) > 0 && lines[0].Seq == 1 {
+		return marks
+	}
+	for len(marks) > 0 && len(marks[0].Signature) > 0 && marks[0].At.Before(s.opts.Now().Add(-s.opts.Retention)) {
+		v.Head, marks = marks[0].Head, marks[1:]
+		if len(lines) > 0 && lines[0].Seq == v.Head.Seq+1 {
+			break
+		}
+	}
+	for len(marks) > 0 && v.Head.Seq > 0 && marks[0].Seq == v.Head.Seq && marks[0].Hash == v.Head.Hash {
+		marks = marks[1:]
+	}
+	return marks
+}
+
+// VerifyAll verifies every team that has lines or a head in the store, and calls each with what it
+// found. kept are anchors of any teams that were kept elsewhere. NotFound if there is no such team;
+// Conflict if a chain is not whole.
+func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(healthlab.TeamID, Verification, error)) error {
+	of := map[healthlab.TeamID][]Anchor{}
+	for _, a := range kept {
+		of[a.Team] = append(of[a.Team], a)
+	}
+	verified, broken := 0, 0
+	verify := func(team healthlab.TeamID) {
+		v, err := s.Verify(ctx, team, of[team]...)
+		delete(of, team)
+		verified++
+		if err != nil {
+			broken++
+		}
+		each(team, v, err)
+	}
+	for q := (HeadQuery{N: page}); ; {
+		heads, err := s.store.Heads(ctx, q)
+		if err != nil {
+			return fmt.Errorf("read the heads of access logs: %w", err)
+		}
+		for _, h := range heads {
+			q.After = h.Team
+			verify(h.Team)
+		}
+		if len(heads) < page {
+			break
+		}
+	}
+	for team := range of { // an anchor of a team whose log is gone
+		verify(team)
+	}
+	switch {
+	case verified == 0:
+		return fmt.Errorf("%w: no team has an access log in this store", healthlab.NotFound)
+	case broken > 0:
+		return fmt.Errorf("%w: the access log of %d of %d teams is not whole", healthlab.Conflict, broken, verified)
+	}
+	return nil
+}
+
+// SignHeads returns an anchor of the present head of every team, to be kept elsewhere.
+func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
+	var out []Anchor
+	for q := (HeadQuery{N: page}); ; {
+		heads, err := s.store.Heads(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("read the heads of access logs: %w", err)
+		}
+		for _, h := range heads {
+			q.After = h.Team
+			out = append(out, Sign(h.Head, s.opts.Now(), s.key))
+		}
+		if len(heads) < page {
+			return out, nil
+		}
+	}
 }
 
 // Anchor signs the heads of chains that have lines behind their last anchor.

@@ -17,15 +17,28 @@ type Query struct {
 	N     int
 }
 
+// HeadQuery selects heads: that of one team, or those of all teams after one.
+type HeadQuery struct {
+	// Team selects one team; zero selects all.
+	Team healthlab.TeamID
+	// After is the team to begin behind, and N how many to return at most.
+	After healthlab.TeamID
+	N     int
+}
+
 // Store keeps the chains. Methods are safe for concurrent use and atomic. A context that has
 // ended before a call writes nothing and is the error. Times are kept in UTC to the
 // microsecond. Text that is not UTF-8 or has a NUL is healthlab.Invalid, as is an entry
 // without a team.
 type Store interface {
-	// Append adds entries to the chains of their teams, in their order, with [Chain].
-	// Concurrent calls behave as if they ran one after another. Either all entries are added
-	// or none.
-	Append(ctx context.Context, entries []Entry) error
+	// Append adds entries to the chains of their teams, in their order, with [Chain], and keeps
+	// with each new head what sign returns for it. Concurrent calls behave as if they ran one after
+	// another. Either all entries are added or none. sign may be called more than once.
+	Append(ctx context.Context, entries []Entry, sign func(Head) []byte) error
+
+	// Heads returns the heads of teams that have lines or a head, by team. A team with lines and
+	// without a head has a head of line 0.
+	Heads(ctx context.Context, q HeadQuery) ([]SignedHead, error)
 
 	// Lines returns lines by number.
 	Lines(ctx context.Context, q Query) ([]Line, error)

@@ -22,9 +22,9 @@ func accessMutant(name, dies string, how func(b *brokenAccessLog)) conformance.B
 
 var brokenStores = []conformance.Broken{
 	accessMutant("adds what comes before a bad entry", "Refused", func(b *brokenAccessLog) {
-		b.append = func(ctx context.Context, list []accesslog.Entry) error {
+		b.append = func(ctx context.Context, list []accesslog.Entry, sign func(accesslog.Head) []byte) error {
 			for i := range list {
-				if err := b.Store.Append(ctx, list[i:i+1]); err != nil {
+				if err := b.Store.Append(ctx, list[i:i+1], sign); err != nil {
 					return err
 				}
 			}
@@ -32,11 +32,11 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	accessMutant("loses an entry", "Concurrent", func(b *brokenAccessLog) {
-		b.append = func(ctx context.Context, list []accesslog.Entry) error {
+		b.append = func(ctx context.Context, list []accesslog.Entry, sign func(accesslog.Head) []byte) error {
 			if len(list) == 3 && list[0].Team != list[1].Team {
 				list = list[:2]
 			}
-			return b.Store.Append(ctx, list)
+			return b.Store.Append(ctx, list, sign)
 		}
 	}),
 	accessMutant("changes a line that is read", "RoundTrip", func(b *brokenAccessLog) {
@@ -52,6 +52,11 @@ var brokenStores = []conformance.Broken{
 		b.lines = func(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
 			q.Person = healthlab.UserID{}
 			return b.Store.Lines(ctx, q)
+		}
+	}),
+	accessMutant("keeps no signature", "Heads", func(b *brokenAccessLog) {
+		b.append = func(ctx context.Context, list []accesslog.Entry, _ func(accesslog.Head) []byte) error {
+			return b.Store.Append(ctx, list, func(accesslog.Head) []byte { return nil })
 		}
 	}),
 	accessMutant("removes no lines", "Prune", func(b *brokenAccessLog) {

@@ -15,7 +15,8 @@ type brokenAccessLog struct {
 	accesslog.Store
 	addAnchor  func(ctx context.Context, a accesslog.Anchor) error
 	anchors    func(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error)
-	append     func(ctx context.Context, entries []accesslog.Entry) error
+	append     func(ctx context.Context, entries []accesslog.Entry, sign func(accesslog.Head) []byte) error
+	heads      func(ctx context.Context, q accesslog.HeadQuery) ([]accesslog.SignedHead, error)
 	lines      func(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error)
 	prune      func(ctx context.Context, before time.Time) error
 	unanchored func(ctx context.Context, n int) ([]accesslog.Head, error)
@@ -35,11 +36,18 @@ func (o brokenAccessLog) Anchors(p0 context.Context, p1 healthlab.TeamID) ([]acc
 	return o.Store.Anchors(p0, p1)
 }
 
-func (o brokenAccessLog) Append(p0 context.Context, p1 []accesslog.Entry) error {
+func (o brokenAccessLog) Append(p0 context.Context, p1 []accesslog.Entry, p2 func(accesslog.Head) []byte) error {
 	if o.append != nil {
-		return o.append(p0, p1)
+		return o.append(p0, p1, p2)
 	}
-	return o.Store.Append(p0, p1)
+	return o.Store.Append(p0, p1, p2)
+}
+
+func (o brokenAccessLog) Heads(p0 context.Context, p1 accesslog.HeadQuery) ([]accesslog.SignedHead, error) {
+	if o.heads != nil {
+		return o.heads(p0, p1)
+	}
+	return o.Store.Heads(p0, p1)
 }
 
 func (o brokenAccessLog) Lines(p0 context.Context, p1 accesslog.Query) ([]accesslog.Line, error) {

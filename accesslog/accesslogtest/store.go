@@ -1,8 +1,10 @@
 package accesslogtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +38,14 @@ func access(team healthlab.TeamID, person healthlab.UserID) accesslog.Entry {
 	}
 }
 
+// signHead returns what the suite keeps as the signature of a head.
+func signHead(h accesslog.Head) []byte { return []byte("signed " + h.Hash.String()) }
+
 func newPersonID() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
 func (t accessT) append(entries ...accesslog.Entry) {
 	t.Helper()
-	require.NoError(t, t.store.Append(t.Context(), entries))
+	require.NoError(t, t.store.Append(t.Context(), entries, signHead))
 }
 
 func (t accessT) lines(q accesslog.Query) []accesslog.Line {
@@ -143,7 +148,7 @@ var accessCases = map[string]func(t accessT){
 			if i%2 == 0 {
 				first, second = b, a
 			}
-			return t.store.Append(t.Context(), []accesslog.Entry{access(first, person), access(second, person), access(first, person)})
+			return t.store.Append(t.Context(), []accesslog.Entry{access(first, person), access(second, person), access(first, person)}, signHead)
 		}))
 		require.Equal(t, 8, wins)
 		require.Len(t, t.chain(a), 12)
@@ -161,7 +166,7 @@ var accessCases = map[string]func(t accessT){
 		} {
 			bad := access(team, newPersonID())
 			spoil(&bad)
-			require.ErrorIs(t, t.store.Append(t.Context(), []accesslog.Entry{access(team, newPersonID()), bad}), healthlab.Invalid)
+			require.ErrorIs(t, t.store.Append(t.Context(), []accesslog.Entry{access(team, newPersonID()), bad}, signHead), healthlab.Invalid)
 		}
 		require.Empty(t, t.chain(team), "all entries are added or none")
 	},
@@ -186,6 +191,42 @@ var accessCases = map[string]func(t accessT){
 		few, err := t.store.Unanchored(t.Context(), 0)
 		require.NoError(t, err)
 		require.Empty(t, few)
+	},
+	"Heads": func(t accessT) {
+		head := func(q accesslog.HeadQuery) []accesslog.SignedHead {
+			t.Helper()
+			list, err := t.store.Heads(t.Context(), q)
+			require.NoError(t, err)
+			return list
+		}
+		var want []accesslog.SignedHead
+		for n := range 3 {
+			team := conformance.NewTeam()
+			require.Empty(t, head(accesslog.HeadQuery{Team: team, N: 9}))
+			for range n + 1 {
+				t.append(access(team, newPersonID()))
+			}
+			lines := t.chain(team)
+			h := accesslog.Head{Team: team, Seq: int64(n + 1), Hash: lines[n].Hash}
+			want = append(want, accesslog.SignedHead{Head: h, Signature: signHead(h)})
+			require.Equal(t, want[n:], head(accesslog.HeadQuery{Team: team, N: 9}))
+		}
+		slices.SortFunc(want, func(a, b accesslog.SignedHead) int { return bytes.Compare(a.Team.UUID[:], b.Team.UUID[:]) })
+		var got []accesslog.SignedHead
+		for after := (healthlab.TeamID{}); ; {
+			page := head(accesslog.HeadQuery{After: after, N: 2})
+			if len(page) == 0 {
+				break
+			}
+			after = page[len(page)-1].Team
+			for _, h := range page {
+				if slices.ContainsFunc(want, func(w accesslog.SignedHead) bool { return w.Team == h.Team }) {
+					got = append(got, h)
+				}
+			}
+		}
+		require.Equal(t, want, got)
+		require.Empty(t, head(accesslog.HeadQuery{}))
 	},
 	"Prune": func(t accessT) {
 		team, other := conformance.NewTeam(), conformance.NewTeam()
@@ -214,7 +255,7 @@ var accessCases = map[string]func(t accessT){
 		t.append(access(team, newPersonID()))
 		second := func(_ any, err error) error { return err }
 		for _, err := range []error{
-			t.store.Append(ctx, []accesslog.Entry{access(team, newPersonID())}), second(t.store.Lines(ctx, accesslog.Query{Team: team, N: 1})),
+			t.store.Append(ctx, []accesslog.Entry{access(team, newPersonID())}, signHead), second(t.store.Heads(ctx, accesslog.HeadQuery{N: 1})), second(t.store.Lines(ctx, accesslog.Query{Team: team, N: 1})),
 			second(t.store.Unanchored(ctx, 1)), second(t.store.Anchors(ctx, team)), t.store.Prune(ctx, noon),
 			t.store.AddAnchor(ctx, accesslog.Sign(accesslog.Head{Team: team, Seq: 1}, noon, accessKey)),
 		} {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -233,9 +232,7 @@ func (a api) exportAccessLog(w http.ResponseWriter, r *http.Request, m *managed)
 			}
 		}
 		for i := range anchors {
-			x := &anchors[i]
-			p.B = fmt.Appendf(p.B, `{"anchor":{"team_id":%q,"seq":%d,"hash":%q,"at":%q,"key_id":%q,"signature":"%x"}}`+"\n",
-				x.Team, x.Seq, x.Hash, x.At.UTC().Format(accesslog.TimeForm), x.KeyID, x.Signature)
+			p.B = anchors[i].AppendNDJSON(p.B)
 			if err := p.Next(); err != nil {
 				return err
 			}

@@ -115,7 +115,9 @@ func TestAccessByLinkToken(t *testing.T) {
 // downLog is a store that takes no entries.
 type downLog struct{ accesslog.Store }
 
-func (downLog) Append(context.Context, []accesslog.Entry) error { return errors.New("disk full") }
+func (downLog) Append(context.Context, []accesslog.Entry, func(accesslog.Head) []byte) error {
+	return errors.New("disk full")
+}
 
 // A request whose access cannot be recorded gets an error instead of its answer.
 func TestAccessThatIsNotRecorded(t *testing.T) {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -17,12 +18,12 @@ type accessLog struct {
 
 // accessChain is the log of one team.
 type accessChain struct {
-	head    accesslog.Head
+	head    accesslog.SignedHead
 	lines   []accesslog.Line
 	anchors []accesslog.Anchor
 }
 
-func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error {
+func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry, sign func(accesslog.Head) []byte) error {
 	byTeam := map[healthlab.TeamID][]accesslog.Entry{}
 	for _, e := range entries {
 		if e.Team.IsZero() {
@@ -43,10 +44,27 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 			c = &accessChain{}
 			v.access[team] = c
 		}
-		lines, head := accesslog.Chain(c.head, list)
-		c.lines, c.head = append(c.lines, lines...), head
+		lines, head := accesslog.Chain(c.head.Head, list)
+		c.lines, c.head = append(c.lines, lines...), accesslog.SignedHead{Head: head, Signature: sign(head)}
 	}
 	return nil
+}
+
+func (v accessLog) Heads(ctx context.Context, q accesslog.HeadQuery) ([]accesslog.SignedHead, error) {
+	if err := v.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.mu.Unlock()
+	var out []accesslog.SignedHead
+	for team, c := range v.access {
+		if (q.Team.IsZero() || q.Team == team) && bytes.Compare(team.UUID[:], q.After.UUID[:]) > 0 {
+			h := c.head
+			h.Team, h.Signature = team, slices.Clone(h.Signature)
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b accesslog.SignedHead) int { return bytes.Compare(a.Team.UUID[:], b.Team.UUID[:]) })
+	return out[:min(max(q.N, 0), len(out))], nil
 }
 
 func (v accessLog) Lines(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error) {
@@ -73,7 +91,7 @@ func (v accessLog) Unanchored(ctx context.Context, n int) ([]accesslog.Head, err
 	var out []accesslog.Head
 	for _, c := range v.access {
 		if len(out) < n && (len(c.anchors) == 0 || c.anchors[len(c.anchors)-1].Seq < c.head.Seq) {
-			out = append(out, c.head)
+			out = append(out, c.head.Head)
 		}
 	}
 	return out, nil

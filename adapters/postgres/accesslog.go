@@ -21,9 +21,9 @@ func (s *Store) AccessLog() accesslog.Store { return accessLog{s} }
 type accessLog struct{ s *Store }
 
 const (
-	insertAccessHead = `insert into healthlab.access_head (team_id, seq, hash) values ($1, 0, $2) on conflict (team_id) do nothing`
+	insertAccessHead = `insert into healthlab.access_head (team_id, seq, hash, signature) values ($1, 0, $2, '') on conflict (team_id) do nothing`
 	lockAccessHead   = `select seq, hash from healthlab.access_head where team_id = $1 for no key update`
-	updateAccessHead = `update healthlab.access_head set seq = $2, hash = $3 where team_id = $1`
+	updateAccessHead = `update healthlab.access_head set seq = $2, hash = $3, signature = $4 where team_id = $1`
 
 	insertAccessLines = `
 insert into healthlab.access_line (team_id, seq, at, actor, person_id, kind, operation, status, request_id, address, prev, hash)
@@ -36,6 +36,16 @@ select $1, l.* from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::uuid
 select ` + accessLineColumns + ` from healthlab.access_line where team_id = $1 and seq > $2 order by seq limit $3`
 	selectAccessLinesOf = `
 select ` + accessLineColumns + ` from healthlab.access_line where team_id = $1 and person_id = $4 and seq > $2 order by seq limit $3`
+
+	selectAccessHeads = `
+select coalesce(h.team_id, l.team_id), coalesce(h.seq, 0), coalesce(h.hash, ''), coalesce(h.signature, '')
+from healthlab.access_head h full join (select distinct team_id from healthlab.access_line) l on l.team_id = h.team_id
+where coalesce(h.team_id, l.team_id) > $1 order by 1 limit $2`
+	selectAccessHeadOf = `
+select $1::uuid, coalesce(h.seq, 0), coalesce(h.hash, ''), coalesce(h.signature, '')
+from (select) one left join healthlab.access_head h on h.team_id = $1
+where h.team_id is not null or exists (select from healthlab.access_line l where l.team_id = $1)
+limit $2`
 
 	selectUnanchored = `
 select h.team_id, h.seq, h.hash from healthlab.access_head h
@@ -59,7 +69,7 @@ delete from healthlab.access_anchor o using (
 where o.team_id = a.team_id and o.seq < a.seq`
 )
 
-func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error {
+func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry, sign func(accesslog.Head) []byte) error {
 	byTeam := map[healthlab.TeamID][]accesslog.Entry{}
 	var teams []healthlab.TeamID // in one order, so that no two calls wait for each other
 	for i := range entries {
@@ -103,10 +113,34 @@ func (v accessLog) Append(ctx context.Context, entries []accesslog.Entry) error 
 		for i, team := range teams {
 			lines, head := accesslog.Chain(heads[i], byTeam[team])
 			queueAccessLines(b, team, lines)
-			b.Queue(updateAccessHead, team.UUID, head.Seq, head.Hash[:])
+			b.Queue(updateAccessHead, team.UUID, head.Seq, head.Hash[:], sign(head))
 		}
 		return u.Commit(ctx, b)
 	})
+}
+
+func (v accessLog) Heads(ctx context.Context, q accesslog.HeadQuery) ([]accesslog.SignedHead, error) {
+	sql, team, first := selectAccessHeads, db.AllTeams, q.After
+	if !q.Team.IsZero() {
+		sql, team, first = selectAccessHeadOf, q.Team, q.Team
+	}
+	var out []accesslog.SignedHead
+	err := v.s.db.Read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(sql, first.UUID, max(q.N, 0)).Query(func(rows pgx.Rows) error {
+			out = nil
+			for rows.Next() {
+				var h accesslog.SignedHead
+				var hash []byte
+				if err := rows.Scan(&h.Team.UUID, &h.Seq, &hash, &h.Signature); err != nil {
+					return err
+				}
+				copy(h.Hash[:], hash)
+				out = append(out, h)
+			}
+			return rows.Err()
+		})
+	})
+	return out, err
 }
 
 func queueAccessLines(b *pgx.Batch, team healthlab.TeamID, lines []accesslog.Line) {

@@ -245,7 +245,7 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, err)
 		register(t, s, u)
 		found(t, s, u)
-		require.NoError(t, s.AccessLog().Append(t.Context(), accessOf(u)))
+		require.NoError(t, s.AccessLog().Append(t.Context(), accessOf(u), signAccess))
 		require.NoError(t, s.AccessLog().AddAnchor(t.Context(), accesslog.Anchor{Head: accesslog.Head{Team: u.Team, Seq: 1}, At: noon.Time, KeyID: "k", Signature: []byte("s")}))
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.CodeAttempt) { _, _ = x.Redeem(time.Now()) }))
 		require.NoError(t, s.Data().PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{{

@@ -14,7 +14,7 @@ var statements = map[string]string{
 	"insertAccessHead": insertAccessHead, "lockAccessHead": lockAccessHead, "updateAccessHead": updateAccessHead,
 	"insertAccessLines": insertAccessLines, "selectAccessLines": selectAccessLines, "selectAccessLinesOf": selectAccessLinesOf,
 	"selectUnanchored": selectUnanchored, "insertAccessAnchor": insertAccessAnchor, "selectAccessHead": selectAccessHead,
-	"selectAccessAnchors": selectAccessAnchors, "pruneAccessLines": pruneAccessLines, "pruneAccessAnchors": pruneAccessAnchors,
+	"selectAccessAnchors": selectAccessAnchors, "selectAccessHeads": selectAccessHeads, "selectAccessHeadOf": selectAccessHeadOf, "pruneAccessLines": pruneAccessLines, "pruneAccessAnchors": pruneAccessAnchors,
 	"centersNear": centersNear, "centersAt": centersAt, "nextCenters": nextCenters, "deleteCenters": deleteCenters, "keepCenter": keepCenter,
 	"insertQuery": insertQuery, "updateQuery": updateQuery, "selectQuery": selectQuery, "lockQuery": lockQuery, "findQuery": findQuery,
 	"listQueries": listQueries, "selectContinuousResult": selectContinuousResult, "selectWaiting": selectWaiting,

@@ -61,7 +61,7 @@ var looks = []string{
 	"ParsingJobs.Get", "ParsingJobs.List",
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Connections", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
-	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors",
+	"AccessLog.Lines", "AccessLog.Unanchored", "AccessLog.Anchors", "AccessLog.Heads",
 	"LabJournal.Record", "LabJournal.Deliveries", "LabJournal.Review",
 	"EventBodies.Teams", "PersonExports.Get", "PersonExports.OfUser",
 	"Pulls.Tasks", "Pulls.UserStatuses", "Pulls.Quarantined",

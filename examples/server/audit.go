@@ -5,17 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
-	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
 )
 
-// runAudit is server audit verify: it checks the access log of every team of the organisation,
-// and prints a line for each. It takes the flags of the server.
+const auditUsage = "audit: the commands are: server audit verify [-anchor FILE] [flags of the server], server audit anchor [flags of the server]"
+
+// runAudit is server audit verify, which checks the access log of every team in the store and prints
+// a line for each, and server audit anchor, which prints the signed end of each log, to be kept
+// elsewhere. Both take the flags of the server.
 func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 0 || args[0] != "verify" {
-		return errors.New("audit: the command is: server audit verify [flags of the server]")
+	if len(args) == 0 {
+		return errors.New(auditUsage)
 	}
-	return onHost(ctx, args[1:], stderr, func(s *host) error { return s.verifyAccess(ctx, stdout) })
+	command, args := args[0], args[1:]
+	switch command {
+	case "anchor":
+		return onHost(ctx, args, stderr, func(s *host) error { return s.printAnchors(ctx, stdout) })
+	case "verify":
+		kept, args, err := keptAnchors(args)
+		if err != nil {
+			return err
+		}
+		return onHost(ctx, args, stderr, func(s *host) error { return s.verifyAccess(ctx, kept, stdout) })
+	default:
+		return errors.New(auditUsage)
+	}
 }
 
 // onHost calls do with the host that the flags of the server describe, which serves nothing.
@@ -42,26 +59,47 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// verifyAccess checks the chains of all teams before it fails.
-func (s *host) verifyAccess(ctx context.Context, stdout io.Writer) error {
-	var failed error
-	const page = 500
-	for q := (organisation.Query{Org: organisationOf(s.team), N: page}); ; {
-		teams, err := s.Organisations.Teams(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range teams {
-			q.After = teams[i].ID
-			head, err := s.Access.Verify(ctx, teams[i].ID)
-			if err != nil {
-				failed = errors.Join(failed, fmt.Errorf("team %s: %w", teams[i].ID, err))
-				continue
-			}
-			fmt.Fprintf(stdout, "team %s: the chain is whole up to line %d, hash %s\n", teams[i].ID, head.Seq, head.Hash)
-		}
-		if len(teams) < page {
-			return failed
-		}
+// keptAnchors takes -anchor FILE from the begin of the arguments and reads the file.
+func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
+	if len(args) == 0 || args[0] != "-anchor" {
+		return nil, args, nil
 	}
+	if len(args) == 1 {
+		return nil, nil, errors.New("audit: -anchor names a file that server audit anchor wrote")
+	}
+	file, err := os.Open(args[1])
+	if err != nil {
+		return nil, nil, fmt.Errorf("audit: -anchor: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was read
+	kept, err := accesslog.ReadAnchors(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("audit: -anchor must name what server audit anchor or an export of the log wrote: %w", err)
+	}
+	return kept, args[2:], nil
+}
+
+// printAnchors prints the signed end of each log, a JSON object a line.
+func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
+	anchors, err := s.Access.SignHeads(ctx)
+	if err != nil {
+		return err
+	}
+	var out []byte
+	for i := range anchors {
+		out = anchors[i].AppendNDJSON(out)
+	}
+	_, err = stdout.Write(out)
+	return err
+}
+
+// verifyAccess checks the chains of all teams before it fails.
+func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout io.Writer) error {
+	return s.Access.VerifyAll(ctx, kept, func(team healthlab.TeamID, v accesslog.Verification, err error) {
+		if err != nil {
+			fmt.Fprintf(stdout, "team %s: %v\n", team, err)
+			return
+		}
+		fmt.Fprintf(stdout, "team %s: %d lines, the chain is whole up to line %d, hash %s\n", team, v.Lines, v.Seq, v.Hash)
+	})
 }

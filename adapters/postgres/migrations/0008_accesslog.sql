@@ -2,12 +2,14 @@
 -- Who read and wrote whose data.
 
 create table healthlab.access_head (
-	team_id uuid   not null,
-	seq     bigint not null,
-	hash    bytea  not null,
+	team_id   uuid   not null,
+	seq       bigint not null,
+	hash      bytea  not null,
+	signature bytea  not null,
 	constraint access_head_pkey primary key (team_id)
 );
 comment on table healthlab.access_head is 'The end of each team''s chain. A transaction that appends locks the row.';
+comment on column healthlab.access_head.signature is 'Of the head, by the key of the log. Lines that are missing up to seq were removed.';
 comment on constraint access_head_pkey on healthlab.access_head is 'A team has one chain.';
 
 create table healthlab.access_line (
