@@ -30,7 +30,7 @@ type StoreWatch struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	silent bool
+	silent time.Time // when the last ping failed; zero while the store answers
 	asking *question // nil for none
 }
 
@@ -44,14 +44,15 @@ type question struct {
 const probePause = 500 * time.Millisecond
 
 // Bound returns a context that ends, with the cause ErrStoreSilent, when the store has not
-// answered for Timeout; at once if that is known. A store that answers pings bounds nothing.
+// answered for Timeout. If the store was silent before, Bound pings it, at most once in
+// probePause, and the context ends at once unless it answers. A store that answers bounds nothing.
 // The function that it returns frees what the context holds.
 func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.Ping == nil {
 		return context.WithCancel(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	if w.isSilent() {
+	if w.isSilent() && !w.answers(ctx) {
 		end(ErrStoreSilent)
 		return ctx, func() {}
 	}
@@ -76,17 +77,17 @@ func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.Cancel
 func (w *StoreWatch) isSilent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.silent
+	return !w.silent.IsZero()
 }
 
 // answers pings the store, or waits for the ping under way. True if ctx ends first.
 func (w *StoreWatch) answers(ctx context.Context) bool {
 	w.mu.Lock()
-	if w.silent {
+	q := w.asking
+	if q == nil && !w.silent.IsZero() && time.Since(w.silent) < probePause {
 		w.mu.Unlock()
 		return false
 	}
-	q := w.asking
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		w.asking = q
@@ -101,26 +102,23 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 	}
 }
 
-// ask pings the store. After a failure it goes on until the store answers.
+// ask pings the store.
 func (w *StoreWatch) ask(q *question) {
 	q.ok = w.ping()
 	w.mu.Lock()
-	w.asking, w.silent = nil, !q.ok
+	was := !w.silent.IsZero()
+	w.asking, w.silent = nil, time.Time{}
+	if !q.ok {
+		w.silent = time.Now()
+	}
 	w.mu.Unlock()
 	close(q.done)
-	if q.ok {
-		return
+	switch {
+	case !q.ok && !was:
+		w.Log.Error("the store does not answer; requests are refused until it does")
+	case q.ok && was:
+		w.Log.Warn("the store answers")
 	}
-	w.Log.Error("the store does not answer; requests are refused until it does")
-	tick := time.NewTicker(probePause)
-	defer tick.Stop()
-	for !w.ping() {
-		<-tick.C
-	}
-	w.mu.Lock()
-	w.silent = false
-	w.mu.Unlock()
-	w.Log.Warn("the store answers")
 }
 
 func (w *StoreWatch) ping() bool {
