@@ -75,7 +75,7 @@ type LabBackend interface {
 	// Submit hands over a kit to be sent, or a requisition. It may be called again
 	// with the same order and stage after any error or timeout: an implementation
 	// must recognise them and not place a second order, and answers as the first
-	// time. Errors: Invalid (the lab refuses the content for good), anything else:
+	// time. Sample ids differ between orders. Errors: Invalid (the lab refuses the content for good), anything else:
 	// the call is made again later. A deadline that ends says nothing of what the
 	// lab did.
 	Submit(ctx context.Context, s Submission) (Accepted, error)
@@ -119,7 +119,9 @@ type Submission struct {
 // Accepted is a laboratory's answer.
 type Accepted struct {
 	// SampleID is the lab's id of order and specimen: the requisition number, or the
-	// id printed on the kit. Empty if the lab will say so later in a message.
+	// id printed on the kit. Empty if the lab will say so later in a message. It differs
+	// between the orders of a team; the Service tries an order again whose sample id
+	// another order has.
 	SampleID string
 	// Notice is what the patient's insurance will probably not pay; nil for nothing. It
 	// counts in answer to [SubmitRequisition].

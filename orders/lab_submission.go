@@ -78,19 +78,24 @@ func (s *Service) recordSubmission(ctx context.Context, claimed Record, t task, 
 		return r.recordAccepted(t, st, accepted)
 	})
 	if errors.Is(err, healthlab.Conflict) && refused == nil {
-		// The lab gave it a sample id that another order has. Perhaps it will not
-		// the next time.
-		return s.recordSubmission(ctx, claimed, t, Accepted{}, fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
+		// The lab may give another sample id at the next attempt.
+		return s.recordSubmission(ctx, claimed, t, Accepted{}, errSampleIDRepeated)
 	}
 	if err != nil {
 		return fmt.Errorf("record handover: %w", err)
 	}
 	if refused != nil {
-		s.opts.Log.Warn("lab did not take an order", "order", claimed, "kind", healthlab.KindOf(refused).Error(),
-			"attempts", claimed.Lab.Attempts)
+		attrs := []any{"order", claimed, "kind", healthlab.KindOf(refused).Error(), "attempts", claimed.Lab.Attempts}
+		if errors.Is(refused, errSampleIDRepeated) {
+			attrs = append(attrs, "reason", refused.Error())
+		}
+		s.opts.Log.Warn("lab did not take an order", attrs...)
 	}
 	return nil
 }
+
+// errSampleIDRepeated says that the lab accepted an order with the sample id of another one.
+var errSampleIDRepeated = fmt.Errorf("%w: the laboratory gave two orders one sample id; Accepted.SampleID must differ between orders", healthlab.Conflict)
 
 // recordAccepted notes what the lab took.
 func (r *Record) recordAccepted(t task, st Step, a Accepted) ([]healthlab.Event, error) {

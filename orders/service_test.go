@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -349,6 +350,32 @@ func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
 	d.advance(day)
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
+}
+
+// oneSampleID is a laboratory that gives every order the same sample id.
+type oneSampleID struct{ orders.LabBackend }
+
+func (oneSampleID) Submit(context.Context, orders.Submission) (orders.Accepted, error) {
+	return orders.Accepted{SampleID: "S1"}, nil
+}
+
+func TestSampleIDOfAnotherOrder(t *testing.T) {
+	d := newFixture(t)
+	var logged syncBuffer
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), oneSampleID{d.lab},
+		&orders.Options{Environment: healthlab.Production, Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	require.NoError(t, err)
+	d.Service = service
+	d.placed("walk-in")
+	d.placed("walk-in")
+	_, err = service.SubmitDue(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, logged.String(), "kind="+healthlab.Conflict.Error())
+	require.Contains(t, logged.String(), "gave two orders one sample id")
+	lines := strings.Count(logged.String(), "\n")
+	_, err = service.SubmitDue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, lines, strings.Count(logged.String(), "\n"), "the order waits for its next attempt")
 }
 
 func TestDrawCompleted(t *testing.T) {

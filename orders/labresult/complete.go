@@ -20,33 +20,71 @@ var (
 	betweenForm = regexp.MustCompile(`^(-?(?:\d+(?:\.\d+)?|\.\d+))\s*-\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
 )
 
-// Compare fills in the bounds that ReferenceRange says, and whether the result lies
-// outside of its bounds; null where there is no bound, or the result does not decide it.
-// A bound that the text does not call exclusive is inclusive. It leaves what is there.
+// rangeBounds are the ends of a reference range; nil is open. lowOpen and highOpen mean that
+// the end itself is outside. readable means that the text of the range was read.
+type rangeBounds struct {
+	low, high         *catalogue.Number
+	lowOpen, highOpen bool
+	readable          bool
+}
+
+// readRange reads ReferenceRange. A range whose ends are swapped is not readable.
+func (r *Result) readRange() rangeBounds {
+	if r.ReferenceRange == nil {
+		return rangeBounds{}
+	}
+	from, to := spanOf(*r.ReferenceRange)
+	if numberForm.MatchString(strings.TrimSpace(*r.ReferenceRange)) || from.at == nil && to.at == nil ||
+		from.at != nil && to.at != nil && from.at.Cmp(to.at.Decimal) > 0 {
+		return rangeBounds{}
+	}
+	return rangeBounds{from.at, to.at, from.open, to.open, true}
+}
+
+// Compare fills in the bounds that ReferenceRange says, and whether the text of the result
+// lies outside of its bounds; null where there is no bound, or the result does not decide
+// it. A bound that the text does not call exclusive is inclusive. It leaves what is there.
 func (r *Result) Compare() {
-	var text string
-	if r.ReferenceRange != nil {
-		text = strings.TrimSpace(*r.ReferenceRange)
-	}
-	var low, high *catalogue.Number
-	var above, below bool // the bound itself is outside
-	if m := boundForm.FindStringSubmatch(text); m != nil {
-		if m[1] == "<" {
-			high, above = numberOf(m[3]), m[2] == ""
-		} else {
-			low, below = numberOf(m[3]), m[2] == ""
-		}
-	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
-		low, high = numberOf(m[1]), numberOf(m[2])
-	}
-	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, low), cmp.Or(r.MaxRangeValue, high)
+	b := r.readRange()
+	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
+	above, below := r.outside(b)
+	r.IsAboveMaxRange, r.IsBelowMinRange = cmp.Or(r.IsAboveMaxRange, above), cmp.Or(r.IsBelowMinRange, below)
+}
+
+// outside reports whether the text of the result lies above MaxRangeValue and below
+// MinRangeValue; nil without the bound, or if the result does not decide it.
+func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	from, to := r.span()
-	if b := r.MaxRangeValue; b != nil && r.IsAboveMaxRange == nil {
-		r.IsAboveMaxRange = beyond(1, *b, above, from, to)
+	if r.MaxRangeValue != nil {
+		above = beyond(1, *r.MaxRangeValue, b.highOpen, from, to)
 	}
-	if b := r.MinRangeValue; b != nil && r.IsBelowMinRange == nil {
-		r.IsBelowMinRange = beyond(-1, *b, below, to, from)
+	if r.MinRangeValue != nil {
+		below = beyond(-1, *r.MinRangeValue, b.lowOpen, to, from)
 	}
+	return above, below
+}
+
+// interpret returns the interpretation that the text of the result and its range decide:
+// abnormal if it is outside of a bound, normal if it is inside of every bound, else unknown.
+func (r *Result) interpret() Interpretation {
+	b := r.readRange()
+	low, high := r.MinRangeValue, r.MaxRangeValue
+	if low != nil && high != nil && low.Cmp(high.Decimal) > 0 {
+		return UnknownInterpretation
+	}
+	above, below := r.outside(b)
+	for _, out := range []*bool{above, below, r.IsAboveMaxRange, r.IsBelowMinRange} {
+		if out != nil && *out {
+			return Abnormal
+		}
+	}
+	// Without the text of the range, a bound that is missing may exist.
+	complete := low != nil && high != nil || b.readable
+	undecided := low != nil && below == nil || high != nil && above == nil
+	if !complete || undecided {
+		return UnknownInterpretation
+	}
+	return Normal
 }
 
 func numberOf(text string) *catalogue.Number {
@@ -64,22 +102,31 @@ type end struct {
 	open bool
 }
 
-// span returns between which numbers a result lies.
+// span returns between which numbers a numeric result or a range lies, by its text.
 func (r *Result) span() (from, to end) {
-	switch r.Type {
-	case Numeric:
-		return end{at: r.Value}, end{at: r.Value}
-	case Range:
-		if m := boundForm.FindStringSubmatch(r.Result); m != nil {
-			if m[1] == "<" {
-				return end{}, end{numberOf(m[3]), m[2] == ""}
-			}
-			return end{numberOf(m[3]), m[2] == ""}, end{}
+	if r.Type != Numeric && r.Type != Range {
+		return end{}, end{}
+	}
+	return spanOf(r.Result)
+}
+
+// spanOf reads a number, a bound or an interval. Both ends are without a number for any
+// other text.
+func spanOf(text string) (from, to end) {
+	text = strings.TrimSpace(text)
+	if m := boundForm.FindStringSubmatch(text); m != nil {
+		bound := end{numberOf(m[3]), m[2] == ""}
+		if m[1] == "<" {
+			return end{}, bound
 		}
-		if m := betweenForm.FindStringSubmatch(r.Result); m != nil {
-			return end{at: numberOf(m[1])}, end{at: numberOf(m[2])}
-		}
-	default:
+		return bound, end{}
+	}
+	if m := betweenForm.FindStringSubmatch(text); m != nil {
+		return end{at: numberOf(m[1])}, end{at: numberOf(m[2])}
+	}
+	if numberForm.MatchString(text) {
+		n := end{at: numberOf(text)}
+		return n, n
 	}
 	return end{}, end{}
 }
@@ -104,8 +151,7 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 }
 
 // enrich fills in what follows from the rest of a result: how it is to be read, its
-// number, its bounds. A lab that says nothing of how to take a result means that it is
-// normal, unless it lies outside of its range.
+// number, its bounds, and its interpretation where the laboratory gives none.
 func (r *Result) enrich() {
 	said := r.Result
 	if r.Type == "" {
@@ -129,10 +175,7 @@ func (r *Result) enrich() {
 	}
 	r.Compare()
 	if r.Interpretation == "" {
-		r.Interpretation = Normal
-		if r.IsAboveMaxRange != nil && *r.IsAboveMaxRange || r.IsBelowMinRange != nil && *r.IsBelowMinRange {
-			r.Interpretation = Abnormal
-		}
+		r.Interpretation = r.interpret()
 	}
 }
 

@@ -104,6 +104,9 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		two, err := h.Lab.Submit(t.Context(), h.submission())
 		require.NoError(t, err)
 		require.NotEqual(t, one, two)
+		if one.SampleID != "" {
+			require.NotEqual(t, one.SampleID, two.SampleID, "sample ids must differ between orders")
+		}
 	},
 	"Submit/ContextEnded": func(t *testing.T, h LabHarness) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,110 @@
+package labresult_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// interpretationOf returns what a result without an interpretation gets.
+func interpretationOf(r labresult.Result) labresult.Interpretation {
+	report := labresult.Complete(labresult.Report{Results: []labresult.Result{r}}, catalogue.LabTest{}, nil, false)
+	return report.Results[0].Interpretation
+}
+
+func TestInterpretationOfTextAndRange(t *testing.T) {
+	for name, c := range map[string]struct {
+		result, bounds string
+		want           labresult.Interpretation
+	}{
+		"inside":                      {"20", "13-150", labresult.Normal},
+		"on the lower bound":          {"13", "13-150", labresult.Normal},
+		"below":                       {"12.9", "13-150", labresult.Abnormal},
+		"above":                       {"151", "13-150", labresult.Abnormal},
+		"less than, below":            {"<5", "13-150", labresult.Abnormal},
+		"less than, undecided":        {"<20", "13-150", labresult.UnknownInterpretation},
+		"more than, undecided":        {">5", "13-150", labresult.UnknownInterpretation},
+		"more than, above":            {">150", "13-150", labresult.Abnormal},
+		"at least, undecided":         {">=150", "13-150", labresult.UnknownInterpretation},
+		"interval inside":             {"20-30", "13-150", labresult.Normal},
+		"interval over a bound":       {"5-20", "13-150", labresult.UnknownInterpretation},
+		"without a range":             {"3", "", labresult.UnknownInterpretation},
+		"range in words":              {"3", "see note", labresult.UnknownInterpretation},
+		"range is one number":         {"3", "5", labresult.UnknownInterpretation},
+		"swapped ends":                {"20", "150-13", labresult.UnknownInterpretation},
+		"comment":                     {"see note", "13-150", labresult.UnknownInterpretation},
+		"empty":                       {"", "13-150", labresult.UnknownInterpretation},
+		"one bound, inside":           {"3", "<5", labresult.Normal},
+		"one bound, on it, exclusive": {"5", "<5", labresult.Abnormal},
+		"one bound, on it, inclusive": {"5", "<=5", labresult.Normal},
+		"one bound, less than":        {"<5", "< OR = 5", labresult.Normal},
+		"lower bound, more than":      {">90", ">60", labresult.Normal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := labresult.Result{Result: c.result}
+			if c.bounds != "" {
+				r.ReferenceRange = &c.bounds
+			}
+			require.Equal(t, c.want, interpretationOf(r))
+		})
+	}
+}
+
+func TestInterpretationReadsTheText(t *testing.T) {
+	bounds := "13-150"
+	number, err := catalogue.ParseNumber("20")
+	require.NoError(t, err)
+	for result, want := range map[string]labresult.Interpretation{
+		"<5": labresult.Abnormal, ">5": labresult.UnknownInterpretation, "see note": labresult.UnknownInterpretation, "151": labresult.Abnormal,
+	} {
+		r := labresult.Result{Type: labresult.Numeric, Result: result, Value: &number, ReferenceRange: &bounds}
+		require.Equal(t, want, interpretationOf(r), result)
+	}
+	// A bound beside a range that cannot be read is not known to be the only one.
+	words := "by age"
+	require.Equal(t, labresult.UnknownInterpretation, interpretationOf(labresult.Result{Result: "3", ReferenceRange: &words, MaxRangeValue: &number}))
+	require.Equal(t, labresult.UnknownInterpretation, interpretationOf(labresult.Result{Result: "3", MaxRangeValue: &number}))
+	require.Equal(t, labresult.Abnormal, interpretationOf(labresult.Result{Result: "21", MaxRangeValue: &number}))
+}
+
+// TestInterpretationIsDecided compares with every value on a grid of halves that a result may stand for:
+// normal only if all are inside of the range, abnormal only if none is, else unknown.
+func TestInterpretationIsDecided(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	signs := []string{"", "<", "<=", ">", ">="}
+	holds := func(x, n int, sign string) bool {
+		return sign == "" && x == n || sign == "<" && x < n || sign == "<=" && x <= n || sign == ">" && x > n || sign == ">=" && x >= n
+	}
+	for range 20_000 {
+		n, low, high := 2*random.IntN(20), 2*random.IntN(20), 2*random.IntN(20)
+		sign, boundSign := signs[random.IntN(5)], signs[1+random.IntN(4)]
+		low, high = min(low, high), max(low, high)
+		bounds := boundSign + strconv.Itoa(high/2)
+		within := func(x int) bool { return holds(x, high, boundSign) }
+		if random.IntN(2) == 0 {
+			bounds = strconv.Itoa(low/2) + "-" + strconv.Itoa(high/2)
+			within = func(x int) bool { return low <= x && x <= high }
+		}
+		in, out := 0, 0
+		for x := -10; x < 60; x++ { // halves, beyond every number
+			if holds(x, n, sign) && within(x) {
+				in++
+			} else if holds(x, n, sign) {
+				out++
+			}
+		}
+		want := labresult.UnknownInterpretation
+		if out == 0 {
+			want = labresult.Normal
+		} else if in == 0 {
+			want = labresult.Abnormal
+		}
+		text := sign + strconv.Itoa(n/2)
+		require.Equal(t, want, interpretationOf(labresult.Result{Result: text, ReferenceRange: &bounds}), "%s in %s", text, bounds)
+	}
+}
