@@ -143,6 +143,13 @@ type Message struct {
 	Order OrderID
 	// SampleID is the lab's id of the specimen; empty if not known.
 	SampleID string
+	// LabNumbers are further numbers that the lab gave the order or the specimen: one that is
+	// the sample id of another order contradicts Order. ForeignNumbers are order numbers that
+	// the lab reports and that are not Order's: with one, a result waits for review.
+	LabNumbers, ForeignNumbers []string
+	// Attached: a person has decided that the results belong to Order. Neither the patient
+	// nor the numbers are compared.
+	Attached bool
 	// On is what happened.
 	On Trigger
 	// At is when it happened.
@@ -153,8 +160,9 @@ type Message struct {
 	Tracking *Tracking
 	// CollectedAt is when the sample was taken; zero if not known.
 	CollectedAt time.Time
-	// Patient is whom the results are about, as the lab says. Nil: what can be read
-	// from the head of Results counts.
+	// Patient is whom the results are about, as the lab says, and never what the order
+	// says. Nil: what can be read from the head of Results counts. Results without name and
+	// birth date wait for review.
 	Patient *ReportedPatient
 	// Lab is the slug of the lab, and AccountNumber its number of the account; empty
 	// if not known.
@@ -175,17 +183,6 @@ type Message struct {
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
 	Notice *CoverageNotice
-}
-
-// ReportedPatient is whom a result is about, as the laboratory says. Printing or
-// logging it shows nothing.
-type ReportedPatient struct {
-	FirstName, LastName string
-	// DOB is the birth date; zero if the lab does not say, or says it in a way that
-	// can be read as two days.
-	DOB healthlab.Date `json:",omitzero"`
-	// Gender is empty if the lab does not say.
-	Gender people.Gender
 }
 
 // Tracking is where a parcel can be followed. Empty text means no news.
