@@ -85,9 +85,7 @@ func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
 	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes()})
 	r.between, r.seen = false, map[string]int{}
 	t := r.test()
-	key := t.key()
-	t.occurrence = r.byKey[key]
-	r.byKey[key]++
+	r.number(t)
 	return t
 }
 

@@ -208,6 +208,7 @@ func (r *reader) finishOrder() {
 			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
 		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
+		r.number(&r.in.Tests[len(r.in.Tests)-1])
 		r.open, r.between, r.seen = false, false, map[string]int{}
 		r.note = &r.in.Tests[len(r.in.Tests)-1].Notes
 	}
@@ -296,9 +297,7 @@ func (r *reader) beginTest(s er7.Segment) {
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
-	key := t.key()
-	t.occurrence = r.byKey[key]
-	r.byKey[key]++
+	r.number(t)
 	t.At = r.in.Sent
 	if at, ok := stamp(s.Field(22), r.opts.Zone); ok {
 		t.At = at
@@ -323,6 +322,13 @@ func (r *reader) beginTest(s er7.Segment) {
 		}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
+}
+
+// number counts a test among those of its key.
+func (r *reader) number(t *TestReport) {
+	key := t.key()
+	t.occurrence = r.byKey[key]
+	r.byKey[key]++
 }
 
 // parent reads the result and the order that led to a test; nil if there is none.

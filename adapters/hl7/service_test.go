@@ -235,7 +235,7 @@ func TestNoReportGoesToTheWrongPerson(t *testing.T) {
 			theirs := other.fact(r.IntN(len(other.orders)))
 			mistakes := r.IntN(4)
 			for range mistakes {
-				switch r.IntN(14) {
+				switch r.IntN(17) {
 				case 0:
 					f.given = theirs.given
 				case 1:
@@ -263,7 +263,13 @@ func TestNoReportGoesToTheWrongPerson(t *testing.T) {
 				case 12:
 					f.placer = ""
 				case 13:
-					f.lab = []string{"", "F77", "LABX"}[r.IntN(3)]
+					f.placer, f.lab = theirs.placer, theirs.lab
+				case 14:
+					f.given, f.family = theirs.given, theirs.family
+				case 15:
+					f.given, f.family = -1, -1
+				case 16:
+					f.lab = []string{"", "F77"}[r.IntN(2)]
 				}
 			}
 			// A report whose every word is another person's cannot be told from a right one.
@@ -335,7 +341,7 @@ func (s *serviceBench) taken(raw []byte, values []string, ids []orders.OrderID, 
 	require.Equal(s.t, refused, faults, "an ERR segment for each refused result")
 	s.pull()
 	stored, review, lost := count()
-	require.Zero(s.t, lost, "stored %d, under review %d", stored, review)
+	require.Zero(s.t, lost, "stored %d, under review %d of\n%s", stored, review, strings.ReplaceAll(string(raw), "\r", "\n"))
 	s.back.Handle(s.t.Context(), raw, nil)
 	s.pull()
 	again, reviewAgain, lost := count()
