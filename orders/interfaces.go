@@ -87,7 +87,9 @@ type LabBackend interface {
 	// Updates returns at most n messages that come after a cursor, in the order in
 	// which they were sent, and the cursor after the last of them. The empty cursor
 	// is the start. The same cursor returns the same messages again, and perhaps
-	// more; no messages means that there are none now.
+	// more; no messages means that there are none now. Messages with results say what the
+	// laboratory reported of the patient and the numbers, not what the order says: the service
+	// decides whose they are.
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
