@@ -56,7 +56,7 @@ func judge(m Message, numbered []Record, sameName []Order) judgement {
 			return mismatch("the order has another specimen than the result")
 		case c.differs:
 			return mismatch("the number is an order's, and the patient is not the order's")
-		case !c.name && !c.born:
+		case !c.matches():
 			return mismatch("the number is an order's, and neither the patient's name nor the birth date is reported")
 		}
 	}

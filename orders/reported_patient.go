@@ -39,10 +39,16 @@ func ReportedAs(p *people.PatientDetails) *ReportedPatient {
 	return &ReportedPatient{FirstName: rules.TextOf(p.FirstName), LastName: rules.TextOf(p.LastName), DOB: p.DOB, Gender: p.Gender}
 }
 
-// Contradicts reports whether a reported part, a name, the birth date or the gender, is not
-// that of the patient. What either side does not have contradicts nothing. The rule is that
-// of [Service.Receive]. A backend uses it to keep reports of one order about different people
+// Matches reports whether the whole name or the birth date is reported and is that of the
+// patient, and nothing contradicts it: the rule of [Service.Receive] for results with a number
+// of the order. A backend uses it to keep the reports of one order about different people
 // apart, not to decide whose they are. It is pure.
+func (p ReportedPatient) Matches(of *people.PatientDetails) bool {
+	return p.compareWith(of).matches()
+}
+
+// Contradicts reports whether a reported part, a name, the birth date or the gender, is not
+// that of the patient. What either side does not have contradicts nothing. It is pure.
 func (p ReportedPatient) Contradicts(of *people.PatientDetails) bool {
 	return p.compareWith(of).differs
 }
@@ -54,6 +60,9 @@ type comparison struct {
 	// name and born: the whole name, and the birth date, are reported and are the order's.
 	name, born bool
 }
+
+// matches reports whether name or birth date are those of the order, and nothing differs.
+func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
 
 // samePerson reports whether name and birth date are those of the order, and nothing differs.
 func (c comparison) samePerson() bool { return c.name && c.born && !c.differs }

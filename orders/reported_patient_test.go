@@ -53,6 +53,10 @@ func TestReportedPatientContradicts(t *testing.T) {
 			require.False(t, tc.reported.Contradicts(nil))
 			require.False(t, tc.reported.Contradicts(&people.PatientDetails{}), "what the order lacks contradicts nothing")
 			require.False(t, orders.ReportedAs(of).Contradicts(of))
+			require.True(t, orders.ReportedAs(of).Matches(of))
+			p := tc.reported
+			whole := p.FirstName != "" && p.LastName != "" || p.FullName != ""
+			require.Equal(t, !tc.differs && (whole || !p.DOB.IsZero()), p.Matches(of))
 		})
 	}
 }

@@ -18,7 +18,9 @@ type group struct {
 	patient orders.ReportedPatient
 	// contradicts: a reported number, or a part of the patient, is not the order's.
 	contradicts bool
-	tests       []TestReport
+	// unproven: neither the name nor the birth date is reported and is the order's.
+	unproven bool
+	tests    []TestReport
 }
 
 // assign groups the tests of a message by order, patient and numbers. of has the order
@@ -40,10 +42,11 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 		}
 		if g.held != nil && !attached {
 			g.contradicts = len(g.foreign) > 0 || t.Patient.Contradicts(g.held.Patient)
+			g.unproven = !g.contradicts && !t.Patient.Matches(g.held.Patient)
 		}
 		i := slices.IndexFunc(out, func(o *group) bool {
 			same := o.patient == g.patient && slices.Equal(o.foreign, g.foreign)
-			return o.held == g.held && o.contradicts == g.contradicts && (same || g.held != nil && !g.contradicts)
+			return o.held == g.held && o.contradicts == g.contradicts && o.unproven == g.unproven && (same || g.held != nil && !g.apart())
 		})
 		if i < 0 {
 			i, out = len(out), append(out, g)
@@ -53,10 +56,13 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 	return out
 }
 
+// apart reports whether the results of a group are kept apart from those of the order.
+func (g *group) apart() bool { return g.contradicts || g.unproven }
+
 // take adds the tests of a group with a known order to the state of the order. It returns the
 // message to the orders.Service that follows, nil for none, and the reason for which the
-// group waits in the journal, empty for none. Reports that contradict the order have states
-// of their own, so that a later report without a contradiction does not bring their results.
+// group waits in the journal, empty for none. Results that may be another person's have states
+// of their own, so that a later report about the order's patient does not bring them.
 func (g *group) take(d delivery, results bool, opts *Options) (m *orders.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
@@ -64,7 +70,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *orders.Message
 		return nil, g.reason()
 	case gone && !results:
 		return nil, ReviewCancelled
-	case !g.contradicts:
+	case !g.apart() || !results:
 		g.held.take(g.tests, results)
 		if m = g.held.resultMessage(g.tests, d, opts); m == nil {
 			return nil, ""

@@ -22,7 +22,7 @@ type dossier struct {
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is the order's, and tells apart reports about other people: see [dossier.stateOf].
+	// Patient is the order's, and tells apart reports about other people: see [group.take].
 	Patient *people.PatientDetails
 	Tests   []orderedTest
 	// Request is the message as it was sent, so that it can be sent again unchanged.
@@ -34,8 +34,8 @@ type dossier struct {
 	// Cancelled: the laboratory took the cancellation.
 	Cancelled bool
 	State     orderState
-	// Others are the states that follow from reports with the order's number which contradict
-	// the order, by what they report of patient and numbers.
+	// Others are the states that follow from reports with the order's number that may be about
+	// another person, by what they report of patient and numbers.
 	Others map[string]orderState
 }
 

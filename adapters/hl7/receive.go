@@ -240,7 +240,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]s
 		return err
 	}
 	for _, g := range assign(in, found, of, d.Resolves != 0) {
-		if g.held == nil || g.contradicts {
+		if g.held == nil || g.apart() {
 			continue
 		}
 		for _, t := range g.tests {

@@ -82,7 +82,7 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	}
 	for _, g := range assign(in, found, of, false) {
 		for _, t := range g.tests {
-			if g.held == nil || g.contradicts || g.held.Cancelled || g.held.Refused {
+			if g.held == nil || g.apart() || g.held.Cancelled || g.held.Refused {
 				t.Numbers = []string{number}
 				rest = append(rest, t)
 			}
