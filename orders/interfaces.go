@@ -145,8 +145,8 @@ type Message struct {
 	Order OrderID
 	// SampleID is the lab's id of the specimen; empty if not known.
 	SampleID string
-	// LabNumbers are further numbers that the lab gave the order or the specimen: one that is
-	// the sample id of another order contradicts Order. ForeignNumbers are order numbers that
+	// LabNumbers are further numbers of the lab, of which one may be the sample id of an order:
+	// they count if neither Order nor SampleID names one. ForeignNumbers are order numbers that
 	// the lab reports and that are not Order's: with one, a result waits for review.
 	LabNumbers, ForeignNumbers []string
 	// Attached: a person has decided that the results belong to Order. Neither the patient

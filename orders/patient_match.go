@@ -253,8 +253,8 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 }
 
 // numberedOrders returns the orders that the numbers of a message name, each once: by order id, or
-// the order that took its place and its specimen; by sample id; and by the laboratory's
-// further numbers. An order id that names no order becomes a foreign number of the message.
+// the order that took its place and its specimen; by sample id; without these, by
+// the laboratory's further numbers. An order id that names no order becomes a foreign number of the message.
 func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]Record, error) {
 	var out []Record
 	add := func(r Record, err error) error {
@@ -278,10 +278,16 @@ func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]Record, err
 			m.ForeignNumbers = append(slices.Clone(m.ForeignNumbers), m.Order.String())
 		}
 	}
-	for _, number := range append([]string{m.SampleID}, m.LabNumbers...) {
-		if number == "" || len(out) > 0 && out[0].SampleID != nil && *out[0].SampleID == number {
-			continue
+	same := len(out) > 0 && out[0].SampleID != nil && *out[0].SampleID == m.SampleID
+	if m.SampleID != "" && !same {
+		if err := add(s.orderOfSample(ctx, m.Team, m.SampleID)); err != nil {
+			return nil, err
 		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	for _, number := range m.LabNumbers {
 		if err := add(s.orderOfSample(ctx, m.Team, number)); err != nil {
 			return nil, err
 		}

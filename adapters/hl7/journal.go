@@ -85,20 +85,18 @@ func (j journal) dossier(ctx context.Context, number string) (dossier, error) {
 	return readDossier(&r)
 }
 
-// sampleRecord begins the number of the records that lead from the laboratory's number of an order
-// to the order's. It begins with a space: order numbers of messages are trimmed.
+// sampleRecord begins the number of the records that lead from the number which the laboratory
+// gave an order, in its answer to it, to the order's. Numbers in reports alone do not count:
+// laboratories give one to tests of several orders. It begins with a space: order numbers of messages are trimmed.
 const sampleRecord = " sample "
 
 // openSample keeps which order has a number of the laboratory, if it is not kept.
-func (j journal) openSample(ctx context.Context, d dossier) error {
-	if d.SampleID == "" || d.SampleID == d.Number {
-		return nil
-	}
+func (j journal) openSample(ctx context.Context, d dossier, sample string) error {
 	doc, err := json.Marshal(dossier{Number: d.Number})
 	if err != nil {
 		return fmt.Errorf("encode HL7 dossier: %w", err)
 	}
-	if _, err := j.store.Open(ctx, j.lab, labjournal.Record{Number: sampleRecord + d.SampleID, Team: d.Team, User: d.User, Doc: doc}); err != nil {
+	if _, err := j.store.Open(ctx, j.lab, labjournal.Record{Number: sampleRecord + sample, Team: d.Team, User: d.User, Doc: doc}); err != nil {
 		return fmt.Errorf("open HL7 dossier: %w", err)
 	}
 	return nil

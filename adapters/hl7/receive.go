@@ -173,10 +173,8 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 	}
 	code, _ := m.Type()
 	results := code == "ORU" || code == "OUL"
-	var learned []dossier
 	fresh, err := b.journal.take(ctx, d, func(found map[string]*dossier) outcome {
 		var out outcome
-		learned = nil
 		for i, g := range assign(in, found, of, d.Resolves != 0) {
 			if g.held == nil {
 				m := g.unassigned(d, i, &b.opts)
@@ -188,7 +186,6 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 				}
 				continue
 			}
-			known := g.held.SampleID
 			m, review := g.take(d, results, &b.opts)
 			out.review = cmp.Or(review, out.review)
 			if !results && review == "" {
@@ -197,15 +194,9 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 			if m != nil {
 				out.messages = append(out.messages, *m)
 			}
-			if g.held.SampleID != known {
-				learned = append(learned, *g.held)
-			}
 		}
 		return out
 	})
-	for _, held := range learned {
-		err = errors.Join(err, b.journal.openSample(ctx, held))
-	}
 	if err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
 	}

@@ -443,11 +443,21 @@ func TestNoResultOfASampleMessageIsLost(t *testing.T) {
 			waiting := s.reviewTexts()
 			for seg := range m.Segments() {
 				status := seg.Field(11).Text()
-				if seg.Name() != "OBX" || strings.Contains("ONDWRX", status) && status != "" || seg.Field(29).Text() == "QST" || !slices.Contains([]string{"ST", "NM", "TX"}, seg.Field(2).Text()) {
+				if seg.Name() != "OBX" || strings.Contains("ONDWRX", status) && status != "" || seg.Field(29).Text() == "QST" || seg.Field(2).Text() == "ED" {
 					continue
 				}
 				for _, p := range seg.Field(5).Repetitions() {
 					value := strings.TrimPrefix(strings.TrimSpace(p.Whole()), "+")
+					switch seg.Field(2).Text() {
+					case "CE", "CWE":
+						value = p.Coded().Display()
+					case "SN":
+						if sn, ok := p.Structured(); ok {
+							value = sn.String()
+						}
+					case "RP":
+						value = p.Component(1).Text()
+					}
 					if p.Null() || value == "" {
 						continue
 					}
