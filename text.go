@@ -3,7 +3,11 @@ package healthlab
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // CheckText is [Invalid] unless every store can keep the texts: they are UTF-8 and contain
@@ -16,4 +20,24 @@ func CheckText(texts ...string) error {
 		}
 	}
 	return nil
+}
+
+// FoldText returns text in the form in which it is compared and searched: decomposed (NFKD),
+// without marks (Mn), case-folded, then composed (NFC). Letters without a decomposition, such
+// as ø and ł, stay what they are. It is pure and safe for concurrent use.
+func FoldText(s string) string {
+	ascii := true
+	for i := 0; ascii && i < len(s); i++ {
+		ascii = s[i] < utf8.RuneSelf
+	}
+	if ascii {
+		return strings.ToLower(s)
+	}
+	bare := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(s))
+	return norm.NFC.String(cases.Fold().String(bare))
 }

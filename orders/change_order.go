@@ -159,6 +159,6 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 func (r *Record) withdrawResults() {
 	r.Interpretation, r.ReportFile = nil, ""
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
-		r.Results, r.HasMissingResults = nil, nil
+		r.Results, r.ReportedPatient, r.HasMissingResults = nil, nil, nil
 	}
 }

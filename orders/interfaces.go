@@ -87,7 +87,9 @@ type LabBackend interface {
 	// Updates returns at most n messages that come after a cursor, in the order in
 	// which they were sent, and the cursor after the last of them. The empty cursor
 	// is the start. The same cursor returns the same messages again, and perhaps
-	// more; no messages means that there are none now.
+	// more; no messages means that there are none now. Messages with results say what the
+	// laboratory reported of the patient and the numbers, not what the order says: the service
+	// decides whose they are.
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
@@ -145,6 +147,13 @@ type Message struct {
 	Order OrderID
 	// SampleID is the lab's id of the specimen; empty if not known.
 	SampleID string
+	// LabNumbers are further numbers of the lab, of which one may be the sample id of an order:
+	// they count if neither Order nor SampleID names one. ForeignNumbers are order numbers that
+	// the lab reports and that are not Order's: with one, a result waits for review.
+	LabNumbers, ForeignNumbers []string
+	// Attached: a person has decided that the results belong to Order. Neither the patient
+	// nor the numbers are compared.
+	Attached bool
 	// On is what happened.
 	On Trigger
 	// At is when it happened.
@@ -155,8 +164,9 @@ type Message struct {
 	Tracking *Tracking
 	// CollectedAt is when the sample was taken; zero if not known.
 	CollectedAt time.Time
-	// Patient is whom the results are about, as the lab says. Nil: what can be read
-	// from the head of Results counts.
+	// Patient is whom the results are about, as the lab says, and never what the order
+	// says. Nil: what can be read from the head of Results counts. Results without name and
+	// birth date wait for review.
 	Patient *ReportedPatient
 	// Lab is the slug of the lab, and AccountNumber its number of the account; empty
 	// if not known.
@@ -177,17 +187,6 @@ type Message struct {
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
 	Notice *CoverageNotice
-}
-
-// ReportedPatient is whom a result is about, as the laboratory says. Printing or
-// logging it shows nothing.
-type ReportedPatient struct {
-	FirstName, LastName string
-	// DOB is the birth date; zero if the lab does not say, or says it in a way that
-	// can be read as two days.
-	DOB healthlab.Date `json:",omitzero"`
-	// Gender is empty if the lab does not say.
-	Gender people.Gender
 }
 
 // Tracking is where a parcel can be followed. Empty text means no news.

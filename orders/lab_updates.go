@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,6 +97,10 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if err := s.opts.Accessed(ctx, m.Team, r.UserID); err != nil {
 		return fmt.Errorf("record access: %w", err)
 	}
+	if !m.reportsResults() && m.contradicts(&r.Order) {
+		s.opts.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
+		return nil
+	}
 	if m, err = s.complete(ctx, m, r.LabTest); err != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if err := r.markReceived(m); err != nil {
 			return nil, err
 		}
-		if m.Results != nil && m.patient().compareWith(r.PatientDetails) == differs {
+		if m.reportsResults() && m.contradicts(&r.Order) {
 			return nil, errOrderChanged
 		}
 		events, err := r.receive(m, ids)
@@ -169,7 +174,7 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if err := p.markReceived(m); err != nil {
 			return nil, err
 		}
-		if m.patient().compareWith(p.PatientDetails) == differs {
+		if m.contradicts(&p.Order) {
 			return nil, errOrderChanged
 		}
 		path, ok := p.impliedPath(RedrawOffered)
@@ -303,6 +308,12 @@ func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
 	r.Details.Testkit = &kit
 }
 
+// contradicts reports whether a message is about another patient than the order's, as the lab
+// says, unless a person attached it.
+func (m Message) contradicts(o *Order) bool {
+	return !m.Attached && m.patient().Contradicts(o.PatientDetails)
+}
+
 // isUnderReview reports whether a message was held for review before: whatever its order could
 // take by now, and whatever was decided, a person decides.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
@@ -328,7 +339,10 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 		Lab: MatchLab{Slug: w.labSlug(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {
-		r.Patient = &ReviewPatient{FirstName: rules.NonEmpty(p.FirstName), LastName: rules.NonEmpty(p.LastName), Gender: rules.NonEmpty(string(p.Gender))}
+		r.Patient = &ReviewPatient{
+			FirstName: rules.NonEmpty(p.FirstName), LastName: rules.NonEmpty(cmp.Or(p.LastName, p.FullName)),
+			SecondName: p.SecondName, Suffix: p.Suffix, Gender: rules.NonEmpty(string(p.Gender)), DOBText: p.DOBText,
+		}
 		if !p.DOB.IsZero() {
 			dob := healthlab.At(p.DOB.At(time.UTC))
 			r.Patient.DOB = &dob
@@ -343,7 +357,7 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 	}
 	for _, one := range m.Results.Results {
 		name := one.Name
-		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name})
+		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name, Result: one.Result, Unit: rules.TextOf(one.Unit)})
 	}
 	whole, err := s.complete(ctx, m, w.orderedTest())
 	if err != nil {

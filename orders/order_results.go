@@ -125,6 +125,10 @@ func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.Corr
 	r.CriticalSent = r.CriticalSent && r.Results != nil && labresult.AllCriticalIn(*r.Results, results)
 	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
 	r.ReportFile = m.ReportFile
+	r.ReportedPatient = nil
+	if p := m.patient(); p != (ReportedPatient{}) {
+		r.ReportedPatient = &p
+	}
 	if r.ReportedAt.IsZero() {
 		r.ReportedAt = at
 	}
@@ -184,12 +188,15 @@ func (s *Service) TransactionRecords(ctx context.Context, team healthlab.TeamID,
 	if transaction.Status == TransactionCompleted {
 		status = labresult.Final
 	}
-	return OrderResults{Report: labresult.Merge(status, parts), OrderTransaction: &transaction}, of, nil
+	return OrderResults{Report: labresult.Merge(status, parts), ReportedPatient: of[len(of)-1].ReportedPatient, OrderTransaction: &transaction}, of, nil
 }
 
 // OrderResults is what came out of an order.
 type OrderResults struct {
 	labresult.Report
+	// ReportedPatient is whom the latest report is about, as the laboratory wrote it; left
+	// out if it wrote nothing.
+	ReportedPatient *ReportedPatient `json:"reported_patient,omitempty"`
 	// OrderTransaction is the journey of the order.
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
@@ -225,5 +232,5 @@ func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID
 		return OrderResults{}, rules.Missing(ResultNotFound, "the order has no result yet")
 	}
 	t := r.OrderTransaction
-	return OrderResults{Report: *r.Results, OrderTransaction: &t}, nil
+	return OrderResults{Report: *r.Results, ReportedPatient: r.ReportedPatient, OrderTransaction: &t}, nil
 }

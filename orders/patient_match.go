@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -14,60 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/people"
 )
-
-// agreement is how what a lab reports of a patient compares with an order's.
-type agreement uint8
-
-const (
-	// notComparable: there is too little to compare: no name, or no birth date.
-	notComparable agreement = iota
-	agrees
-	differs
-)
-
-// patient returns whom a message is about: what it says, else what can be read from the
-// head of its report.
-func (m Message) patient() ReportedPatient {
-	if m.Patient != nil {
-		return *m.Patient
-	}
-	if m.Results == nil {
-		return ReportedPatient{}
-	}
-	p := ReportedPatient{DOB: m.Results.Metadata.BirthDate()}
-	if last, first, ok := strings.Cut(m.Results.Metadata.Patient, ","); ok {
-		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
-	} else {
-		p.LastName = strings.TrimSpace(m.Results.Metadata.Patient) // first and last, in one
-	}
-	return p
-}
-
-// plainName is a name as it is compared: in lower case, with single spaces.
-func plainName(parts ...string) string {
-	return strings.Join(strings.Fields(strings.ToLower(strings.Join(parts, " "))), " ")
-}
-
-// identifiable reports whether there is enough to tell people apart.
-func (p ReportedPatient) identifiable() bool {
-	return plainName(p.FirstName, p.LastName) != "" && !p.DOB.IsZero()
-}
-
-// compareWith compares a patient with what a lab reports. Name and birth date decide; genders
-// that contradict each other make two people of one.
-func (p ReportedPatient) compareWith(o *people.PatientDetails) agreement {
-	if o == nil || !p.identifiable() {
-		return notComparable
-	}
-	name := plainName(p.FirstName, p.LastName)
-	known := func(g people.Gender) bool { return g == people.Female || g == people.Male }
-	if name != plainName(o.Name()) || p.DOB != o.DOB || known(p.Gender) && known(o.Gender) && p.Gender != o.Gender {
-		return differs
-	}
-	return agrees
-}
 
 // judgement is what becomes of a result.
 type judgement struct {
@@ -79,33 +25,42 @@ type judgement struct {
 	reason string
 }
 
-// judge decides whether a result belongs to an order for certain. named is the order
-// that the message names, by its id or that of its specimen; nil for none. patientMatches
-// are the orders of all patients with the reported name and birth date.
+// judge decides to which order a result belongs, or why a person has to decide. It sees what
+// the laboratory reported, the orders that the reported numbers name, and the orders whose
+// patient has the reported name and birth date. It is pure, and the only place with this
+// rule: backends, files and hosts hand over what was reported.
 //
-// A result goes to an order by itself only if nothing contradicts that: the message
-// names the order; the patient that the lab reports is the order's, and no other patient of
-// the team has the same name and birth date; lab and account are the order's; and the
-// order can take a result where it stands. A lab that names both the order's own id and
-// its specimen need not report a patient, and may mean one of several patients of that name. It is
-// pure.
-func judge(m Message, named *Record, patientMatches []Order) judgement {
-	p := m.patient()
-	people := map[healthlab.UserID]bool{}
-	for _, o := range patientMatches {
-		people[o.UserID] = true
+// A result goes to an order by itself only if all of this holds:
+//   - A reported number names the order: its id, its number at the laboratory, or its sample
+//     id. It decides between several patients of one name.
+//   - The name or the birth date is reported and is the order's.
+//   - No reported name, birth date, gender or number contradicts the order
+//     ([ReportedPatient.Contradicts]). What is not reported contradicts nothing.
+//   - Laboratory and account are the order's.
+//   - The order can take a result where it stands.
+//
+// The patient and the numbers are not compared in a message that a person attached.
+func judge(m Message, numbered []Record, sameName []Order) judgement {
+	if len(numbered) == 0 {
+		return unnumbered(m, sameName)
 	}
-	if named == nil {
-		return unnamed(m, patientMatches, people)
+	named := &numbered[0]
+	mismatch := func(reason string) judgement { return judgement{code: MatchSampleMismatch, reason: reason} }
+	if !m.Attached {
+		switch c := m.patient().compareWith(named.PatientDetails); {
+		case len(numbered) > 1:
+			return mismatch("the reported numbers are those of several orders")
+		case len(m.ForeignNumbers) > 0:
+			return mismatch("a reported number is not the order's")
+		case m.SampleID != "" && named.SampleID != nil && *named.SampleID != m.SampleID:
+			return mismatch("the order has another specimen than the result")
+		case c.differs:
+			return mismatch("the number is an order's, and the patient is not the order's")
+		case !c.matches():
+			return mismatch("the number is an order's, and neither the patient's name nor the birth date is reported")
+		}
 	}
-	sure := m.namesOrderAndSample(named)
-	switch how := p.compareWith(named.PatientDetails); {
-	case m.SampleID != "" && named.SampleID != nil && *named.SampleID != m.SampleID:
-		return judgement{code: MatchSampleMismatch, reason: "the order has another specimen than the result"}
-	case how == differs, how == notComparable && !sure:
-		return judgement{code: MatchSampleMismatch, reason: "the specimen is an order's, and the patient is not known to be the order's"}
-	case how == agrees && !sure && len(people) > 1:
-		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
+	switch {
 	case m.Lab != "" && (named.LabTest.Lab == nil || named.LabTest.Lab.Slug != m.Lab):
 		return judgement{code: MatchWrongLab, reason: "the order is at another laboratory"}
 	case m.AccountNumber != "" && named.LabAccountNumber != "" && m.AccountNumber != named.LabAccountNumber:
@@ -124,13 +79,12 @@ func judge(m Message, named *Record, patientMatches []Order) judgement {
 	}
 }
 
-// namesOrderAndSample reports whether a message names an order by its id and by its specimen.
-func (m Message) namesOrderAndSample(o *Record) bool {
-	return m.Order == o.ID && o.SampleID != nil && m.SampleID == *o.SampleID
-}
-
-// unnamed judges a result that names no order: there is only its patient.
-func unnamed(m Message, patientMatches []Order, people map[healthlab.UserID]bool) judgement {
+// unnumbered judges a result whose numbers name no order: there is only its patient.
+func unnumbered(m Message, patientMatches []Order) judgement {
+	people := map[healthlab.UserID]bool{}
+	for _, o := range patientMatches {
+		people[o.UserID] = true
+	}
 	switch {
 	case len(people) == 0:
 		return judgement{code: MatchNone, reason: "nothing matches the result"}
@@ -199,14 +153,11 @@ func (r *RawResult) candidate(o *Order, named *Record) Candidate {
 		why(o.SampleID != nil && *o.SampleID == r.Message.SampleID, "sample_id_match")
 		why(slices.Contains(r.SubReasonCodes, LabAccountMismatch), "lab_account_mismatch")
 	}
-	switch r.Message.patient().compareWith(o.PatientDetails) {
-	case agrees:
+	compared := r.Message.patient().compareWith(o.PatientDetails)
+	if why(compared.samePerson(), "demographic_match") {
 		score += 0.35
-		why(true, "demographic_match")
-	case differs:
-		why(true, "demographic_mismatch")
-	case notComparable:
 	}
+	why(compared.differs, "demographic_mismatch")
 	why(named != nil && named.ID != o.ID && named.UserID == o.UserID, "same_user")
 	why(endings[low].TakesResult, "matched_completed_order")
 	why(endings[low].TakeBack, "matched_cancelled_order")
@@ -280,20 +231,17 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 		return nil, nil
 	}
 	const most = 20 // pages
-	p.Gender = ""   // the name alone counts
+	p.Gender = ""   // name and birth date alone count
 	var out []Order
-	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: catalogue.MaxPageSize, Page: 1,
+	q := Query{Team: team, Search: p.DOB.String(), Size: catalogue.MaxPageSize, Page: 1,
 		Sort: SortCreatedAt, Direction: catalogue.Descending, Today: rules.UTCDay(s.now())}
 	for ; q.Page <= most; q.Page++ {
 		page, err := s.store.List(ctx, q)
-		if errors.Is(err, healthlab.Invalid) {
-			return nil, nil // no patient can have such a name
-		}
 		if err != nil {
 			return nil, fmt.Errorf("find patients: %w", err)
 		}
 		for _, o := range page.Orders {
-			if p.compareWith(o.PatientDetails) == agrees {
+			if p.compareWith(o.PatientDetails).samePerson() {
 				out = append(out, o)
 			}
 		}
@@ -304,23 +252,47 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 	return out, nil
 }
 
-// namedOrder returns the order that a message names: by its id, else by its specimen; or the one
-// that took its place, and its specimen. Nil if there is none.
-func (s *Service) namedOrder(ctx context.Context, m Message) (*Record, error) {
-	var r Record
-	var err error = healthlab.NotFound
+// numberedOrders returns the orders that the numbers of a message name, each once: by order id, or
+// the order that took its place and its specimen; by sample id; without these, by
+// the laboratory's further numbers. An order id that names no order becomes a foreign number of the message.
+func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]Record, error) {
+	var out []Record
+	add := func(r Record, err error) error {
+		if err == nil && !slices.ContainsFunc(out, func(o Record) bool { return o.ID == r.ID }) {
+			out = append(out, r)
+		}
+		if errors.Is(err, healthlab.NotFound) {
+			return nil
+		}
+		return err
+	}
 	if !m.Order.IsZero() {
-		if r, err = s.store.Get(ctx, m.Team, m.Order); err == nil {
-			r, err = s.successor(ctx, m, r)
+		r, err := s.store.Get(ctx, m.Team, m.Order)
+		if err == nil {
+			r, err = s.successor(ctx, *m, r)
+		}
+		if err := add(r, err); err != nil {
+			return nil, err
+		}
+		if len(out) == 0 {
+			m.ForeignNumbers = append(slices.Clone(m.ForeignNumbers), m.Order.String())
 		}
 	}
-	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
-		r, err = s.orderOfSample(ctx, m)
+	same := len(out) > 0 && out[0].SampleID != nil && *out[0].SampleID == m.SampleID
+	if m.SampleID != "" && !same {
+		if err := add(s.orderOfSample(ctx, m.Team, m.SampleID)); err != nil {
+			return nil, err
+		}
 	}
-	if errors.Is(err, healthlab.NotFound) {
-		return nil, nil
+	if len(out) > 0 {
+		return out, nil
 	}
-	return &r, err
+	for _, number := range m.LabNumbers {
+		if err := add(s.orderOfSample(ctx, m.Team, number)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // evaluation holds what the match of a message with results found.
@@ -365,20 +337,22 @@ func (w evaluation) orderedTest() catalogue.LabTest {
 
 // evaluate finds the orders that a message with results may belong to and decides the match.
 func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
-	named, err := s.namedOrder(ctx, m)
+	numbered, err := s.numberedOrders(ctx, &m)
 	if err != nil {
 		return evaluation{}, err
 	}
-	if named != nil && m.namesOrderAndSample(named) {
-		if j := judge(m, named, nil); !j.to.IsZero() {
-			return evaluation{j, named, nil}, nil
-		}
+	w := evaluation{judgement: judge(m, numbered, nil)}
+	if len(numbered) > 0 {
+		w.named = &numbered[0]
 	}
-	same, err := s.patientMatches(ctx, m.Team, m.patient())
-	if err != nil {
+	if !w.to.IsZero() {
+		return w, nil // which other patients have the name makes no difference
+	}
+	if w.patientMatches, err = s.patientMatches(ctx, m.Team, m.patient()); err != nil {
 		return evaluation{}, err
 	}
-	return evaluation{judge(m, named, same), named, same}, nil
+	w.judgement = judge(m, numbered, w.patientMatches)
+	return w, nil
 }
 
 // successor returns the order that took the place of another one and has the specimen of a
@@ -387,7 +361,7 @@ func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, e
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil
 	}
-	next, err := s.orderOfSample(ctx, m)
+	next, err := s.orderOfSample(ctx, m.Team, m.SampleID)
 	if errors.Is(err, healthlab.NotFound) {
 		return r, nil
 	}
@@ -400,10 +374,10 @@ func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, e
 	return next, nil
 }
 
-// orderOfSample finds the order with the sample id of a message. NotFound also for one that
-// no order can have.
-func (s *Service) orderOfSample(ctx context.Context, m Message) (Record, error) {
-	r, err := s.allOrders.FindSample(ctx, m.Team, m.SampleID)
+// orderOfSample finds the order with a sample id. NotFound also for one that no order can
+// have.
+func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, sample string) (Record, error) {
+	r, err := s.allOrders.FindSample(ctx, team, sample)
 	if errors.Is(err, healthlab.Invalid) {
 		err = healthlab.NotFound
 	}
@@ -416,7 +390,7 @@ func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 		return Record{}, healthlab.NotFound
 	}
 	if m.Order.IsZero() && m.SampleID != "" {
-		return s.orderOfSample(ctx, m)
+		return s.orderOfSample(ctx, m.Team, m.SampleID)
 	}
 	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {

@@ -273,9 +273,9 @@ func bornTerms(date string) []string {
 	return []string{termBorn + year, termBorn + year + "-" + month, termBorn + date}
 }
 
-// searchWords returns the words of a text in lower case: letters, marks and digits.
+// searchWords returns the words of a text, folded: letters, marks and digits.
 func searchWords(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 	})
 }

@@ -194,3 +194,12 @@ func (CoverageItem) GoString() string { return rules.Redacted }
 
 // LogValue shows nothing of what CoverageItem holds.
 func (CoverageItem) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
+
+// String shows nothing of what MatchMarker holds.
+func (MatchMarker) String() string { return rules.Redacted }
+
+// GoString shows nothing of what MatchMarker holds.
+func (MatchMarker) GoString() string { return rules.Redacted }
+
+// LogValue shows nothing of what MatchMarker holds.
+func (MatchMarker) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }

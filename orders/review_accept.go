@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -416,7 +417,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 func patientOf(u people.UserInfo) (*people.PatientDetails, *people.PatientAddress) {
 	a := u.Address
 	return &people.PatientDetails{
-			FirstName: &u.FirstName, LastName: &u.LastName, DOB: u.DOB, Gender: people.Gender(plainName(u.Gender)), PhoneNumber: &u.PhoneNumber,
+			FirstName: &u.FirstName, LastName: &u.LastName, DOB: u.DOB, Gender: people.Gender(strings.ToLower(strings.TrimSpace(u.Gender))), PhoneNumber: &u.PhoneNumber,
 			Email: &u.Email, MedicalProxy: u.MedicalProxy, Race: u.Race, Ethnicity: u.Ethnicity,
 			SexualOrientation: u.SexualOrientation, GenderIdentity: u.GenderIdentity,
 		}, &people.PatientAddress{

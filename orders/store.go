@@ -44,6 +44,8 @@ type Record struct {
 	// Results is what the lab reported; nil before the first report, and after the lab
 	// could not use the sample.
 	Results *labresult.Report
+	// ReportedPatient is whom Results are about, as the lab wrote it; nil if it wrote nothing.
+	ReportedPatient *ReportedPatient
 	// ReportedAt is when the first report came; zero before it.
 	ReportedAt time.Time
 	// Files are the laboratory's own reports that are kept, by id, oldest first;

@@ -117,12 +117,17 @@ type UnmatchedResult struct {
 	ReviewedAt      *healthlab.Time  `json:"reviewed_at"`
 }
 
-// ReviewPatient is whom a lab reports.
+// ReviewPatient is whom a lab reports, as it wrote it.
 type ReviewPatient struct {
 	FirstName *string         `json:"first_name"`
 	LastName  *string         `json:"last_name"`
 	DOB       *healthlab.Time `json:"dob"`
 	Gender    *string         `json:"gender"`
+	// SecondName are second and further given names, Suffix is such as Jr, and DOBText is a
+	// birth date that is not one day. Left out if the lab did not write them.
+	SecondName string `json:"second_name,omitempty"`
+	Suffix     string `json:"suffix,omitempty"`
+	DOBText    string `json:"dob_text,omitempty"`
 }
 
 // MatchLab is the lab that a result came from.
@@ -132,10 +137,13 @@ type MatchLab struct {
 	Slug string `json:"slug"`
 }
 
-// MatchMarker is something that a result measures.
+// MatchMarker is something that a result measures. Printing or logging it shows nothing.
 type MatchMarker struct {
 	ProviderID *string `json:"provider_id"`
 	Name       *string `json:"name"`
+	// Result is the result as text, and Unit its unit; left out if the lab did not report them.
+	Result string `json:"result,omitempty"`
+	Unit   string `json:"unit,omitempty"`
 }
 
 // CandidateGroup are candidates of one patient.

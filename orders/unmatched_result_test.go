@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,11 +98,11 @@ func TestResultsAreJudged(t *testing.T) {
 		want   orders.MatchDecision // empty: it goes to the order
 	}{
 		{"echoed", nil, nil, ""},
-		{"echoed without a patient", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient = nil }}, ""},
+		{"echoed without a patient", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
 		{"echoed alone", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient, m.SampleID = nil, "" }}, orders.MatchSampleMismatch},
 		{"echoed with its patient", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
 		{"twins, and one is echoed without a specimen", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
-			[]func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
+			[]func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
 		{"specimen and patient", nil, []func(*orders.Message){bySample}, ""},
 		{"name in another case", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
 		{"patient in the report's head", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
@@ -113,12 +112,24 @@ func TestResultsAreJudged(t *testing.T) {
 			m.Patient, m.Results.Metadata = nil, labresult.Metadata{Patient: "Ana Roe", DOB: "05/09/1984"}
 		}}, orders.MatchSampleMismatch},
 		{"specimen alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
+		{"attached by a person", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.FirstName = "Eve" }), func(m *orders.Message) { m.Attached = true }}, ""},
+		{"name without a birth date", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB = healthlab.Date{} })}, ""},
+		{"birth date without a name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName, p.LastName = "", "" })}, ""},
+		{"half a name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { *p = orders.ReportedPatient{LastName: p.LastName} })}, orders.MatchSampleMismatch},
+		{"year of birth", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1984" })}, ""},
+		{"another year of birth", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1985" })}, orders.MatchSampleMismatch},
+		{"birth date that cannot be read", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "x" })}, orders.MatchSampleMismatch},
+		{"second name and suffix", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.SecondName, p.Suffix = "B", "Jr" })}, ""},
+		{"foreign number", nil, []func(*orders.Message){func(m *orders.Message) { m.ForeignNumbers = []string{"77"} }}, orders.MatchSampleMismatch},
+		{"unknown order", nil, []func(*orders.Message){func(m *orders.Message) { m.Order = orders.OrderID{UUID: id("none")} }}, orders.MatchSampleMismatch},
+		{"number of the laboratory alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.LabNumbers, m.SampleID = []string{m.SampleID}, "" }}, ""},
+		{"unknown number of the laboratory", nil, []func(*orders.Message){func(m *orders.Message) { m.LabNumbers = []string{"77"} }}, ""},
 		{"swapped birth date", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, orders.MatchSampleMismatch},
 		{"other first name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName = "Anna" })}, orders.MatchSampleMismatch},
 		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = people.Male })}, orders.MatchSampleMismatch},
 		{"another specimen", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "other" }}, orders.MatchSampleMismatch},
 		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
-		{"twins", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
+		{"twins", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, ""},
 		{"twins, and order and specimen are named", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
 		{"patientMatches", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
 			[]func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
@@ -416,14 +427,12 @@ func (a *adversary) consistent(m orders.Message, truly healthlab.UserID) bool {
 	is := func(p *truth) bool {
 		return strings.EqualFold(m.Patient.FirstName, p.input.FirstName) && strings.EqualFold(m.Patient.LastName, p.input.LastName) && m.Patient.DOB == p.input.DOB
 	}
-	me := a.people[slices.IndexFunc(a.people, func(p *truth) bool { return p.user == truly })]
 	for _, p := range a.people {
-		if p == me || m.Patient != nil && !is(p) {
+		if p.user == truly || m.Patient == nil || !is(p) || m.Order.IsZero() && m.SampleID == "" {
 			continue
 		}
 		for _, o := range p.orders {
-			id, specimen := m.Order == o.ID, o.SampleID != nil && *o.SampleID == m.SampleID
-			if id && specimen || m.Patient != nil && !is(me) && (id || specimen) {
+			if (m.Order.IsZero() || m.Order == o.ID) && (m.SampleID == "" || o.SampleID != nil && *o.SampleID == m.SampleID) {
 				return true
 			}
 		}

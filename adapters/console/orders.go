@@ -271,12 +271,18 @@ type held struct {
 		Name string `json:"name"`
 	} `json:"lab"`
 	Patient *struct {
-		First string `json:"first_name"`
-		Last  string `json:"last_name"`
-		Birth string `json:"dob"`
+		First     string `json:"first_name"`
+		Second    string `json:"second_name"`
+		Last      string `json:"last_name"`
+		Suffix    string `json:"suffix"`
+		Birth     string `json:"dob"`
+		BirthText string `json:"dob_text"`
+		Gender    string `json:"gender"`
 	} `json:"patient"`
 	Markers []struct {
-		Name string `json:"name"`
+		Name   string `json:"name"`
+		Result string `json:"result"`
+		Unit   string `json:"unit"`
 	} `json:"markers"`
 	Groups []struct {
 		UserID     string `json:"user_id"`

@@ -31,13 +31,13 @@ var codeTexts = map[string]string{
 	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
 }
 
-// answer writes an acknowledgement of m, which is nil if it could not be read. The error of
-// an accepted message is a warning. Nil if the sender wants none.
-func (o *Options) answer(m *er7.Message, code string, problem error) []byte {
-	out, err := o.answerIn(er7.ASCII, m, code, problem)
+// answer writes an acknowledgement of m, which is nil if it could not be read, with an ERR
+// segment for each problem. Nil if the sender wants none.
+func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
+	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {
 		// The sender's names have letters that ASCII does not have.
-		out, err = o.answerIn(er7.UTF8, m, code, problem)
+		out, err = o.answerIn(er7.UTF8, m, code, problems)
 	}
 	if out == nil || err != nil {
 		return nil
@@ -45,13 +45,10 @@ func (o *Options) answer(m *er7.Message, code string, problem error) []byte {
 	return out.Bytes()
 }
 
-func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problem error) (*er7.Message, error) {
+func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems []error) (*er7.Message, error) {
 	b := er7.NewBuilder(er7.Standard(), cs)
 	h := b.Header().Set(7, er7.FormatStamp(o.Now().In(o.Zone))).Set(9, "ACK")
-	id, version, severity := "", o.Version, "E"
-	if code == accepted {
-		severity = "W"
-	}
+	id, version := "", o.Version
 	us := o.Us
 	if m != nil {
 		in := m.Header()
@@ -75,8 +72,8 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problem 
 	h.Set(3, us.Application).Set(4, us.Facility).
 		Set(10, "A"+shortID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
 	b.Add("MSA").Set(1, code).Set(2, id)
-	if problem != nil {
-		err := b.Add("ERR").Set(4, severity)
+	for _, problem := range problems {
+		err := b.Add("ERR").Set(4, "E")
 		number := codeInternal
 		var at *er7.SyntaxError
 		var unsupported *unsupportedError

@@ -1,70 +1,148 @@
 package hl7
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// unassigned are tests of one message that no order gets, for one reason.
-type unassigned struct {
-	reason string
-	// held is the order that they name; nil for none, or several.
-	held    *dossier
-	patient Patient
-	tests   []TestReport
+// group is the tests of one message that report the same order and patient.
+type group struct {
+	// held is the order that they name; nil for none.
+	held *dossier
+	// foreign are reported numbers that are not the order's.
+	foreign []string
+	patient orders.ReportedPatient
+	// contradicts: a reported number, or a part of the patient, is not the order's.
+	contradicts bool
+	// unproven: neither the name nor the birth date is reported and is the order's.
+	unproven bool
+	tests    []TestReport
 }
 
-// assign finds the order of each test by number, and returns the tests without one. In a
-// message that a person attached, the patient is not compared.
-func assign(in Incoming, found map[string]*dossier, attached bool) (map[string][]TestReport, []unassigned) {
-	mine := map[string][]TestReport{}
-	var rest []unassigned
-	leave := func(reason string, held *dossier, t TestReport) {
-		i := slices.IndexFunc(rest, func(u unassigned) bool { return u.reason == reason && u.held == held && u.patient == t.Patient })
-		if i < 0 {
-			i, rest = len(rest), append(rest, unassigned{reason: reason, held: held, patient: t.Patient})
-		}
-		rest[i].tests = append(rest[i].tests, t)
-	}
+// assign groups the tests of a message by order, patient and numbers. of has the order
+// numbers by the laboratory's. A group of tests that a person attached contradicts nothing.
+func assign(in Incoming, found map[string]*dossier, of map[string]string, attached bool) []*group {
+	var out []*group
 	for _, t := range in.Tests {
-		var known []string
-		for _, n := range t.Numbers {
-			if found[n] != nil {
-				known = append(known, n)
+		g := &group{patient: t.Patient}
+		numbers := t.Numbers
+		if n := of[t.Filler]; n != "" && !contains(numbers, n) {
+			numbers = append(slices.Clone(numbers), n)
+		}
+		for _, n := range numbers {
+			if g.held == nil && found[n] != nil {
+				g.held = found[n]
+			} else {
+				g.foreign = append(g.foreign, n)
 			}
 		}
-		switch {
-		case len(known) == 0:
-			leave(ReviewNoMatch, nil, t)
-		case len(t.Numbers) > 1:
-			leave(ReviewNumbers, nil, t)
-		case !attached && !found[known[0]].Patient.matches(t.Patient):
-			leave(ReviewPatient, found[known[0]], t)
-		case !attached && (found[known[0]].Cancelled || found[known[0]].Refused):
-			leave(ReviewCancelled, found[known[0]], t)
-		default:
-			mine[known[0]] = append(mine[known[0]], t)
+		if g.held != nil && !attached {
+			g.contradicts = len(g.foreign) > 0 || t.Patient.Contradicts(g.held.Patient)
+			g.unproven = !g.contradicts && !t.Patient.Matches(g.held.Patient)
 		}
+		i := slices.IndexFunc(out, func(o *group) bool {
+			same := o.patient == g.patient && slices.Equal(o.foreign, g.foreign)
+			return o.held == g.held && o.contradicts == g.contradicts && o.unproven == g.unproven && (same || g.held != nil && !g.apart())
+		})
+		if i < 0 {
+			i, out = len(out), append(out, g)
+		}
+		out[i].tests = append(out[i].tests, t)
 	}
-	return mine, rest
+	return out
+}
+
+// apart reports whether the results of a group are kept apart from those of the order.
+func (g *group) apart() bool { return g.contradicts || g.unproven }
+
+// take adds the tests of a group with a known order to the state of the order. It returns the
+// message to the orders.Service that follows, nil for none, and the reason for which the
+// group waits in the journal, empty for none. Results that may be another person's have states
+// of their own, so that a later report about the order's patient does not bring them.
+func (g *group) take(d delivery, results bool, opts *Options) (m *orders.Message, review string) {
+	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
+	switch {
+	case g.contradicts && !results:
+		return nil, g.reason()
+	case gone && !results:
+		return nil, ReviewCancelled
+	case !g.apart() || !results:
+		g.held.take(g.tests, results)
+		if m = g.held.resultMessage(g.tests, d, opts); m == nil {
+			return nil, ""
+		}
+		if gone && m.Results == nil {
+			return nil, ReviewCancelled
+		}
+		m.Attached = d.Resolves != 0
+		return m, ""
+	}
+	apart, key := *g.held, g.key()
+	apart.State = g.held.Others[key]
+	apart.take(g.tests, true)
+	m = apart.resultMessage(g.tests, d, opts)
+	others := maps.Clone(g.held.Others)
+	if others == nil {
+		others = map[string]orderState{}
+	}
+	others[key] = apart.State
+	g.held.Others = others
+	if g.hasDocuments() {
+		review = g.reason() // the documents have no order
+	}
+	if m == nil {
+		return nil, review
+	}
+	if m.Results == nil {
+		return nil, g.reason()
+	}
+	m.ID = shortID([]byte(m.ID), []byte(key))
+	m.SampleID, m.ForeignNumbers = g.held.SampleID, g.foreign
+	return m, review
+}
+
+// key names what a group reports of patient and numbers.
+func (g *group) key() string {
+	patient, err := json.Marshal(g.patient)
+	if err != nil {
+		panic(err) // of texts and a date
+	}
+	parts := [][]byte{patient}
+	for _, n := range g.foreign {
+		parts = append(parts, []byte(n))
+	}
+	return shortID(parts...)
+}
+
+// reason says why a group without a known order, or that contradicts it, waits in the journal.
+func (g *group) reason() string {
+	switch {
+	case g.held == nil:
+		return ReviewNoMatch
+	case len(g.foreign) > 0:
+		return ReviewNumbers
+	default:
+		return ReviewPatient
+	}
 }
 
 // hasDocuments reports whether a document came with a test.
-func (u unassigned) hasDocuments() bool {
-	return slices.ContainsFunc(u.tests, func(t TestReport) bool { return len(t.Documents) > 0 })
+func (g *group) hasDocuments() bool {
+	return slices.ContainsFunc(g.tests, func(t TestReport) bool { return len(t.Documents) > 0 })
 }
 
-// message returns the results for the review queue of the orders.Service; nil without a
-// review team or without results. If the patient is another than the order's, the message
-// names the specimen and not the order, so that the order stays a candidate.
-func (u unassigned) message(d delivery, n int, opts *Options) *orders.Message {
+// unassigned returns the results of a group without a known order, for the review team; nil
+// without a team or without results.
+func (g *group) unassigned(d delivery, n int, opts *Options) *orders.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
 	}
 	report := dossier{Number: "1"} // the id of a sample without one
-	report.take(u.tests, true)
+	report.take(g.tests, true)
 	if len(report.State.Tests) == 0 {
 		return nil
 	}
@@ -72,17 +150,15 @@ func (u unassigned) message(d delivery, n int, opts *Options) *orders.Message {
 	results, _ := report.results(opts, done)
 	m := orders.Message{
 		ID: shortID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
-		Results: &results,
-		Patient: &orders.ReportedPatient{FirstName: u.patient.Given, LastName: u.patient.Family, DOB: u.patient.DOB, Gender: u.patient.Gender},
+		Results: &results, Patient: &g.patient, ForeignNumbers: g.foreign,
+	}
+	for _, t := range g.tests {
+		if t.Filler != "" && !contains(m.LabNumbers, t.Filler) {
+			m.LabNumbers = append(m.LabNumbers, t.Filler)
+		}
 	}
 	if done {
 		m.On = orders.FinalResult
-	}
-	if u.held != nil {
-		m.Team, m.SampleID = u.held.Team, u.held.SampleID
-		if u.reason == ReviewCancelled {
-			m.Order, m.Patient = u.held.Order, u.held.patient()
-		}
 	}
 	return &m
 }

@@ -87,6 +87,9 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	d, err = b.journal.dossier(ctx, d.Number) // another process may have been first
+	if err == nil && v.sample != "" && v.sample != d.Number {
+		err = b.journal.openSample(ctx, d, v.sample)
+	}
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}

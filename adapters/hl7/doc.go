@@ -17,9 +17,10 @@
 //     the patients; a message is acknowledged after it was stored. The stores of
 //     adapters/memory and adapters/postgres have one.
 //   - [Read] turns a result message into plain values, without storing anything.
-//   - [Options].ReviewTeam: results that belong to no order for certain go to the review
-//     queue of the orders.Service. Without it, [Backend.Review] lists them, and
-//     [Backend.Attach] assigns one to an order.
+//   - [Options].ReviewTeam: results that name no order go to the review queue of the
+//     orders.Service. Without it, [Backend.Review] lists them, and [Backend.Attach] assigns
+//     one to an order. Results that name an order always go to the orders.Service, with what
+//     was reported of patient and numbers: it decides whose they are.
 //   - [Folder] exchanges messages as files.
 //
 // A laboratory may send new results or all results so far, repeat messages, and send them in

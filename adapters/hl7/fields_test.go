@@ -453,8 +453,7 @@ func TestNoFieldIsLost(t *testing.T) {
 	t.Logf("%d values of %d messages", values, len(files)+len(recorded))
 }
 
-// Results without a certain order go to the service, which holds them: those of another
-// patient without the order, so that nothing gives them to it.
+// All results go to the service with what was reported: it decides whose they are.
 func TestReviewTeam(t *testing.T) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam, o.LabSlug = team, "northlab" })
@@ -470,19 +469,21 @@ func TestReviewTeam(t *testing.T) {
 	require.Equal(t, "AA", b.send([]byte(status)))
 
 	told := b.told()
-	require.Equal(t, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.FinalResult}, triggers(told))
+	require.Equal(t, []orders.Trigger{orders.FinalResult, orders.PartialResult, orders.PartialResult, orders.PartialResult}, triggers(told))
 	require.Equal(t, orders.ReportedPatient{FirstName: "Bob", LastName: "Poe", DOB: healthlab.Date{Year: 1970, Month: 1, Day: 1}, Gender: people.Male}, *told[0].Patient)
 	require.Equal(t, team, told[0].Team)
 	require.Equal(t, "northlab", told[0].Lab)
 	require.Len(t, told[0].Results.Results, 2)
 	require.Empty(t, told[0].SampleID)
-	for i, m := range told[:3] {
-		require.True(t, m.Order.IsZero(), i)
-	}
+	require.True(t, told[0].Order.IsZero())
+	require.True(t, told[2].Order.IsZero())
+	require.Equal(t, []string{"OTHER"}, told[0].ForeignNumbers)
+	require.Equal(t, []string{"F1"}, told[0].LabNumbers)
 	require.Equal(t, s.Order.TeamID, told[1].Team)
-	require.Equal(t, n, told[1].SampleID)
+	require.Equal(t, s.Order.ID, told[1].Order)
+	require.Equal(t, *told[0].Patient, *told[1].Patient, "what was reported, for the service to compare")
 	require.Equal(t, s.Order.ID, told[3].Order)
-	require.Equal(t, "Ana", told[3].Patient.FirstName)
+	require.Equal(t, "ANA", told[3].Patient.FirstName)
 	list, err := b.back.Review(t.Context(), 0, 10)
 	require.NoError(t, err)
 	require.Len(t, list, 1, "news of an order cannot be reviewed as results")
@@ -506,7 +507,7 @@ func randomReport(r *rand.Rand, number string) []string {
 	repeated := func(separator string) string {
 		return strings.Join([]string{coded(separator), coded(separator)}[:1+r.IntN(2)], "~")
 	}
-	out := []string{"PID|1||77||ROE^ANA||19840509"}
+	out := []string{`PID|1||77||ROE \T\ SOHNE^ANA||19840509`}
 	notes := func(most int) {
 		for range r.IntN(most + 1) {
 			out = append(out, "NTE|1||"+always())

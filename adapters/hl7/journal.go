@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // dossier is the state of one order at the laboratory. It is kept as the Doc of a
@@ -21,8 +22,8 @@ type dossier struct {
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is compared with that of reports.
-	Patient Patient
+	// Patient is the order's, and tells apart reports about other people: see [group.take].
+	Patient *people.PatientDetails
 	Tests   []orderedTest
 	// Request is the message as it was sent, so that it can be sent again unchanged.
 	Request []byte
@@ -33,6 +34,9 @@ type dossier struct {
 	// Cancelled: the laboratory took the cancellation.
 	Cancelled bool
 	State     orderState
+	// Others are the states that follow from reports with the order's number that may be about
+	// another person, by what they report of patient and numbers.
+	Others map[string]orderState
 }
 
 // orderedTest is one test that was ordered.
@@ -79,6 +83,23 @@ func (j journal) dossier(ctx context.Context, number string) (dossier, error) {
 		return dossier{}, fmt.Errorf("HL7 dossier: %w", err)
 	}
 	return readDossier(&r)
+}
+
+// sampleRecord begins the number of the records that lead from the number which the laboratory
+// gave an order, in its answer to it, to the order's. Numbers in reports alone do not count:
+// laboratories give one to tests of several orders. It begins with a space: order numbers of messages are trimmed.
+const sampleRecord = " sample "
+
+// openSample keeps which order has a number of the laboratory, if it is not kept.
+func (j journal) openSample(ctx context.Context, d dossier, sample string) error {
+	doc, err := json.Marshal(dossier{Number: d.Number})
+	if err != nil {
+		return fmt.Errorf("encode HL7 dossier: %w", err)
+	}
+	if _, err := j.store.Open(ctx, j.lab, labjournal.Record{Number: sampleRecord + sample, Team: d.Team, User: d.User, Doc: doc}); err != nil {
+		return fmt.Errorf("open HL7 dossier: %w", err)
+	}
+	return nil
 }
 
 func readDossier(r *labjournal.Record) (d dossier, err error) {

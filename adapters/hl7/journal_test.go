@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func TestFolder(t *testing.T) {
 	}
 	head := "FHS|^~\\&\rBHS|^~\\&\r"
 	put("batch.hl7", head+string(b.report(n, ana, ferrP, ferritin("9", "L", "P")))+"\r"+string(b.report(n, ana, ferrF, ferritin("9.5", "L", "F"), ironF, iron))+"\rBTS|2\rFTS|1\r")
-	put("partly.hl7", head+"MSH|^~\\&\rsecret\r"+string(b.report("GONE", ana, ferrF, ferritin("9", "L", "F")))+"\rBTS|2\rFTS|1\r")
+	put("partly.hl7", head+"MSH|^~\\&\rsecret\r"+string(b.report("GONE", ana, strings.Replace(ferrF, "F1^LIS", "F9", 1), ferritin("9", "L", "F")))+"\rBTS|2\rFTS|1\r")
 	put("broken.hl7", "MSH|^~\\&\rsecret")
 	put("other.hl7", "MSH|^~\\&|||||||ADT^A01")
 	put("half.part", "MSH|")

@@ -165,7 +165,7 @@ func values(m orders.Message) map[string]string {
 }
 
 const (
-	ana   = "PID|1||77^^^LIS||ROE^ANA||19840509|F"
+	ana   = `PID|1||77^^^LIS||ROE \T\ SOHNE^ANA||19840509|F`
 	ferrP = "OBR|1|$^ORDERS|F1^LIS|4598^Ferritin^L|||202603021200-0700|||||||||1234567893^Doe^Jo||||||202603030900-0700|||P"
 	ferrF = "OBR|1|$^ORDERS|F1^LIS|4598^Ferritin^L|||202603021200-0700|||||||||1234567893^Doe^Jo||||||202603031000-0700|||F"
 	ferrC = "OBR|1|$^ORDERS|F1^LIS|4598^Ferritin^L|||202603021200-0700|||||||||1234567893^Doe^Jo||||||202603041000-0700|||C"

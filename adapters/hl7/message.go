@@ -28,6 +28,7 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 		seen[on] = true
 		m := orders.Message{
 			ID: shortID([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
+			Patient: &t.Patient,
 		}
 		if on == orders.SampleReceived && t.Collected != nil {
 			m.CollectedAt = t.Collected.Timestamp.Time
@@ -41,7 +42,13 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 // nil if it would repeat the last one.
 func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options) *orders.Message {
 	s := &d.State
-	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug, Patient: d.patient()}
+	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug}
+	m.Patient = &tests[len(tests)-1].Patient
+	for _, t := range tests {
+		if n := t.Filler; n != "" && n != d.SampleID && !contains(m.LabNumbers, n) {
+			m.LabNumbers = append(m.LabNumbers, n)
+		}
+	}
 	for _, t := range s.Tests {
 		if t.Data.DateCollected != nil && (m.CollectedAt.IsZero() || t.Data.DateCollected.Timestamp.Before(m.CollectedAt)) {
 			m.CollectedAt = t.Data.DateCollected.Timestamp.Time

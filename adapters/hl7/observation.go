@@ -17,19 +17,19 @@ import (
 func (r *reader) observation(s er7.Segment) {
 	r.note = nil
 	r.finishOrder() // an ORC without an OBR has results of its own
+	status := s.Field(11).Text()
+	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
+		return // a question of the order, and its answer
+	}
 	t := r.test()
 	if t == nil {
-		return // of the patient or the order, not of a test
+		t = r.testWithoutOBR(s)
 	}
 	if kind := s.Field(2).Text(); kind == "ED" {
 		r.document(t, s)
 		return
 	}
 	coded := s.Field(3).Coded()
-	status := s.Field(11).Text()
-	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
-		return // a question of the order, and its answer
-	}
 	if status == "" {
 		status = t.Status
 	}
@@ -78,6 +78,15 @@ func (r *reader) observation(s er7.Segment) {
 	r.laboratory(t, &result, s)
 	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
+}
+
+// testWithoutOBR begins a report for results that no OBR precedes.
+func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
+	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes()})
+	r.between, r.seen = false, map[string]int{}
+	t := r.test()
+	r.number(t)
+	return t
 }
 
 // notes makes room for comments on a result.

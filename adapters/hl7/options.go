@@ -40,8 +40,8 @@ type Options struct {
 	LabSlug string
 	// ReviewTeam reviews results that name no order of ours, through the orders.Service,
 	// which needs orders.Options.Reviews. Those that name an order of another patient, or
-	// a cancelled one, are reviewed by the order's team. Default: they wait in the journal,
-	// for [Backend.Review].
+	// a cancelled one, are reviewed by the order's team, with or without a review team.
+	// Default: results that name no order wait in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
 	// Message is what orders go out as. Default [OML].
 	Message OrderMessage

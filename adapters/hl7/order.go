@@ -226,7 +226,7 @@ func (r request) dossier(m *er7.Message) dossier {
 		d.Method = r.Order.Details.Type
 	}
 	if p := r.Order.PatientDetails; p != nil {
-		d.Patient = Patient{Family: text(p.LastName), Given: text(p.FirstName), DOB: p.DOB}
+		d.Patient = &people.PatientDetails{FirstName: p.FirstName, LastName: p.LastName, DOB: p.DOB, Gender: p.Gender}
 	}
 	for _, t := range r.tests() {
 		code := r.opts.TestCode(t).Code

@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,12 @@ import (
 )
 
 // Handle receives a message or a batch and returns the acknowledgement. It implements
-// mllp.Handler. AA or CA: the message was kept, whether or not it belongs to an order. AE:
-// it is malformed or could not be kept. AR: messages of this type are not received. An AA with an error of severity W names an embedded document that could not be
-// decoded. A batch (FHS, BHS) is answered with a batch that has an acknowledgement of each
-// message; one whose envelope is malformed with a single AE.
+// mllp.Handler. AA or CA: every result of the message is kept, whether or not it belongs to an
+// order. AE: the message is malformed or could not be kept, or some results of it are refused;
+// an ERR segment names each of these, the others are kept, and the message changes nothing
+// for them if it comes again. AR: messages of this type are not received. A batch (FHS, BHS)
+// is answered with a batch that has an acknowledgement of each message; one whose envelope is
+// malformed with a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []byte {
 	if frameErr != nil {
 		return b.opts.answer(nil, rejected, frameErr)
@@ -31,11 +34,13 @@ func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []
 	if code, _ := m.Type(); code == "ACK" {
 		return nil // an acknowledgement is not acknowledged
 	}
-	warning, err := b.receive(ctx, m)
+	notTaken, err := b.receive(ctx, m)
 	var unsupported *unsupportedError
 	switch {
+	case err == nil && len(notTaken) > 0:
+		return b.opts.answer(m, refused, notTaken...)
 	case err == nil:
-		return b.opts.answer(m, accepted, warning)
+		return b.opts.answer(m, accepted)
 	case errors.As(err, &unsupported):
 		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
 		return b.opts.answer(m, rejected, err)
@@ -90,11 +95,12 @@ func (b *Backend) header(message []byte) *er7.Message {
 
 // Receive receives a message of the laboratory over any transport: results, statuses of
 // orders, late answers. A repeat changes nothing. Results that belong to no order for certain
-// are kept for review ([Options].ReviewTeam, [Backend.Review]). Invalid if the message cannot
-// be read; after any other error, call it again with the message.
+// are kept for review ([Options].ReviewTeam, [Backend.Review]). Invalid if the message, or a
+// result of it, cannot be read: the other results are kept. After any other error, call it again
+// with the message.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
-	_, err := b.receive(ctx, m)
-	return err
+	notTaken, err := b.receive(ctx, m)
+	return errors.Join(append(notTaken, err)...)
 }
 
 // ReceiveAll parses and receives a message or a batch (FHS, BHS). It joins the errors of
@@ -111,17 +117,27 @@ func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// receive is Receive. The warning names a part of the message that could not be read.
-func (b *Backend) receive(ctx context.Context, m *er7.Message) (warning, err error) {
+// receive is Receive. notTaken names the results that are refused; the others are kept.
+func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error, err error) {
 	in, err := Read(m, &b.opts)
 	if err != nil {
 		return nil, err
 	}
-	for _, bad := range in.Refused {
-		b.opts.Log.Warn("HL7 embedded document refused", "error", bad.Error())
-		warning = bad
+	of, err := b.orderNumbers(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("take in HL7 message: %w", err)
 	}
-	return warning, b.take(ctx, m, in, b.delivery(keyOf(m), m.Bytes(), in.numbers()...))
+	numbers := in.numbers()
+	for _, t := range in.Tests {
+		if n := of[t.Filler]; n != "" && !contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+	}
+	for _, bad := range in.Refused {
+		b.opts.Log.Warn("HL7 result refused", "error", bad.Error())
+		notTaken = append(notTaken, bad)
+	}
+	return notTaken, b.take(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
 }
 
 // keyOf returns the same key for messages that differ in their headers alone.
@@ -149,37 +165,34 @@ func (in Incoming) numbers() []string {
 	return out
 }
 
-// take stores a delivery and its effects. Documents come first: storing them twice has no
-// effect.
-func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d delivery) error {
-	if err := b.putDocuments(ctx, in, d); err != nil {
+// take stores a delivery and its effects. of has the order numbers by the laboratory's.
+// Documents come first: storing them twice has no effect.
+func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
+	if err := b.putDocuments(ctx, in, of, d); err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
 	}
 	code, _ := m.Type()
 	results := code == "ORU" || code == "OUL"
 	fresh, err := b.journal.take(ctx, d, func(found map[string]*dossier) outcome {
-		mine, rest := assign(in, found, d.Resolves != 0)
 		var out outcome
-		for i, u := range rest {
-			m := u.message(d, i, &b.opts)
-			if results && m != nil {
-				out.messages = append(out.messages, *m)
-			}
-			if !results || m == nil || u.hasDocuments() { // their documents have no order yet
-				out.review = u.reason
-			}
-		}
-		for _, n := range d.Numbers {
-			held := found[n]
-			if held == nil || len(mine[n]) == 0 {
+		for i, g := range assign(in, found, of, d.Resolves != 0) {
+			if g.held == nil {
+				m := g.unassigned(d, i, &b.opts)
+				if results && m != nil {
+					out.messages = append(out.messages, *m)
+				}
+				if !results || m == nil || g.hasDocuments() { // their documents have no order yet
+					out.review = g.reason()
+				}
 				continue
 			}
-			held.take(mine[n], results)
-			if !results {
-				out.messages = append(out.messages, held.statusMessages(mine[n], d, &b.opts)...)
+			m, review := g.take(d, results, &b.opts)
+			out.review = cmp.Or(review, out.review)
+			if !results && review == "" {
+				out.messages = append(out.messages, g.held.statusMessages(g.tests, d, &b.opts)...)
 			}
-			if told := held.resultMessage(mine[n], d, &b.opts); told != nil {
-				out.messages = append(out.messages, *told)
+			if m != nil {
+				out.messages = append(out.messages, *m)
 			}
 		}
 		return out
@@ -193,7 +206,23 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d deliv
 	return nil
 }
 
-func (b *Backend) putDocuments(ctx context.Context, in Incoming, d delivery) error {
+// orderNumbers returns our order numbers by those of the laboratory, for the tests of a message.
+func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]string, error) {
+	of := map[string]string{}
+	for _, t := range in.Tests {
+		if _, done := of[t.Filler]; done || t.Filler == "" {
+			continue
+		}
+		held, err := b.journal.dossier(ctx, sampleRecord+t.Filler)
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return nil, err
+		}
+		of[t.Filler] = held.Number
+	}
+	return of, nil
+}
+
+func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]string, d delivery) error {
 	if b.opts.Documents == nil || !slices.ContainsFunc(in.Tests, func(t TestReport) bool { return len(t.Documents) > 0 }) {
 		return nil
 	}
@@ -201,11 +230,13 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, d delivery) err
 	if err != nil {
 		return err
 	}
-	mine, _ := assign(in, found, d.Resolves != 0)
-	for n, tests := range mine {
-		for _, t := range tests {
+	for _, g := range assign(in, found, of, d.Resolves != 0) {
+		if g.held == nil || g.apart() {
+			continue
+		}
+		for _, t := range g.tests {
 			for _, doc := range t.Documents {
-				doc.ID, doc.Team, doc.Order = documentID(n, doc), found[n].Team, found[n].Order
+				doc.ID, doc.Team, doc.Order = documentID(g.held.Number, doc), g.held.Team, g.held.Order
 				if err := b.opts.Documents.Put(ctx, doc); err != nil {
 					return fmt.Errorf("put document: %w", err)
 				}

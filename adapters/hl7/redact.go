@@ -14,15 +14,6 @@ func (Insurance) GoString() string { return hidden }
 // LogValue shows nothing of what Insurance holds.
 func (Insurance) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// String shows nothing of what Patient holds.
-func (Patient) String() string { return hidden }
-
-// GoString shows nothing of what Patient holds.
-func (Patient) GoString() string { return hidden }
-
-// LogValue shows nothing of what Patient holds.
-func (Patient) LogValue() slog.Value { return slog.StringValue(hidden) }
-
 // String shows nothing of what Document holds.
 func (Document) String() string { return hidden }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -19,17 +20,18 @@ type Incoming struct {
 	Sent      time.Time
 	// Tests are the reports of the message, one for each OBR, in order.
 	Tests []TestReport
-	// Refused are the embedded documents that could not be decoded; the rest of the
-	// message was read.
+	// Refused are the results that cannot be taken in: embedded documents that cannot be
+	// decoded. The rest of the message was read.
 	Refused []*er7.SyntaxError
 }
 
 // TestReport is the part of a message about one test.
 type TestReport struct {
-	// Segment is the number of its OBR in the message.
+	// Segment is the number of its OBR in the message; of results without an OBR, that of the
+	// first OBX.
 	Segment int
 	// Patient is the patient that the message names.
-	Patient Patient
+	Patient orders.ReportedPatient
 	// Head is what is known of the report as a whole.
 	Head labresult.Metadata
 	// Numbers are the placer order numbers of OBR and ORC; without them, that of the parent
@@ -153,7 +155,7 @@ type reader struct {
 	in     Incoming
 	sender *string
 	// patient and head are those of the patient whose tests come next.
-	patient Patient
+	patient orders.ReportedPatient
 	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
@@ -206,6 +208,7 @@ func (r *reader) finishOrder() {
 			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
 		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
+		r.number(&r.in.Tests[len(r.in.Tests)-1])
 		r.open, r.between, r.seen = false, false, map[string]int{}
 		r.note = &r.in.Tests[len(r.in.Tests)-1].Notes
 	}
@@ -224,11 +227,11 @@ func (r *reader) person(s er7.Segment) {
 	r.orc, r.specimens = er7.Segment{}, nil
 	r.patientNotes, r.orderNotes, r.note = "", "", &r.patientNotes
 	n := s.Field(5).Name()
-	r.patient = Patient{Family: n.Family, Given: n.Given}
+	r.patient = orders.ReportedPatient{FirstName: n.Given, LastName: n.Family, SecondName: n.Middle, Suffix: n.Suffix}
 	switch strings.ToUpper(s.Field(8).Text()) {
-	case "F":
+	case "F", "FEMALE":
 		r.patient.Gender = people.Female
-	case "M":
+	case "M", "MALE":
 		r.patient.Gender = people.Male
 	}
 	r.head = labresult.Metadata{Laboratory: r.sender, Patient: n.Full()}
@@ -239,6 +242,8 @@ func (r *reader) person(s er7.Segment) {
 		if !r.in.Sent.IsZero() {
 			r.head.Age = fmt.Sprint(age(dob, healthlab.DateOf(r.in.Sent)))
 		}
+	} else {
+		r.patient.DOBText = s.Field(7).Text()
 	}
 	r.head.PatientID = optional(s.Field(3).Text())
 	r.head.AccountID = optional(s.Field(18).Text())
@@ -292,9 +297,7 @@ func (r *reader) beginTest(s er7.Segment) {
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
-	key := t.key()
-	t.occurrence = r.byKey[key]
-	r.byKey[key]++
+	r.number(t)
 	t.At = r.in.Sent
 	if at, ok := stamp(s.Field(22), r.opts.Zone); ok {
 		t.At = at
@@ -319,6 +322,13 @@ func (r *reader) beginTest(s er7.Segment) {
 		}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
+}
+
+// number counts a test among those of its key.
+func (r *reader) number(t *TestReport) {
+	key := t.key()
+	t.occurrence = r.byKey[key]
+	r.byKey[key]++
 }
 
 // parent reads the result and the order that led to a test; nil if there is none.

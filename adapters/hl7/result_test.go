@@ -54,7 +54,7 @@ func TestPartialFinalCorrected(t *testing.T) {
 	for _, m := range told {
 		require.Equal(t, s.Order.ID, m.Order)
 		require.Equal(t, s.Order.TeamID, m.Team)
-		require.Equal(t, "Roe & Söhne", m.Patient.LastName, "the report was compared with the order; the laboratory spells ROE")
+		require.Equal(t, "ROE & SOHNE", m.Patient.LastName, "what the laboratory reports, not what the order says")
 		require.Equal(t, n, m.SampleID)
 		require.Equal(t, time.Date(2026, 3, 2, 19, 0, 0, 0, time.UTC), m.CollectedAt.UTC())
 	}
@@ -82,7 +82,7 @@ func TestPartialFinalCorrected(t *testing.T) {
 	require.Equal(t, []labresult.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}, r.SourceMarkers)
 	require.Equal(t, "North Lab", *r.PerformingLaboratory)
 	head := told[2].Results.Metadata
-	require.Equal(t, "41 1984-05-09 ANA ROE F1 Jo Doe NORTH 77", strings.Join([]string{head.Age, head.DOB, head.Patient, head.SpecimenNumber, *head.Provider, *head.Laboratory, *head.PatientID}, " "))
+	require.Equal(t, "41 1984-05-09 ANA ROE & SOHNE F1 Jo Doe NORTH 77", strings.Join([]string{head.Age, head.DOB, head.Patient, head.SpecimenNumber, *head.Provider, *head.Laboratory, *head.PatientID}, " "))
 	sample, ok := told[2].Results.SampleInformation["F1"]
 	require.True(t, ok)
 	require.Equal(t, "2026-03-02T19:00:00+00:00", sample.DateCollected.Timestamp.String())
@@ -162,46 +162,36 @@ func TestReview(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	other.Order.PatientDetails.LastName, other.Order.PatientDetails.FirstName, other.Order.PatientDetails.DOB = ptr("Poe"), ptr("Eve"), healthlab.Date{Year: 1990, Month: 1, Day: 1}
-	n, m := b.submit(mine), b.submit(other)
+	n := b.submit(mine)
+	b.submit(other)
 	for name, tt := range map[string]struct {
 		number string
 		pid    string
-		want   string
 	}{
-		"unknown number":     {"NOSUCHORDER", ana, hl7.ReviewNoMatch},
-		"no number":          {"", ana, hl7.ReviewNoMatch},
-		"a typing mistake":   {n[:15] + "_", ana, hl7.ReviewNoMatch},
-		"another birth date": {n, "PID|1||77||ROE^ANA||19840510|F", hl7.ReviewPatient},
-		"another patient":    {n, "PID|1||77||POE^EVE|||F", hl7.ReviewPatient},
-		"the other's number": {m, ana, hl7.ReviewPatient},
-		"one of the family":  {n, "PID|1||77||ROE^EVE|||F", hl7.ReviewPatient},
-		"in other letters":   {n, "PID|1||77||По^Ева|||F", hl7.ReviewPatient},
+		"unknown number":   {"NOSUCHORDER", ana},
+		"no number":        {"", ana},
+		"a typing mistake": {n[:15] + "_", ana},
 	} {
 		require.Equal(t, "AA", b.send(b.report(tt.number, tt.pid, ferrF, ferritin("9", "L", "F"), "NTE|1||"+name)), name)
 		list, err := b.back.Review(t.Context(), 0, 100)
 		require.NoError(t, err)
 		last := list[len(list)-1]
-		require.Equal(t, tt.want, last.Review, name)
+		require.Equal(t, hl7.ReviewNoMatch, last.Review, name)
 		require.Contains(t, string(last.Raw), name, "kept as it came")
 	}
-	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|"+m, ferrF, ferritin("9", "L", "F"))))
 	require.Empty(t, b.told())
 	list, err := b.back.Review(t.Context(), 0, 100)
 	require.NoError(t, err)
-	require.Len(t, list, 9)
-	require.Equal(t, hl7.ReviewNumbers, list[8].Review)
-	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|UNKNOWN", ferrF, ferritin("9", "L", "F"))))
-	list, err = b.back.Review(t.Context(), 0, 100)
+	require.Len(t, list, 3)
+	some, err := b.back.Review(t.Context(), list[0].Place, 1)
 	require.NoError(t, err)
-	require.Equal(t, hl7.ReviewNumbers, list[9].Review)
-	some, err := b.back.Review(t.Context(), list[1].Place, 2)
-	require.NoError(t, err)
-	require.Equal(t, list[2:4], some)
+	require.Equal(t, list[1:2], some)
 
 	// A person decides.
 	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, mine.Order.TeamID, mine.Order.ID))
 	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
 	require.Equal(t, mine.Order.ID, b.told()[0].Order)
+	require.True(t, b.told()[0].Attached)
 	require.ErrorIs(t, b.back.Attach(t.Context(), list[0].Place, mine.Order.TeamID, mine.Order.ID), healthlab.NotFound)
 	require.ErrorIs(t, b.back.Attach(t.Context(), list[1].Place, healthlab.TeamID{UUID: uuid.New()}, mine.Order.ID), healthlab.NotFound)
 	require.ErrorIs(t, b.back.Attach(t.Context(), list[1].Place, mine.Order.TeamID, orders.OrderID{UUID: uuid.New()}), healthlab.NotFound)
@@ -210,19 +200,72 @@ func TestReview(t *testing.T) {
 	require.Equal(t, list[1:], rest)
 }
 
-// A result of an order that was cancelled is nothing for a service that has ended it.
+// Results with an order's number go to the service with what was reported of patient and
+// numbers. Those that contradict the order are not mixed with those that do not.
+func TestContradictingReports(t *testing.T) {
+	b := newBench(t, nil)
+	mine, other := submission(), submission()
+	b.lab.answer = func(m *er7.Message) (string, error) {
+		return "MSA|AA|$ID\rORC|OK|" + m.Segment("ORC").Field(2).Text() + "|LAB" + m.Segment("ORC").Field(2).Text(), nil
+	}
+	n, m := b.submit(mine), b.submit(other)
+	tests := []struct {
+		name, number, filler, pid string
+		foreign                   []string
+	}{
+		{"another birth date", n, "F1", "PID|1||77||ROE \\T\\ SOHNE^ANA||19840510|F", nil},
+		{"another patient", n, "F1", "PID|1||77||POE^EVE|||F", nil},
+		{"one of the family", n, "F1", "PID|1||77||ROE \\T\\ SOHNE^EVE|||F", nil},
+		{"another sex", n, "F1", "PID|1||77||ROE \\T\\ SOHNE^ANA||19840509|M", nil},
+		{"in other letters", n, "F1", "PID|1||77||По^Ева|||F", nil},
+		{"two numbers", n + "\rORC|RE|" + m, "F1", ana, []string{m}},
+		{"an unknown number besides", n + "\rORC|RE|UNKNOWN", "F1", ana, []string{"UNKNOWN"}},
+		{"the laboratory's number of another order", n, "LAB" + m, ana, []string{m}},
+	}
+	for _, tt := range tests {
+		number, orc, _ := strings.Cut(tt.number, "\r")
+		obr := strings.Replace(ferrF, "F1^LIS", tt.filler, 1)
+		if orc != "" {
+			obr = orc + "\r" + obr
+		}
+		was := len(b.told())
+		require.Equal(t, "AA", b.send(b.report(number, tt.pid, obr, ferritin("9", "L", "F"))), tt.name)
+		told := b.told()
+		require.Len(t, told, was+1, tt.name)
+		last := told[was]
+		require.Equal(t, mine.Order.ID, last.Order, tt.name)
+		require.False(t, last.Attached, tt.name)
+		require.Equal(t, tt.foreign, last.ForeignNumbers, tt.name)
+		require.Equal(t, last.Patient.Contradicts(mine.Order.PatientDetails), tt.foreign == nil, tt.name)
+	}
+	require.Equal(t, "AA", b.send(b.report(n, ana, ironF, iron)))
+	told := b.told()
+	require.Equal(t, map[string]string{"Iron": "90"}, values(told[len(told)-1]))
+	// The laboratory's number alone names the order.
+	require.Equal(t, "AA", b.send(b.report("", ana, strings.Replace(ferrF, "F1^LIS", "LAB"+n, 1), ferritin("8", "L", "F"))))
+	told = b.told()
+	require.Equal(t, map[string]string{"Iron": "90", "Ferritin": "8"}, values(told[len(told)-1]))
+	require.Equal(t, orders.FinalResult, told[len(told)-1].On)
+	list, err := b.back.Review(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// Results of a cancelled order go to the service, which holds them for review.
 func TestResultOfACancelledOrder(t *testing.T) {
 	b := newBench(t, nil)
 	s := submission()
 	n := b.submit(s)
 	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
-	require.Empty(t, b.told())
+	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
+	require.Equal(t, s.Order.ID, b.told()[0].Order)
+	status := strings.Replace(string(b.report(n, ana, "ORC|SC|$|F1||IP")), "ORU^R01^ORU_R01", "ORM^O01", 1)
+	require.Equal(t, "AA", b.send([]byte(status)))
+	require.Len(t, b.told(), 1)
 	list, err := b.back.Review(t.Context(), 0, 1)
 	require.NoError(t, err)
 	require.Equal(t, hl7.ReviewCancelled, list[0].Review)
-	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, s.Order.TeamID, s.Order.ID))
-	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
 }
 
 // One message may hold tests of several orders, and some of none.
@@ -264,7 +307,7 @@ func TestSeveralPatients(t *testing.T) {
 		switch message.Order {
 		case mine.Order.ID:
 			require.Equal(t, map[string]string{"Ferritin": "9"}, values(message))
-			require.Equal(t, "ANA ROE", message.Results.Metadata.Patient)
+			require.Equal(t, "ANA ROE & SOHNE", message.Results.Metadata.Patient)
 		case other.Order.ID:
 			require.Equal(t, map[string]string{"Iron": "90"}, values(message))
 			require.Equal(t, "EVE POE", message.Results.Metadata.Patient)
@@ -272,7 +315,7 @@ func TestSeveralPatients(t *testing.T) {
 	}
 	list, err := b.back.Review(t.Context(), 0, 10)
 	require.NoError(t, err)
-	require.Len(t, list, 1, "the test without a number has no order")
+	require.Len(t, list, 1, "results without a number have no order")
 }
 
 // Results that are not verified are not shown.
@@ -435,7 +478,10 @@ func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
 	require.NoError(t, err)
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
-	test := in.Tests[0]
+	require.Len(t, in.Tests, 2, "the result before the first OBR has a report of its own")
+	require.Equal(t, "41", in.Tests[0].Observations[0].Result.Result)
+	require.Empty(t, in.Tests[0].Numbers)
+	test := in.Tests[1]
 	require.Equal(t, "about the test\nsecond line\nof the specimen", test.Notes)
 	require.Equal(t, "S7", test.Sample)
 	require.Equal(t, "2026-03-01T00:00:00+00:00", test.Collected.Timestamp.String())
@@ -482,17 +528,17 @@ func TestDocuments(t *testing.T) {
 	require.Empty(t, b.told()[0].Results.Results)
 }
 
-// A document that cannot be decoded is refused with a warning, and its message is taken in.
+// A document that cannot be decoded is refused, and the rest of its message is kept.
 func TestBadDocument(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	raw := b.report(n, ana, ferrF, ferritin("9", "L", "F"), "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F", ironF, iron)
 	answer, err := er7.Parse(b.back.Handle(t.Context(), raw, nil), nil)
 	require.NoError(t, err)
-	require.Equal(t, "AA", answer.Segment("MSA").Field(1).Text())
+	require.Equal(t, "AE", answer.Segment("MSA").Field(1).Text())
 	fault := answer.Segment("ERR")
 	require.Equal(t, "OBX^5^5", fault.Field(2).Raw())
-	require.Equal(t, "W", fault.Field(4).Text())
+	require.Equal(t, "E", fault.Field(4).Text())
 	require.Equal(t, map[string]string{"Ferritin": "9", "Iron": "90"}, values(b.told()[0]))
 	require.Equal(t, orders.FinalResult, b.told()[0].On)
 }

@@ -3,7 +3,6 @@ package hl7
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
@@ -15,11 +14,13 @@ import (
 const (
 	// ReviewNoMatch: the message names no order, or an unknown one.
 	ReviewNoMatch = "no_match"
-	// ReviewPatient: the patient is not the order's.
+	// ReviewPatient: the patient is not the order's, and the message has documents or no result.
 	ReviewPatient = "patient_mismatch"
-	// ReviewNumbers: the message names several orders for one test.
+	// ReviewNumbers: the numbers of a test are not all the order's, and the message has
+	// documents or no result.
 	ReviewNumbers = "contradicting_numbers"
-	// ReviewCancelled: the order was cancelled, or refused by the laboratory.
+	// ReviewCancelled: the order was cancelled, or refused by the laboratory, and the message has
+	// no result.
 	ReviewCancelled = "match_cancelled"
 )
 
@@ -75,18 +76,20 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 		return fmt.Errorf("attach HL7 message: %w", err)
 	}
 	var rest []TestReport // without those that had an order
-	mine, _ := assign(in, found, false)
-	for _, t := range in.Tests {
-		placed := slices.ContainsFunc(t.Numbers, func(n string) bool {
-			return slices.ContainsFunc(mine[n], func(m TestReport) bool { return m.Segment == t.Segment })
-		})
-		if !placed {
-			t.Numbers = []string{number}
-			rest = append(rest, t)
+	of, err := b.orderNumbers(ctx, in)
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	for _, g := range assign(in, found, of, false) {
+		for _, t := range g.tests {
+			if g.held == nil || g.apart() || g.held.Cancelled || g.held.Refused {
+				t.Numbers = []string{number}
+				rest = append(rest, t)
+			}
 		}
 	}
 	in.Tests = rest
 	d := b.delivery(shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), list[0].Raw, number)
 	d.Resolves = place
-	return b.take(ctx, m, in, d)
+	return b.take(ctx, m, in, nil, d)
 }

@@ -20,7 +20,7 @@ func (c *fixture) report(o orders.Order, on orders.Trigger, id string, results .
 	path := "/v3/order/" + o.ID.String()
 	c.get(path, 200).JSON(c.t, &o)
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
-		At: fixtureNow, Results: &labresult.Report{Results: results}}))
+		At: fixtureNow, Patient: orders.ReportedAs(o.PatientDetails), Results: &labresult.Report{Results: results}}))
 	var out orders.OrderResults
 	c.get(path+"/result", 200).JSON(c.t, &out)
 	return out

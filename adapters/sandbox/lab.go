@@ -322,6 +322,7 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	if does.flags != nil {
 		o.order.SampleID = &o.sample
 		m.Results = new(simulation.Results(&o.order, o.expected, *does.flags, does.on, at))
+		m.Patient = orders.ReportedAs(o.order.PatientDetails)
 	}
 	return m
 }

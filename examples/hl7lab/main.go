@@ -92,7 +92,8 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	service, err := orders.New(memory.New(nil).Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production})
+	store := memory.New(nil)
+	service, err := orders.New(store.Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,12 @@ func run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	review, err := backend.Review(ctx, 0, 10)
+	review, err := service.Operations().Waiting(ctx, orders.ResultQuery{Team: c.team})
 	if err != nil {
 		return err
 	}
-	for _, d := range review {
-		say(out, "for a person to look at: %s\n", d.Review)
+	for _, r := range review.Results {
+		say(out, "for a person to look at: %s\n", r.Reason)
 	}
 	return nil
 }

@@ -27,11 +27,13 @@ clinic: 0 news; the order is completed.walk_in_test.completed
 lab:    sent the partial report again, late; the answer is AA
 clinic: 0 news; the order is completed.walk_in_test.completed
 lab:    sent a report with a wrong number; the answer is AA
-clinic: 0 news; the order is completed.walk_in_test.completed
+clinic: 1 news; the order is completed.walk_in_test.completed
+        Ferritin 9.5 ug/L (abnormal, LOINC 2276-4)
+        Iron 90 ug/dL (normal, LOINC 2498-4)
 lab:    sent a corrected report; the answer is AA
 clinic: 1 news; the order is completed.walk_in_test.corrected
         Ferritin 95.0 ug/L (normal, LOINC 2276-4)
         Iron 90 ug/dL (normal, LOINC 2498-4)
-for a person to look at: no_match
+for a person to look at: a reported number is not the order's
 `, "\n"), out.String())
 }

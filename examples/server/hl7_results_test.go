@@ -181,7 +181,7 @@ func TestHL7ResultsOverHTTP(t *testing.T) {
 			// A batch of two messages, the first one with a document that is damaged.
 			id, number = order()
 			first := strings.TrimSuffix(example("old_version.hl7", number), "\r") + "\rOBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F\r"
-			require.Equal(t, []string{"AA", "AA"}, lab.send("FHS|^~\\&\rBHS|^~\\&\r"+first+example("specimen_first.hl7", "NOSUCHORDER")+"BTS|2\rFTS|1\r"))
+			require.Equal(t, []string{"AE", "AA"}, lab.send("FHS|^~\\&\rBHS|^~\\&\r"+first+example("specimen_first.hl7", "NOSUCHORDER")+"BTS|2\rFTS|1\r"))
 			ended(id, "completed")
 			require.Contains(t, result(id), `"text":"Throat swab"`)
 			var held struct {

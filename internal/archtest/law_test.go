@@ -131,7 +131,7 @@ var everyTest = append([]string{"internal/prove", "internal/conformance", "adapt
 
 // modules lists the third-party modules that a package may import.
 var modules = forSuites(map[string][]string{
-	".":                    {"github.com/google/uuid"},
+	".":                    {"github.com/google/uuid", "golang.org/x/text"},
 	"internal/fsm":         {},
 	"internal/work":        {},
 	"internal/prove":       {},

@@ -26,7 +26,7 @@ var rootNames = []string{
 	"Environment",
 	"Event",
 	"EventType",
-	"Exhausted",
+	"Exhausted", "FoldText",
 	"Forbidden",
 	"Independent",
 	"Invalid",

@@ -26,7 +26,7 @@ func (b *StaticCatalog) arrange() {
 	for _, id := range slices.Sorted(maps.Keys(b.markers)) {
 		m := b.markers[id]
 		names = append(names, m.Name)
-		b.searchable = append(b.searchable, searchableMarker{MarkerComplete: m, lab: slugs[*m.LabID], name: strings.ToLower(m.Name)})
+		b.searchable = append(b.searchable, searchableMarker{MarkerComplete: m, lab: slugs[*m.LabID], name: healthlab.FoldText(m.Name)})
 	}
 	b.words = textsearch.New(names, func(i int) []string {
 		m := &b.searchable[i]
@@ -98,7 +98,7 @@ func (b *StaticCatalog) called(text string) []*searchableMarker {
 			out = append(out, &b.searchable[h.Text])
 		}
 	}
-	text = strings.ToLower(text)
+	text = healthlab.FoldText(text)
 	for i := range b.searchable {
 		if !exact[i] && strings.Contains(b.searchable[i].name, text) {
 			out = append(out, &b.searchable[i])
@@ -176,7 +176,7 @@ func (q *LabTestQuery) matches(t *LabTest) bool {
 		q.LabSlug != "" && (t.Lab == nil || t.Lab.Slug != q.LabSlug),
 		q.Method != "" && t.Method != q.Method,
 		q.Status != "" && t.Status != q.Status,
-		q.Name != "" && !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)):
+		q.Name != "" && !rules.ContainsFold(t.Name, q.Name):
 		return false
 	}
 	for _, id := range q.MarkerIDs {

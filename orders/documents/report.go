@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -101,7 +102,7 @@ func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location
 // the last name first, and write capitals.
 func sameName(a, b string) bool {
 	words := func(s string) []string {
-		return slices.Sorted(slices.Values(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ' ' || r == ',' || r == '^' })))
+		return slices.Sorted(slices.Values(strings.FieldsFunc(healthlab.FoldText(s), func(r rune) bool { return r == ' ' || r == ',' || r == '^' })))
 	}
 	return slices.Equal(words(a), words(b))
 }

@@ -116,6 +116,21 @@ var brokenLabs = []conformance.Broken{
 			list[i].Order = orders.OrderID{UUID: uuid.New()}
 		}
 	}), Subtest: "Updates/NameTheOrder"},
+	{Name: "reports results of nobody", Suite: reports(func(list []orders.Message) {
+		for i := range list {
+			list[i].Patient = nil
+		}
+	}), Subtest: "Updates/NameThePatient"},
+	{Name: "decides whose the results are", Suite: reports(func(list []orders.Message) {
+		for i := range list {
+			list[i].Attached = true
+		}
+	}), Subtest: "Updates/NameThePatient"},
+	{Name: "reports results of another person", Suite: reports(func(list []orders.Message) {
+		for i := range list {
+			list[i].Patient = &orders.ReportedPatient{FirstName: "Eve", LastName: "Poe"}
+		}
+	}), Subtest: "Updates/NameThePatient"},
 	{Name: "names all messages alike", Suite: reports(func(list []orders.Message) {
 		for i := range list {
 			list[i].ID = "message"

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // LabHarness is a laboratory as its suite needs it.
@@ -40,6 +41,7 @@ func (h LabHarness) submission() orders.Submission {
 	method := cmp.Or(h.Method, catalogue.Testkit)
 	r := newRecord("a", uuid.NewString())
 	r.Details = orders.NewDetails(method, uuid.New(), uuid.New(), healthlab.At(noon))
+	r.PatientDetails = &people.PatientDetails{FirstName: new("Ana"), LastName: new("Roe"), DOB: birthday, Gender: people.Female}
 	if _, err := begin(&r); err != nil {
 		panic(err)
 	}
@@ -129,6 +131,24 @@ var labCases = map[string]func(*testing.T, LabHarness){
 			require.False(t, m.At.Before(last))
 			last = m.At
 			require.Contains(t, orders.Triggers(), m.On)
+		}
+	},
+	"Updates/NameThePatient": func(t *testing.T, h LabHarness) {
+		s := h.submission()
+		_, err := h.Lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		for range 50 {
+			h.Pass()
+		}
+		got, _ := h.heard(t, "", 10)
+		for _, m := range got {
+			if m.Results == nil {
+				continue
+			}
+			require.NotNil(t, m.Patient, "results are about somebody")
+			require.False(t, m.Patient.Contradicts(s.Order.PatientDetails), "the laboratory was sent the patient")
+			require.False(t, m.Attached, "no person has decided")
+			require.True(t, m.Patient.DOB == s.Order.PatientDetails.DOB || m.Patient.FirstName+m.Patient.FullName != "", "by name or birth date")
 		}
 	},
 	"Updates/SameCursorSameMessages": func(t *testing.T, h LabHarness) {

@@ -42,7 +42,7 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	m.Tracking = Tracking(on, rules.TextOf(cmp.Or(o.SampleID, &m.SampleID)))
 	if on == orders.PartialResult || on == orders.FinalResult || on == orders.CorrectedResult {
 		results := Results(o, expected, flags, on, at)
-		m.Results, m.CollectedAt = &results, at
+		m.Results, m.CollectedAt, m.Patient = &results, at, orders.ReportedAs(o.PatientDetails)
 	}
 	return m
 }

@@ -26,10 +26,9 @@ func (n *NumberText) UnmarshalJSON(b []byte) error {
 // MatchesAny reports whether a list is empty or has a value.
 func MatchesAny[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// ContainsFold reports whether text contains part, ignoring case as Unicode's simple
-// folding to lower case does.
+// ContainsFold reports whether text contains part, both after [healthlab.FoldText].
 func ContainsFold(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+	return strings.Contains(healthlab.FoldText(text), healthlab.FoldText(part))
 }
 
 // Redacted is what a person's data prints and logs as.

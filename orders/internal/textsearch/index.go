@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // abbreviations are what people type for what catalogues spell out: each word stands
@@ -224,9 +226,9 @@ func typos(a, b string, most int) int {
 	return last[len(b)]
 }
 
-// Words returns the words of a text, in lower case: runs of letters and digits.
+// Words returns the words of a text after [healthlab.FoldText]: runs of letters and digits.
 func Words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // Initials returns the first letters of three or more words; empty for fewer.

@@ -1,0 +1,161 @@
+package orders
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// ReportedPatient is whom a result is about, as the laboratory wrote it. What it did not
+// write is empty. Printing or logging it shows nothing.
+type ReportedPatient struct {
+	// FirstName is the given name and LastName the family name.
+	FirstName string `json:"first_name,omitempty"`
+	LastName  string `json:"last_name,omitempty"`
+	// SecondName are second and further given names, and Suffix is such as Jr.
+	SecondName string `json:"second_name,omitempty"`
+	Suffix     string `json:"suffix,omitempty"`
+	// FullName is the whole name, given name first, of a laboratory that does not tell its parts
+	// apart; the other names are empty then.
+	FullName string `json:"full_name,omitempty"`
+	// DOB is the birth date. DOBText is what the laboratory wrote if that is not one day: a
+	// year (YYYY), a month (YYYYMM), or text that cannot be read as a date.
+	DOB     healthlab.Date `json:"dob,omitzero"`
+	DOBText string         `json:"dob_text,omitempty"`
+	// Gender is empty if the laboratory does not say.
+	Gender people.Gender `json:"gender,omitempty"`
+}
+
+// ReportedAs returns the patient of an order as a laboratory reports it that repeats what
+// it was sent; nil for an order without a patient.
+func ReportedAs(p *people.PatientDetails) *ReportedPatient {
+	if p == nil {
+		return nil
+	}
+	return &ReportedPatient{FirstName: rules.TextOf(p.FirstName), LastName: rules.TextOf(p.LastName), DOB: p.DOB, Gender: p.Gender}
+}
+
+// Matches reports whether the whole name or the birth date is reported and is that of the
+// patient, and nothing contradicts it: the rule of [Service.Receive] for results with a number
+// of the order. A backend uses it to keep the reports of one order about different people
+// apart, not to decide whose they are. It is pure.
+func (p ReportedPatient) Matches(of *people.PatientDetails) bool {
+	return p.compareWith(of).matches()
+}
+
+// Contradicts reports whether a reported part, a name, the birth date or the gender, is not
+// that of the patient. What either side does not have contradicts nothing. It is pure.
+func (p ReportedPatient) Contradicts(of *people.PatientDetails) bool {
+	return p.compareWith(of).differs
+}
+
+// comparison is how a reported patient compares with that of an order.
+type comparison struct {
+	// differs: a reported part contradicts the order's.
+	differs bool
+	// name and born: the whole name, and the birth date, are reported and are the order's.
+	name, born bool
+}
+
+// matches reports whether name or birth date are those of the order, and nothing differs.
+func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
+
+// samePerson reports whether name and birth date are those of the order, and nothing differs.
+func (c comparison) samePerson() bool { return c.name && c.born && !c.differs }
+
+// compareWith compares the parts of a reported patient with those of an order.
+//
+// Names are equal if they have the same letters and digits after [healthlab.FoldText]. The
+// given name is that of the order if it is, or together with the second name is, the order's.
+// Second names and suffixes beyond that, which an order does not have, contradict nothing. Of
+// genders, only female and male contradict each other.
+func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
+	if of == nil {
+		return comparison{}
+	}
+	var c comparison
+	contradict := func(differs bool) { c.differs = c.differs || differs }
+
+	given, family := plainName(rules.TextOf(of.FirstName)), plainName(rules.TextOf(of.LastName))
+	if whole := nameWords(p.FullName); len(whole) > 0 && given != "" && family != "" {
+		c.name = slices.Equal(whole, nameWords(rules.TextOf(of.FirstName)+" "+rules.TextOf(of.LastName)))
+		contradict(!c.name)
+	} else {
+		first, last := plainName(p.FirstName), plainName(p.LastName)
+		sameGiven := first == given || first+plainName(p.SecondName) == given
+		contradict(first != "" && given != "" && !sameGiven)
+		contradict(last != "" && family != "" && last != family)
+		c.name = first != "" && sameGiven && last != "" && last == family
+	}
+
+	switch {
+	case of.DOB.IsZero():
+	case !p.DOB.IsZero():
+		c.born = p.DOB == of.DOB
+		contradict(!c.born)
+	case p.DOBText != "":
+		contradict(!partOfDay(p.DOBText, of.DOB))
+	}
+
+	known := func(g people.Gender) bool { return g == people.Female || g == people.Male }
+	contradict(known(p.Gender) && known(of.Gender) && p.Gender != of.Gender)
+	return c
+}
+
+// partOfDay reports whether a text is the year (YYYY) or the month (YYYYMM) of a day.
+func partOfDay(text string, day healthlab.Date) bool {
+	whole := strings.ReplaceAll(day.String(), "-", "")
+	return (len(text) == len("YYYY") || len(text) == len("YYYYMM")) && strings.HasPrefix(whole, text)
+}
+
+// plainName is a name as it is compared: its letters and digits after [healthlab.FoldText].
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, healthlab.FoldText(name))
+}
+
+// nameWords are the words of a name, each as it is compared.
+func nameWords(name string) []string {
+	var out []string
+	for _, w := range strings.Fields(name) {
+		if w = plainName(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// identifiable reports whether there is enough to tell people apart: a name and a birth date.
+func (p ReportedPatient) identifiable() bool {
+	return plainName(p.FirstName+p.LastName+p.FullName) != "" && !p.DOB.IsZero()
+}
+
+// patient returns whom a message is about: what it says, else what can be read from the
+// head of its report.
+func (m Message) patient() ReportedPatient {
+	if m.Patient != nil {
+		return *m.Patient
+	}
+	if m.Results == nil {
+		return ReportedPatient{}
+	}
+	head := &m.Results.Metadata
+	p := ReportedPatient{DOB: head.BirthDate()}
+	if p.DOB.IsZero() {
+		p.DOBText = strings.TrimSpace(head.DOB)
+	}
+	if last, first, ok := strings.Cut(head.Patient, ","); ok {
+		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
+	} else {
+		p.FullName = strings.TrimSpace(head.Patient)
+	}
+	return p
+}
