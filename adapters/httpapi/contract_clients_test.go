@@ -66,3 +66,17 @@ func TestContractNamesTheTablesOfQueries(t *testing.T) {
 	}
 	require.ElementsMatch(t, want, slices.Collect(maps.Keys(doc.Components.Schemas.AggregateTableColumn.Properties)))
 }
+
+// Every operation has a summary and a description, which generators make doc comments of.
+func TestContractDescribesEveryOperation(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct{ Summary, Description string }
+	}
+	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	for path, item := range doc.Paths {
+		for method, op := range item {
+			require.NotEmpty(t, op.Summary, "%s %s", method, path)
+			require.NotEmpty(t, op.Description, "%s %s", method, path)
+		}
+	}
+}
