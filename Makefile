@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom help
+.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom clients help
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
@@ -82,6 +82,9 @@ test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLABTEST_PROVE=1 go test $$race -timeout 60m $(PKG)
 	@if [ -n "$(race)" ]; then set -x; cd internal/bench && go test -timeout 15m ./...; fi # other engines need cgo
+
+clients: ## generate Go clients from the contract with oapi-codegen and ogen, and vet them; fetches the generators
+	go test ./adapters/httpapi -run '^TestContractGeneratesGoClients$$' -count 1 -v -args -clients
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \

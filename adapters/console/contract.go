@@ -26,12 +26,12 @@ type contract struct {
 }
 
 type contractSchema struct {
-	Description string           `json:"description"`
-	Type        any              `json:"type"` // a name, or a list of names
-	Format      string           `json:"format"`
-	Enum        []string         `json:"enum"` // "" stands for null
-	Items       *contractSchema  `json:"items"`
-	AnyOf       []contractSchema `json:"anyOf"`
+	Ref         string          `json:"$ref"`
+	Description string          `json:"description"`
+	Type        any             `json:"type"` // a name, or a list of names
+	Format      string          `json:"format"`
+	Enum        []string        `json:"enum"` // "" stands for null
+	Items       *contractSchema `json:"items"`
 }
 
 // is reports whether the schema allows a type.
@@ -88,7 +88,7 @@ func (c *contract) parameters(path, method string) (list []parameter) {
 			one.Kind = "select"
 		case schema.Type == "integer":
 			one.Kind = "number"
-		case schema.Format == "date", slices.ContainsFunc(schema.AnyOf, func(a contractSchema) bool { return a.Format == "date" }):
+		case schema.Format == "date", schema.Ref == "#/components/schemas/DateOrTime":
 			one.Kind = "date"
 		}
 		list = append(list, one)

@@ -165,7 +165,7 @@ func TestOperationsWithoutKey(t *testing.T) {
 	var open []string
 	for _, op := range securedOperations(t) {
 		keyed := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["TeamKey"] != nil || s["ManagementKey"] != nil })
-		token := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["LinkToken"] != nil })
+		token := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["LinkTokenKey"] != nil })
 		if !keyed && !token {
 			open = append(open, op.id)
 		}

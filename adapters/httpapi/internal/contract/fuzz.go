@@ -199,8 +199,10 @@ func (f *fuzzer) value(node map[string]any, depth int) any {
 		}
 		return out
 	}
-	if list, ok := node["enum"].([]any); ok && len(list) > 0 {
-		return pick(f, list)
+	for _, key := range []string{"enum", "examples"} {
+		if list, ok := node[key].([]any); ok && len(list) > 0 {
+			return pick(f, list)
+		}
 	}
 	if v, ok := node["const"]; ok {
 		return v

@@ -363,8 +363,10 @@ func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, b
 
 // leafOf is a sound value of a schema without members.
 func leafOf(node map[string]any) any {
-	if list, ok := node["enum"].([]any); ok && len(list) > 0 {
-		return list[0]
+	for _, key := range []string{"enum", "examples"} {
+		if list, ok := node[key].([]any); ok && len(list) > 0 {
+			return list[0]
+		}
 	}
 	switch node["type"] {
 	case "boolean":
