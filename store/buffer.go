@@ -160,7 +160,11 @@ func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 // more as the transaction wrote in the table, because they may take the place of what is found.
 func (b *Buffer) widened(q Query) Query {
 	q.Until = q.Until.UTC().Truncate(time.Microsecond)
-	if q.By == ByKey || q.Limit == 0 {
+	if q.By == ByKey {
+		q.Bare = false // the row answers later queries too
+		return q
+	}
+	if q.Limit == 0 {
 		return q
 	}
 	for _, w := range b.writes {
