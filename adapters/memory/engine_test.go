@@ -1,0 +1,27 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store/storetest"
+)
+
+func newEngine(t testing.TB) *memory.Engine {
+	e, err := memory.NewEngine(storetest.Tables(), nil)
+	require.NoError(t, err)
+	return e
+}
+
+func TestEngine(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Harness { return storetest.Harness{Store: newEngine(t)} })
+}
+
+func TestEngine_encrypted(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Harness {
+		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), newKeys(), storetest.Tables())}
+	})
+}
