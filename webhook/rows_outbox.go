@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// events appends events in a transaction.
+type events struct {
+	envelope  Envelope
+	retention time.Duration
+	written   func() // nil for none
+}
+
+func newEvents(opts *StoreOptions) *events {
+	if opts == nil {
+		opts = &StoreOptions{}
+	}
+	e := &events{envelope: opts.Envelope, retention: opts.Retention, written: opts.OnWritten}
+	if e.retention <= 0 {
+		e.retention = 30 * 24 * time.Hour
+	}
+	return e
+}
+
+// Append is that of [store.Events]. It reads once and puts two rows an event: the event, and the
+// key that counts it.
+func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
+	if len(list) == 0 {
+		return nil
+	}
+	read := make([]store.Query, 0, 2*len(list))
+	for i := range list {
+		e := &list[i]
+		read = append(read, keyRows.One(store.Key{Team: e.Team, ID: keyID(e)}, store.Held))
+		if !e.User.IsZero() {
+			read = append(read, store.User(e.Team, e.User))
+		}
+	}
+	if _, err := tx.Read(read...); err != nil {
+		return err
+	}
+	seen := map[uuid.UUID]bool{}
+	for i, e := range list {
+		switch {
+		case e.ID == uuid.Nil:
+			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+		case seen[e.ID]:
+			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
+		}
+		seen[e.ID] = true
+		if err := o.append(ctx, tx, e); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	if o.written != nil {
+		tx.AfterCommit(o.written)
+	}
+	return nil
+}
+
+// append appends one event, unless it is about a deleted user.
+func (o *events) append(ctx context.Context, tx store.Tx, e healthlab.Event) error {
+	var name *string
+	if !e.User.IsZero() {
+		u, err := store.LockUser(tx, e.Team, e.User)
+		switch {
+		case err != nil:
+			return err
+		case u.Known && !u.Live:
+			return nil
+		case u.Known:
+			name = &u.ClientUserID
+		}
+	}
+	k, err := nextOfKey(tx, &e)
+	if err != nil {
+		return err
+	}
+	e.At, e.Trace, e.Seq = healthlab.At(e.At).Time, cmp.Or(e.Trace, healthlab.TraceOf(ctx)), k.Value.Seq
+	body, err := o.envelope.Render(e, name)
+	if err != nil {
+		return err
+	}
+	if err := keyRows.Put(tx, k); err != nil {
+		return err
+	}
+	e.Data = nil // its bytes are in the body
+	return eventRows.Insert(tx, &eventRow{Event: e, written: tx.Now(), keep: o.retention, body: body})
+}
+
+// nextOfKey returns the key of an event, which counts it.
+func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
+	id := store.Key{Team: e.Team, User: e.User, ID: keyID(e)}
+	k, err := keyRows.Get(tx, store.Key{Team: e.Team, ID: id.ID}, store.Held)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		k = &store.Entry[keyRow]{Value: keyRow{Key: id}}
+	}
+	if k.Value.User != e.User {
+		k.Value.User = healthlab.UserID{}
+	}
+	if k.Value.Since.IsZero() {
+		k.Value.Since = tx.Now()
+	}
+	if e.Key != "" {
+		k.Value.Seq++
+	}
+	return k, nil
+}
+
+// Append is that of [Outbox].
+func (s *Store) Append(ctx context.Context, list []healthlab.Event) error {
+	return s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error { return s.events.Append(ctx, tx, list) })
+}
+
+// Forget is that of [store.Events].
+func (o *events) Forget(_ context.Context, tx store.Tx, _ healthlab.TeamID, user healthlab.UserID) error {
+	list, err := eventRows.Find(tx, store.Query{Key: store.Key{User: user}, By: store.ByUser, Lock: store.Held})
+	for _, e := range list {
+		eventRows.Delete(tx, e)
+	}
+	return err
+}
