@@ -122,12 +122,3 @@ func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
 func (s *Store) Append(ctx context.Context, list []healthlab.Event) error {
 	return s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error { return s.events.Append(ctx, tx, list) })
 }
-
-// Forget is that of [store.Events].
-func (o *events) Forget(_ context.Context, tx store.Tx, _ healthlab.TeamID, user healthlab.UserID) error {
-	list, err := eventRows.Find(tx, store.Query{Key: store.Key{User: user}, By: store.ByUser, Lock: store.Held})
-	for _, e := range list {
-		eventRows.Delete(tx, e)
-	}
-	return err
-}

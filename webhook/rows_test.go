@@ -40,3 +40,22 @@ func TestStoreOutbox(t *testing.T) {
 		return webhooktest.OutboxHarness{Outbox: s, Message: s.Message}
 	})
 }
+
+// storeHarness is a Store over rows.
+func storeHarness(t *testing.T) webhooktest.Harness {
+	c := &storeClock{}
+	s := webhook.NewStore(rowStore(t, c.now), nil)
+	return webhooktest.Harness{Outbox: s, Deliveries: s, Endpoints: s, Log: s, Bodies: s, Advance: c.advance}
+}
+
+func TestStoreDeliveries(t *testing.T) { webhooktest.RunDeliveries(t, storeHarness) }
+
+func TestStoreEndpoints(t *testing.T) { webhooktest.RunEndpoints(t, storeHarness) }
+
+func TestStoreBodies(t *testing.T) { webhooktest.RunBodies(t, storeHarness) }
+
+func TestStoreOrderUnderFailures(t *testing.T) { webhooktest.RunOrderUnderFailures(t, storeHarness) }
+
+func TestStoreModel(t *testing.T) { webhooktest.RunDeliveriesModel(t, storeHarness) }
+
+func TestStoreDispatcher(t *testing.T) { webhooktest.RunDispatcher(t, storeHarness) }
