@@ -11,7 +11,7 @@ import (
 const (
 	sweepBatch = 200  // messages removed at once
 	sweepLines = 1000 // attempts removed at once
-	sweepRest = time.Hour
+	sweepRest  = time.Hour
 	teamsPage  = 500
 )
 
