@@ -18,7 +18,8 @@ import (
 type Store struct {
 	s      store.Store
 	events *events
-	swept  atomic.Int64 // when nothing was left to remove last, in microseconds
+	routed atomic.Int64 // when events were routed last, in microseconds
+	swept  atomic.Int64 // when nothing was left to remove last
 }
 
 var _ interface {

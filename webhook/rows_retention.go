@@ -18,12 +18,12 @@ const (
 // sweep removes a batch of the messages and attempts that are older than they are kept. When nothing
 // is left, it rests for an hour. What is not routed stays.
 func (s *Store) sweep(ctx context.Context) error {
+	if time.Duration(s.routed.Load()-s.swept.Load())*time.Microsecond < sweepRest {
+		return nil
+	}
 	var rest time.Time
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		rest = time.Time{}
-		if tx.Now().Sub(time.UnixMicro(s.swept.Load())) < sweepRest {
-			return nil
-		}
 		due := store.Query{By: store.ByDue, Until: tx.Now(), Lock: store.Skip}
 		old, lines := due, due
 		old.Table, old.Limit = eventRows.Name, sweepBatch

@@ -19,13 +19,16 @@ func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most
 		return Routed{}, err
 	}
 	var routed Routed
+	var at time.Time
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) (err error) {
+		at = tx.Now()
 		routed, err = s.route(tx, modes, most)
 		return err
 	})
 	if err != nil {
 		return Routed{}, err
 	}
+	s.routed.Store(at.UnixMicro())
 	return routed, nil
 }
 
@@ -44,11 +47,11 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	if err != nil || len(keys) == 0 {
 		return Routed{}, err
 	}
-	arrivals, err := q.arrivals(keys, most)
+	endpoints, err := q.lockUsersAndEndpoints(keys)
 	if err != nil {
 		return Routed{}, err
 	}
-	endpoints, err := q.endpointsOf(arrivals)
+	arrivals, err := q.arrivals(keys, most)
 	if err != nil {
 		return Routed{}, err
 	}
@@ -103,9 +106,6 @@ func (q *queue) unroutedKeys(most int) ([]*store.Entry[keyRow], error) {
 // arrivals reads at most so many events of keys, and counts them as routed. They come in the order
 // of writing; those of one key, whatever their times and ids are, in the order of their Seq.
 func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, error) {
-	if err := q.lockUsersOf(keys); err != nil {
-		return nil, err
-	}
 	var read []store.Query
 	taken := make([]int64, 0, len(keys))
 	for _, k := range keys {
@@ -156,18 +156,6 @@ func (a arrival) then(e *eventRow) arrival {
 	return next
 }
 
-// lockUsersOf reads the users of keys, so that none of them is deleted meanwhile.
-func (q *queue) lockUsersOf(keys []*store.Entry[keyRow]) error {
-	var read []store.Query
-	for _, k := range keys {
-		if !k.Value.User.IsZero() {
-			read = append(read, store.User(k.Value.Team, k.Value.User))
-		}
-	}
-	_, err := q.tx.Read(read...)
-	return err
-}
-
 // countRouted notes that the next n events of a key are routed.
 func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error {
 	switch {
@@ -187,20 +175,25 @@ func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error
 	return keyRows.Put(q.tx, k)
 }
 
-// endpointsOf returns the endpoints of the teams of events, which do not change before the end of
-// the transaction. It notes teams that are new.
-func (q *queue) endpointsOf(arrivals []arrival) (map[healthlab.TeamID][]*store.Entry[Endpoint], error) {
+// lockUsersAndEndpoints reads the users of keys, so that none of them is deleted before the end of the
+// transaction, and the endpoints of their teams, which do not change before it. It notes teams that
+// are new.
+func (q *queue) lockUsersAndEndpoints(keys []*store.Entry[keyRow]) (map[healthlab.TeamID][]*store.Entry[Endpoint], error) {
 	out := map[healthlab.TeamID][]*store.Entry[Endpoint]{}
 	var teams []healthlab.TeamID
-	var read []store.Query
-	for _, e := range arrivals {
-		if _, known := out[e.Team]; !known {
-			out[e.Team] = nil
-			teams = append(teams, e.Team)
-			read = append(read, allEndpoints(e.Team), teamRows.One(teamKey(e.Team), store.Plain))
+	var read, users []store.Query
+	for _, k := range keys {
+		team := k.Value.Team
+		if !k.Value.User.IsZero() {
+			users = append(users, store.User(team, k.Value.User))
+		}
+		if _, known := out[team]; !known {
+			out[team] = nil
+			teams = append(teams, team)
+			read = append(read, allEndpoints(team), teamRows.One(teamKey(team), store.Plain))
 		}
 	}
-	got, err := q.tx.Read(read...)
+	got, err := q.tx.Read(append(read, users...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -351,3 +351,36 @@ func TestStore_hidesWhatItKeeps(t *testing.T) {
 		}
 	}
 }
+
+// Neither ids nor the times of writing order the events of a key: another process may have taken its
+// id, or begun, before.
+func TestStore_ordersByTheCountAlone(t *testing.T) {
+	b := newStoreBench(t, nil)
+	var ids []uuid.UUID
+	for range 12 {
+		ids = append(ids, uuid.Must(uuid.NewV7()))
+	}
+	var want []uuid.UUID
+	for i := range 6 {
+		e := b.event(healthlab.UserID{}, "k")
+		e.ID = ids[len(ids)-1-i]
+		other := b.event(healthlab.UserID{}, "l")
+		other.ID = ids[i]
+		require.NoError(t, b.Append(t.Context(), []healthlab.Event{e, other}))
+		want = append(want, e.ID)
+		b.advance(-time.Hour)
+	}
+	b.advance(7 * time.Hour)
+	var got []uuid.UUID
+	for range 30 {
+		_, err := b.Route(t.Context(), nil, 4) // in several batches, each of a part of a key
+		require.NoError(t, err)
+		for _, d := range b.claim() {
+			if d.Key == "k" {
+				got = append(got, d.Event)
+			}
+			b.succeed(d)
+		}
+	}
+	require.Equal(t, want, got)
+}
