@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"sync/atomic"
 	"time"
@@ -37,10 +38,18 @@ type StoreOptions struct {
 	Envelope Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
+	// Readers get the events, beside the dispatcher, in the order given here.
+	Readers []Reader
 	// OnWritten is called after each commit that wrote events. It must not block; see
 	// [Dispatcher.Wake]. Default: nothing.
 	OnWritten func()
 }
+
+// Reader gets events in the transaction that appends them, with their Seq and Trace, those of a key in
+// the order of Seq. What it puts commits with them; a reader that does its work later puts what it has
+// to do. It may be called again with the same events, as the run of an Update; after an error none of
+// the events is appended. It does not change the events.
+type Reader func(ctx context.Context, tx store.Tx, events []healthlab.Event) error
 
 // NewStore returns a Store.
 func NewStore(s store.Store, opts *StoreOptions) *Store { return &Store{s: s, events: newEvents(opts)} }

@@ -16,6 +16,7 @@ import (
 type events struct {
 	envelope  Envelope
 	retention time.Duration
+	readers   []Reader
 	written   func() // nil for none
 }
 
@@ -23,7 +24,7 @@ func newEvents(opts *StoreOptions) *events {
 	if opts == nil {
 		opts = &StoreOptions{}
 	}
-	e := &events{envelope: opts.Envelope, retention: opts.Retention, written: opts.OnWritten}
+	e := &events{envelope: opts.Envelope, retention: opts.Retention, readers: opts.Readers, written: opts.OnWritten}
 	if e.retention <= 0 {
 		e.retention = 30 * 24 * time.Hour
 	}
@@ -48,6 +49,7 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 		return err
 	}
 	seen := map[uuid.UUID]bool{}
+	var appended []healthlab.Event
 	for i, e := range list {
 		switch {
 		case e.ID == uuid.Nil:
@@ -56,8 +58,20 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
 		}
 		seen[e.ID] = true
-		if err := o.append(ctx, tx, e); err != nil {
+		kept, err := o.append(ctx, tx, &e)
+		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
+		}
+		if kept {
+			appended = append(appended, e)
+		}
+	}
+	if len(appended) == 0 {
+		return nil
+	}
+	for _, read := range o.readers {
+		if err := read(ctx, tx, appended); err != nil {
+			return err
 		}
 	}
 	if o.written != nil {
@@ -66,34 +80,34 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	return nil
 }
 
-// append appends one event, unless it is about a deleted user.
-func (o *events) append(ctx context.Context, tx store.Tx, e healthlab.Event) error {
+// append appends one event, and sets its Seq, time and Trace. It leaves out an event about a deleted
+// user, and returns false.
+func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (bool, error) {
 	var name *string
 	if !e.User.IsZero() {
 		u, err := store.LockUser(tx, e.Team, e.User)
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case u.Known && !u.Live:
-			return nil
+			return false, nil
 		case u.Known:
 			name = &u.ClientUserID
 		}
 	}
-	k, err := nextOfKey(tx, &e)
+	k, err := nextOfKey(tx, e)
 	if err != nil {
-		return err
+		return false, err
 	}
 	e.At, e.Trace, e.Seq = healthlab.At(e.At).Time, cmp.Or(e.Trace, healthlab.TraceOf(ctx)), k.Value.Seq
-	body, err := o.envelope.Render(e, name)
+	body, err := o.envelope.Render(*e, name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := keyRows.Put(tx, k); err != nil {
-		return err
+		return false, err
 	}
-	e.Data = nil // its bytes are in the body
-	return eventRows.Insert(tx, &eventRow{Event: e, written: tx.Now(), keep: o.retention, body: body})
+	return true, eventRows.Insert(tx, &eventRow{Event: *e, written: tx.Now(), keep: o.retention, body: body})
 }
 
 // nextOfKey returns the key of an event, which counts it.

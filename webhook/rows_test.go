@@ -384,3 +384,31 @@ func TestStore_ordersByTheCountAlone(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 }
+
+// A reader gets what is appended, with its Seq, and nothing else; what it refuses is not appended.
+func TestNewOutbox_readers(t *testing.T) {
+	var got []healthlab.Event
+	refused := errors.New("refused")
+	b := newStoreBench(t, &webhook.StoreOptions{Readers: []webhook.Reader{
+		func(_ context.Context, _ store.Tx, events []healthlab.Event) error { got = events; return nil },
+		func(_ context.Context, _ store.Tx, events []healthlab.Event) error {
+			if events[0].Key == "refused" {
+				return refused
+			}
+			return nil
+		},
+	}})
+	live, deleted := healthlab.UserID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
+	b.putUser(live, time.Time{})
+	b.putUser(deleted, b.now())
+	want := []healthlab.Event{b.event(live, "k"), b.event(live, "k"), b.event(healthlab.UserID{}, "")}
+	require.NoError(t, b.Append(t.Context(), []healthlab.Event{want[0], b.event(deleted, "k"), want[1], want[2]}))
+	want[0].Seq, want[1].Seq = 1, 2
+	require.Equal(t, want, got)
+	e := b.event(live, "refused")
+	require.ErrorIs(t, b.Append(t.Context(), []healthlab.Event{e}), refused)
+	require.False(t, b.known(e.ID))
+	got = nil
+	require.NoError(t, b.Append(t.Context(), []healthlab.Event{b.event(deleted, "k")}))
+	require.Nil(t, got)
+}
