@@ -412,3 +412,28 @@ func TestNewOutbox_readers(t *testing.T) {
 	require.NoError(t, b.Append(t.Context(), []healthlab.Event{b.event(deleted, "k")}))
 	require.Nil(t, got)
 }
+
+// The backlog is what is not routed, and what is not finished, with the age of the oldest.
+func TestStore_backlog(t *testing.T) {
+	b := newStoreBench(t, nil)
+	backlog := func(unrouted, unfinished int, age time.Duration) {
+		t.Helper()
+		got, err := b.Backlog(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []int{unrouted, unfinished}, []int{got.Unrouted, got.Unfinished})
+		require.InDelta(t, age, got.Oldest, float64(time.Minute))
+	}
+	backlog(0, 0, 0)
+	for _, key := range []string{"k", "k", "k", "", "l"} {
+		b.write(healthlab.UserID{}, key)
+	}
+	b.advance(time.Hour)
+	backlog(5, 0, time.Hour)
+	require.Equal(t, 5, b.route())
+	backlog(0, 5, 0)
+	b.advance(time.Hour)
+	b.write(healthlab.UserID{}, "k")
+	backlog(1, 5, time.Hour)
+	b.succeed(b.claim()[0])
+	backlog(1, 4, time.Hour)
+}
