@@ -228,6 +228,9 @@ func (q *queue) removeHead(l *laneState) error {
 	if l.empty = next == nil; l.empty {
 		return nil
 	}
+	if _, err := q.lockUser(l.Value.Team, next.Value.User); err != nil { // the lane may become the user's
+		return err
+	}
 	l.next = nil
 	waitingRows.Delete(q.tx, next)
 	l.remember(next.Value.Key, nil)
