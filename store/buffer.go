@@ -347,7 +347,7 @@ func (b *Buffer) put(r Row) error {
 		}
 		w.Was, w.Revision = s.row.Revision, s.row.Revision+1
 	case written && !before.Gone && r.Revision == before.Revision: // changed twice
-		w.Was, w.Revision = before.Was, before.Revision
+		w.Was = before.Was
 	case written && !before.Gone && r.Revision == 0:
 		return &TakenError{Table: r.Table, Index: -1}
 	case written:

@@ -48,7 +48,7 @@ type Tx interface {
 	Read(q ...Query) ([][]Row, error)
 
 	// Put writes rows at the commit. A row with Revision 0 must be new; any other must have the
-	// stored revision, and is stored with the next one.
+	// stored revision, and is stored with the next one. Put once more, it has the next one already.
 	//
 	// The commit fails if a rule of locks was broken: a row was read and is put without the lock
 	// [Held], or a new row of a user is put and the row of the user (table [UserTable]) was not

@@ -81,6 +81,20 @@ func (s suite) revisions() {
 		require.Error(s, err, name)
 	}
 	require.EqualValues(s, 4, s.read(store.Query{Key: k})[0].Revision)
+	for _, id := range []string{"a", "new"} { // one transaction writes a row again and again
+		k.ID = id
+		next := int64(0)
+		s.update(func(tx store.Tx) error {
+			old, err := get(tx, store.Query{Key: k}.Hold())
+			next = old.Revision
+			for range 3 {
+				tx.Put(store.Row{Key: k, Revision: next})
+				next++
+			}
+			return err
+		})
+		require.Equal(s, next, s.read(store.Query{Key: k})[0].Revision)
+	}
 }
 
 // unique tests that no two rows of a team share a unique value, however they come to it.
