@@ -160,8 +160,10 @@ type Data interface {
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
 	// View calls read with a consistent view of one user's data: writes that are
-	// committed while read runs are not seen. The view is used by one goroutine at a
-	// time and not after read returns. The error of read is returned unchanged.
+	// committed while read runs are not seen. read may run more than once, with a new view,
+	// where such a write changed what it had yet to see; only the last run counts. The view is
+	// used by one goroutine at a time and not after read returns. The error of the last run is
+	// returned unchanged.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error
 
 	// Find returns the record of a team with this resource and id, and whose it is.
