@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Write is a row to put, or with Gone a row to delete.
@@ -37,7 +39,7 @@ type Buffer struct {
 // ident is what makes a key unique.
 type ident struct {
 	table, id string
-	team      [16]byte
+	team      uuid.UUID
 }
 
 // seenRow is what the transaction knows of a row.
@@ -160,7 +162,11 @@ func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 // more as the transaction wrote in the table, because they may take the place of what is found.
 func (b *Buffer) widened(q Query) Query {
 	q.Until = q.Until.UTC().Truncate(time.Microsecond)
-	if q.By == ByKey || q.Limit == 0 {
+	if q.By == ByKey {
+		q.Bare = false // the row answers later queries too
+		return q
+	}
+	if q.Limit == 0 {
 		return q
 	}
 	for _, w := range b.writes {
@@ -355,15 +361,26 @@ func (b *Buffer) put(r Row) error {
 	return nil
 }
 
-// mayAdd reports whether the row of the user of a new row is locked, or put by the transaction.
+// mayAdd reports whether the row of the user of a new row is locked, or put by the transaction. A
+// row without a team is about a user of any team.
 func (b *Buffer) mayAdd(k Key) bool {
 	if k.User.IsZero() || k.Table == UserTable {
 		return true
 	}
-	u := identOf(UserKey(k.Team, k.User))
-	s, read := b.seen[u]
-	w, written := b.writes[u]
-	return read && strength(s.lock) >= strength(Shared) || written && !w.Gone
+	of := func(u ident) bool {
+		return u.table == UserTable && u.id == UUID(k.User.UUID) && (k.Team.IsZero() || u.team == k.Team.UUID)
+	}
+	for u, s := range b.seen {
+		if of(u) && strength(s.lock) >= strength(Shared) {
+			return true
+		}
+	}
+	for u, w := range b.writes {
+		if of(u) && !w.Gone {
+			return true
+		}
+	}
+	return false
 }
 
 // Delete keeps keys of rows to delete for the commit.

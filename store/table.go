@@ -102,6 +102,19 @@ func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 	return out, nil
 }
 
+// Copy returns the value as it is kept, which shares no memory with v.
+func (t *Table[T]) Copy(v *T) (T, error) {
+	r, err := t.row(v)
+	if err != nil {
+		return *new(T), err
+	}
+	e, err := t.Decoded([]Row{r})
+	if err != nil {
+		return *new(T), err
+	}
+	return e[0].Value, nil
+}
+
 // Insert puts a new value.
 func (t *Table[T]) Insert(tx Tx, v *T) error { return t.put(tx, v, 0) }
 
@@ -116,18 +129,27 @@ func (t *Table[T]) Put(tx Tx, e *Entry[T]) error {
 }
 
 func (t *Table[T]) put(tx Tx, v *T, revision int64) error {
+	r, err := t.row(v)
+	if err != nil {
+		return err
+	}
+	r.Revision = revision
+	tx.Put(r)
+	return nil
+}
+
+func (t *Table[T]) row(v *T) (Row, error) {
 	r := t.Row(v)
-	r.Table, r.Revision = t.Name, revision
+	r.Table = t.Name
 	encode := t.Encode
 	if encode == nil {
 		encode = JSON[T]
 	}
 	var err error
 	if r.Doc, err = encode(v); err != nil {
-		return fmt.Errorf("encode a row of table %s: %w", t.Name, err)
+		return Row{}, fmt.Errorf("encode a row of table %s: %w", t.Name, err)
 	}
-	tx.Put(r)
-	return nil
+	return r, nil
 }
 
 // Delete removes a value that was read as Held.

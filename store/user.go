@@ -56,6 +56,15 @@ func StateOf(rows []Row) UserState {
 	return UserState{Known: true, Live: live, ClientUserID: r.Index[0]}
 }
 
+// UserInstant returns when the user of a row of [UserTable] was created; of a deleted user, when it was
+// deleted.
+func UserInstant(r Row) time.Time {
+	if len(r.Index[1]) < 9 {
+		return time.Time{}
+	}
+	return ParseTime(r.Index[1][1:])
+}
+
 // UserIDOf returns the user of a row of [UserTable].
 func UserIDOf(r Row) healthlab.UserID { return healthlab.UserID{UUID: ParseUUID(r.ID)} }
 

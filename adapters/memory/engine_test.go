@@ -1,55 +1,27 @@
 package memory_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/google/uuid"
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-type note struct {
-	Team healthlab.TeamID
-	ID   string
-	Text string
+func newEngine(t testing.TB) *memory.Engine {
+	e, err := memory.NewEngine(storetest.Tables(), nil)
+	require.NoError(t, err)
+	return e
 }
 
 func TestEngine(t *testing.T) {
-	notes := store.Table[note]{Name: "note", Unique: [2]bool{true}, Row: func(n *note) store.Row {
-		return store.Row{Key: store.Key{Team: n.Team, ID: n.ID}, Index: [2]string{n.Text}}
-	}}
-	e, err := memory.NewEngine([]store.Definition{notes.Definition()}, nil)
-	require.NoError(t, err)
-	ctx := t.Context()
-	team := healthlab.TeamID{UUID: uuid.New()}
-	put := func(id, text string) error {
-		return e.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-			n, err := notes.Get(tx, store.Key{Team: team, ID: id}, store.Held)
-			if err != nil {
-				return err
-			}
-			if n == nil {
-				n = &store.Entry[note]{Value: note{Team: team, ID: id}}
-			}
-			n.Value.Text = text
-			return notes.Put(tx, n)
-		})
-	}
-	require.NoError(t, put("a", "x\x00"[:1]))
-	require.NoError(t, put("b", "y"))
-	require.ErrorIs(t, put("b", "x"), healthlab.Conflict)
-	require.NoError(t, put("a", "z"))
-	require.NoError(t, put("b", "x"))
-	got, err := notes.Look(ctx, e, store.Query{Key: store.Key{Team: team}, By: store.ByFirst, Desc: true})
-	require.NoError(t, err)
-	require.Len(t, got, 2)
-	require.Equal(t, "z", got[0].Value.Text)
-	require.EqualValues(t, 2, got[0].Revision)
-	got, err = notes.Look(ctx, e, store.Query{Key: store.Key{Team: team}, By: store.ByFirst, From: "x", To: "z"})
-	require.NoError(t, err)
-	require.Len(t, got, 1)
+	storetest.Run(t, func(t testing.TB) storetest.Harness { return storetest.Harness{Store: newEngine(t)} })
+}
+
+func TestEngine_encrypted(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Harness {
+		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), newKeys(), storetest.Tables())}
+	})
 }

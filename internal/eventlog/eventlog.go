@@ -27,8 +27,14 @@ type counter struct {
 	N    int64
 }
 
+// kept is an event with the client user id that the user had when it was written.
+type kept struct {
+	healthlab.Event
+	ClientUserID string
+}
+
 var (
-	events = store.Table[healthlab.Event]{Name: "test_event", Row: func(e *healthlab.Event) store.Row {
+	events = store.Table[kept]{Name: "test_event", Row: func(e *kept) store.Row {
 		return store.Row{Key: store.Key{Team: e.Team, User: e.User, ID: store.UUID(e.ID)}}
 	}}
 	counters = store.Table[counter]{Name: "test_event_counter", Row: func(c *counter) store.Row {
@@ -68,7 +74,7 @@ func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) er
 			}
 			e.Seq = c.Value.N
 		}
-		if err := events.Insert(tx, &e); err != nil {
+		if err := events.Insert(tx, &kept{e, u.ClientUserID}); err != nil {
 			return err
 		}
 	}
@@ -84,7 +90,7 @@ func (l Log) Forget(_ context.Context, tx store.Tx, _ healthlab.TeamID, user hea
 	return err
 }
 
-// Message returns an event of a team. Its body is the payload alone.
+// Message returns an event of a team. Its body is an object with data and client_user_id.
 func (l Log) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
 	e, err := events.LookOne(ctx, l.s, store.Key{Team: team, ID: store.UUID(event)})
 	if err != nil {
@@ -94,5 +100,5 @@ func (l Log) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID
 		return webhook.Message{}, fmt.Errorf("%w: the team has no such event", healthlab.NotFound)
 	}
 	v := e.Value
-	return webhook.Message{Event: v.ID, Type: v.Type, Team: v.Team, User: v.User, Key: v.Key, Seq: v.Seq, At: v.At, Body: v.Data}, nil
+	return webhook.Message{Event: v.ID, Type: v.Type, Team: v.Team, User: v.User, Key: v.Key, Seq: v.Seq, At: v.At, Body: fmt.Appendf(nil, `{"data":%s,"client_user_id":%q}`, v.Data, v.ClientUserID)}, nil
 }
