@@ -15,9 +15,9 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Tables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
+// DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
 // are; otherwise they are kept in clear, texts of notes among them.
-func Tables(encryptSamples bool) []store.Definition {
+func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
 		d.Clear = !encryptSamples
@@ -55,8 +55,8 @@ type Changes interface {
 	Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error
 }
 
-// NewData returns a Data that keeps its rows in s, whose tables include [Tables]. The rows of users are
-// those of table [store.UserTable].
+// NewData returns a Data that keeps its rows in s, whose tables include [DataTables]. The rows of
+// users are those of table [store.UserTable].
 func NewData(s store.Store, opts *DataOptions) Data {
 	d := &dataRows{s: s}
 	if opts != nil {
