@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -183,6 +184,19 @@ type View interface {
 	// their data, in that order. An instant at which no chunk begins, and a series that the user does
 	// not have, is healthlab.NotFound.
 	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
+}
+
+// Once returns a read for [Data] that passes on what it reads and cannot take it back. Its second run
+// fails with healthlab.Unavailable; the caller begins anew later.
+func Once(read func(View) error) func(View) error {
+	ran := false
+	return func(v View) error {
+		if ran {
+			return fmt.Errorf("%w: the data changed while it was read", healthlab.Unavailable)
+		}
+		ran = true
+		return read(v)
+	}
 }
 
 // Record is a summary or a workout stream as a store keeps it. The store does not look
