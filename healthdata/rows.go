@@ -202,7 +202,7 @@ var recordTable = store.Table[recordRow]{
 		r.owner = owner{row.Team, row.User}
 		r.Record = Record{
 			Resource: m.Resource, ID: store.ParseUUID(row.ID[len(row.ID)-16:]), Provider: m.Provider, SourceType: m.SourceType,
-			Index: m.Index, Offset: m.Offset, Doc: bytes.Clone(doc), CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+			Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 		}
 		if m.HasRaw {
 			r.Raw = []byte{} // it is in the other table
@@ -295,7 +295,7 @@ func parseChunk(doc []byte) (c series.Chunk, err error) {
 	}
 	n := 1 + int(doc[0])
 	if c.Header, err = series.ParseHeader(doc[1:n]); err == nil {
-		c.Data = bytes.Clone(doc[n:])
+		c.Data = doc[n:len(doc):len(doc)] // a row shares its memory with none
 	}
 	return c, err
 }
