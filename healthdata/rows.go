@@ -260,8 +260,8 @@ var headTable = store.Table[seriesHead]{
 	Name: "series",
 	Row:  func(h *seriesHead) store.Row { return store.Row{Key: h.key(h.id)} },
 	Encode: func(h *seriesHead) ([]byte, error) {
-		doc := binary.LittleEndian.AppendUint64([]byte{headForm}, uint64(h.version)) //nolint:gosec // the bits are kept
-		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closed))                //nolint:gosec // the bits are kept
+		doc := binary.LittleEndian.AppendUint64([]byte{headForm}, uint64(h.version))
+		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closed))
 		if h.open.N == 0 {
 			return doc, nil
 		}
@@ -272,8 +272,8 @@ var headTable = store.Table[seriesHead]{
 		if len(r.Doc) < headBytes || r.Doc[0] != headForm {
 			return series.ErrCorrupt
 		}
-		h.version = int64(binary.LittleEndian.Uint64(r.Doc[1:])) //nolint:gosec // the bits are kept
-		h.closed = int64(binary.LittleEndian.Uint64(r.Doc[9:]))  //nolint:gosec // the bits are kept
+		h.version = int64(binary.LittleEndian.Uint64(r.Doc[1:]))
+		h.closed = int64(binary.LittleEndian.Uint64(r.Doc[9:]))
 		if len(r.Doc) > headBytes {
 			h.open, err = parseChunk(r.Doc[headBytes:])
 		}
@@ -285,7 +285,7 @@ var headTable = store.Table[seriesHead]{
 func appendChunk(dst []byte, c *series.Chunk) []byte {
 	at := len(dst)
 	dst = c.Append(append(dst, 0))
-	dst[at] = byte(len(dst) - at - 1) //nolint:gosec // a header has 87 bytes
+	dst[at] = byte(len(dst) - at - 1)
 	return append(dst, c.Data...)
 }
 
@@ -318,12 +318,12 @@ func (c *closedChunk) parse(r store.Row) (rest []byte, err error) {
 		return nil, series.ErrCorrupt
 	}
 	c.owner, c.head = owner{r.Team, r.User}, r.ID[:len(r.ID)-8]
-	c.version = int64(binary.LittleEndian.Uint64(r.Doc)) //nolint:gosec // the bits are kept
+	c.version = int64(binary.LittleEndian.Uint64(r.Doc))
 	return r.Doc[8:], nil
 }
 
 func (c *closedChunk) versioned() []byte {
-	return binary.LittleEndian.AppendUint64(nil, uint64(c.version)) //nolint:gosec // the bits are kept
+	return binary.LittleEndian.AppendUint64(nil, uint64(c.version))
 }
 
 // headerTable has the headers of closed chunks, by series and start, so that a query is planned and

@@ -115,6 +115,16 @@ func TestSeriesOverRows_model(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		l, model, at := newLane(t, nil), map[int64]series.Sample{}, 0
 		span := rapid.SampledFrom([]series.Span{series.PerSecond, series.PerTenSeconds, series.PerMinute, series.Sparse}).Draw(r, "span")
+		check := func(r *rapid.T) {
+			got, err := l.read(ctx)
+			require.NoError(r, err)
+			require.Len(r, got, len(model))
+			for _, s := range got {
+				if s != model[s.Time] { // comparing all with require takes seconds
+					require.Equal(r, model[s.Time], s)
+				}
+			}
+		}
 		r.Repeat(map[string]func(*rapid.T){
 			"append": func(r *rapid.T) {
 				at += rapid.SampledFrom([]int{0, 1, 1, 1, 60, 1500, 30_000}).Draw(r, "gap")
@@ -155,17 +165,9 @@ func TestSeriesOverRows_model(t *testing.T) {
 			"another grid": func(r *rapid.T) {
 				span = rapid.SampledFrom([]series.Span{series.PerSecond, series.PerMinute, series.Sparse}).Draw(r, "span")
 			},
-			"": func(r *rapid.T) {
-				got, err := l.read(ctx)
-				require.NoError(r, err)
-				require.Len(r, got, len(model))
-				for _, s := range got {
-					if s != model[s.Time] { // comparing all with require takes seconds
-						require.Equal(r, model[s.Time], s)
-					}
-				}
-			},
+			"read": check,
 		})
+		check(r)
 	})
 }
 
