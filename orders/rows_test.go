@@ -1,0 +1,186 @@
+package orders_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/internal/eventlog"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// rowStore is an encrypted store in memory with users, orders and what belongs to orders.
+type rowStore struct {
+	store.Store
+	log      eventlog.Log
+	setClock func(time.Time)
+}
+
+func newRowStore(t testing.TB) rowStore {
+	t.Helper()
+	tables := []store.Definition{userRows.Definition()}
+	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), matchtest.Tables()} {
+		tables = append(tables, more...)
+	}
+	clock := conformance.NewClock(time.Unix(0, 0))
+	engine, err := memory.NewEngine(tables, &memory.EngineOptions{Now: clock.Now})
+	require.NoError(t, err)
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	s := personkey.Encrypt(engine, personkey.New(memory.NewPersonKeys(), sealer, nil), tables)
+	return rowStore{s, eventlog.New(s), clock.Set}
+}
+
+func (s rowStore) options() *orders.StoreOptions { return &orders.StoreOptions{Events: s.log} }
+
+// elsewhere are the options of a host that keeps its users outside of the store.
+func (s rowStore) elsewhere() *orders.StoreOptions {
+	return &orders.StoreOptions{Events: s.log, UsersElsewhere: true}
+}
+
+func newRowOrders(t testing.TB) orderstest.StoreHarness {
+	s := newRowStore(t)
+	return orderstest.StoreHarness{Orders: orders.NewStore(s, s.elsewhere()), Messages: messages{log: s.log}, SetClock: s.setClock}
+}
+
+func TestRows(t *testing.T) { orderstest.RunStore(t, newRowOrders) }
+
+func TestRows_model(t *testing.T) { orderstest.RunStoreModel(t, newRowOrders) }
+
+func TestRows_keys(t *testing.T) {
+	orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness {
+		s := newRowStore(t)
+		return orderstest.KeysHarness{Keys: idempotency.NewStore(s, nil), SetClock: s.setClock}
+	})
+}
+
+func TestRows_reviews(t *testing.T) {
+	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
+		s := newRowStore(t)
+		return orderstest.ReviewsHarness{
+			Reviews: orders.NewReviewStore(s, s.options()), MatchTestRuns: matchtest.NewStore(s), Orders: orders.NewStore(s, s.options()),
+			Users: usersOf{s: s}, Messages: messages{log: s.log}, SetClock: s.setClock,
+		}
+	})
+}
+
+func TestRows_erasure(t *testing.T) {
+	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
+		s := newRowStore(t)
+		return orderstest.ErasureHarness{
+			Users: usersOf{s: s}, Orders: orders.NewStore(s, s.options()), Keys: idempotency.NewStore(s, nil), SetClock: s.setClock,
+		}
+	})
+}
+
+func TestRows_visits(t *testing.T) {
+	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
+		s := newRowStore(t)
+		both := orders.NewStore(s, s.elsewhere())
+		return orderstest.VisitsHarness{Orders: both, Visits: both, SetClock: s.setClock}
+	})
+}
+
+// twoProcesses is one store as two processes see it.
+func twoProcesses(t testing.TB) []orderstest.Process {
+	s := newRowStore(t)
+	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, nil), Messages: messages{log: s.log}}
+	return []orderstest.Process{p, p}
+}
+
+func TestRows_walks(t *testing.T) { orderstest.RunTwoProcesses(t, twoProcesses) }
+
+func TestRows_concurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, twoProcesses) }
+
+// messages shows events. It has no other method of webhook.Log.
+type messages struct {
+	webhook.Log
+	log eventlog.Log
+}
+
+func (m messages) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
+	return m.log.Message(ctx, team, event)
+}
+
+// userRow is a user as the suites need it.
+type userRow struct {
+	User      healthdata.User
+	Team      healthlab.TeamID
+	DeletedAt time.Time
+}
+
+var userRows = store.Table[userRow]{Name: store.UserTable, Unique: [2]bool{true, false}, Row: func(u *userRow) store.Row {
+	return store.Row{
+		Key:   store.UserKey(u.Team, u.User.ID),
+		Index: store.UserIndex(u.User.ID, u.User.ClientUserID, u.User.CreatedOn.Time, u.DeletedAt),
+	}
+}}
+
+// usersOf adds, deletes and erases users of a store. It has no other method of healthdata.Users.
+type usersOf struct {
+	healthdata.Users
+	s store.Store
+}
+
+func (v usersOf) Insert(ctx context.Context, u healthdata.User, _ int) error {
+	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		return userRows.Insert(tx, &userRow{u, u.Team, u.DeletedAt})
+	})
+}
+
+func (v usersOf) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+	u, err := userRows.LookOne(ctx, v.s, store.UserKey(team, id))
+	if err != nil {
+		return healthdata.User{}, err
+	}
+	if u == nil {
+		return healthdata.User{}, fmt.Errorf("%w: user", healthlab.NotFound)
+	}
+	return u.Value.User, nil
+}
+
+func (v usersOf) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, change func(*healthdata.User) ([]healthlab.Event, error)) (out healthdata.User, err error) {
+	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		u, err := userRows.Get(tx, store.UserKey(team, id), store.Held)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			return fmt.Errorf("%w: user", healthlab.NotFound)
+		}
+		if _, err := change(&u.Value.User); err != nil {
+			return err
+		}
+		u.Value.DeletedAt, out = u.Value.User.DeletedAt, u.Value.User
+		return userRows.Put(tx, u)
+	})
+	return out, err
+}
+
+func (v usersOf) Erase(ctx context.Context, _ healthlab.TeamID, id healthlab.UserID) error {
+	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		rows, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Lock: store.Held, Bare: true})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows[0] {
+			tx.Delete(r.Key)
+		}
+		return nil
+	})
+}
