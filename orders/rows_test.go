@@ -16,9 +16,17 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -34,7 +42,8 @@ type rowStore struct {
 func newRowStore(t testing.TB) rowStore {
 	t.Helper()
 	tables := []store.Definition{userRows.Definition()}
-	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), matchtest.Tables()} {
+	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), matchtest.Tables(),
+		catalogue.Tables(), appointment.Tables(), people.Tables(), labjournal.Tables()} {
 		tables = append(tables, more...)
 	}
 	clock := conformance.NewClock(time.Unix(0, 0))
@@ -99,7 +108,7 @@ func TestRows_visits(t *testing.T) {
 // twoProcesses is one store as two processes see it.
 func twoProcesses(t testing.TB) []orderstest.Process {
 	s := newRowStore(t)
-	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, nil), Messages: messages{log: s.log}}
+	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}
 	return []orderstest.Process{p, p}
 }
 
@@ -115,6 +124,28 @@ type messages struct {
 
 func (m messages) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
 	return m.log.Message(ctx, team, event)
+}
+
+func TestRows_labTests(t *testing.T) {
+	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return catalogue.NewLabTestStore(newRowStore(t)) })
+}
+
+func TestRows_slotCache(t *testing.T) {
+	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return appointment.NewSlotCache(newRowStore(t)) })
+}
+
+func TestRows_persons(t *testing.T) {
+	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness {
+		s := newRowStore(t)
+		return peopletest.StoreHarness{Persons: people.NewStore(s, &people.StoreOptions{UsersElsewhere: true}), Users: usersOf{s: s}}
+	})
+}
+
+func TestRows_labJournal(t *testing.T) {
+	labjournaltest.RunStore(t, func(t testing.TB) labjournaltest.Harness {
+		s := newRowStore(t)
+		return labjournaltest.Harness{Journal: labjournal.NewStore(s, &labjournal.StoreOptions{UsersElsewhere: true}), Users: usersOf{s: s}}
+	})
 }
 
 // userRow is a user as the suites need it.
@@ -172,14 +203,16 @@ func (v usersOf) Update(ctx context.Context, team healthlab.TeamID, id healthlab
 	return out, err
 }
 
-func (v usersOf) Erase(ctx context.Context, _ healthlab.TeamID, id healthlab.UserID) error {
+func (v usersOf) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		rows, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Lock: store.Held, Bare: true})
 		if err != nil {
 			return err
 		}
 		for _, r := range rows[0] {
-			tx.Delete(r.Key)
+			if r.Team == team || r.Team.IsZero() {
+				tx.Delete(r.Key)
+			}
 		}
 		return nil
 	})
