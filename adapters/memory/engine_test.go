@@ -53,3 +53,14 @@ func TestEngine(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 }
+
+// A context that has ended before an update is its error, whatever run would return.
+func TestEngine_updateOfAnEndedContext(t *testing.T) {
+	e, err := memory.NewEngine(nil, nil)
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	for range 100 {
+		require.ErrorIs(t, e.Update(ctx, func(context.Context, store.Tx) error { return healthlab.NotFound }), context.Canceled)
+	}
+}
