@@ -56,14 +56,12 @@ func (v orderRows) claim(ctx context.Context, t *workTable, n int, now time.Time
 				return err
 			}
 		}
+		var keys []store.Key
 		for _, c := range claimed {
-			r, err := loadOrder(tx.Read, c.order.Value.TeamID, c.order.Value.ID)
-			if err != nil {
-				return err
-			}
-			out = append(out, r)
+			keys = append(keys, orderKey(c.order.Value.TeamID, c.order.Value.ID))
 		}
-		return nil
+		out, err = loadOrders(tx.Read, keys...)
+		return err
 	})
 	return out, err
 }

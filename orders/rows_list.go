@@ -85,14 +85,15 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	})
 	out := Page{Orders: []Order{}, Total: len(found)}
 	first := min((q.Page-1)*q.Size, len(found))
+	var keys []store.Key
 	for _, l := range found[first:min(first+q.Size, len(found))] {
-		r, err := v.Get(ctx, q.Team, l.id)
-		if healthlab.KindOf(err) == healthlab.NotFound {
-			continue // erased meanwhile
-		}
-		if err != nil {
-			return Page{}, err
-		}
+		keys = append(keys, orderKey(q.Team, l.id))
+	}
+	page, err := loadOrders(v.reader(ctx), keys...)
+	if err != nil {
+		return Page{}, err
+	}
+	for _, r := range page {
 		out.Orders = append(out.Orders, r.Order)
 	}
 	return out, nil

@@ -47,58 +47,105 @@ func (v orderRows) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (
 	return loadOrder(v.reader(ctx), team, id)
 }
 
-// loadOrder returns an order with what is drawn when it is read. All of its transaction is from
-// one snapshot.
+// loadOrder returns an order with what is drawn when it is read.
 func loadOrder(read reader, team healthlab.TeamID, id OrderID) (Record, error) {
-	key := orderTable.Key(orderKey(team, id))
-	got, err := read(store.Query{Key: key, Lock: store.Plain, Bare: true})
+	list, err := loadOrders(read, orderKey(team, id))
 	if err != nil {
 		return Record{}, err
 	}
-	if len(got[0]) == 0 {
+	if len(list) == 0 {
 		return Record{}, errNoOrder()
 	}
-	prefix := got[0][0].Index[1][:len(uuid.UUID{})]
-	got, err = read(store.Query{Key: store.Key{Table: key.Table, Team: team}, By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain})
-	if err != nil {
-		return Record{}, err
+	return list[0], nil
+}
+
+// loadOrders returns the orders of keys, in their order and without those that are not there, with
+// what is drawn when an order is read. All orders of their transactions are from one snapshot.
+func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	members, err := orderTable.Decoded(got[0])
+	ask := make([]store.Query, len(keys))
+	for i, k := range keys {
+		ask[i] = store.Query{Key: orderTable.Key(k), Lock: store.Plain, Bare: true}
+	}
+	rows, err := read(ask...)
 	if err != nil {
-		return Record{}, err
+		return nil, err
+	}
+	ask = ask[:0]
+	var there []OrderID
+	for _, r := range slices.Concat(rows...) {
+		prefix := r.Index[1][:len(uuid.UUID{})]
+		there = append(there, idOfOrder(r.ID))
+		ask = append(ask, store.Query{
+			Key: orderTable.Key(store.Key{Team: r.Team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain,
+		})
+	}
+	if rows, err = read(ask...); err != nil {
+		return nil, err
+	}
+	members, err := orderTable.Decoded(slices.Concat(rows...))
+	if err != nil {
+		return nil, err
 	}
 	deleted, err := deletedAmong(read, members)
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
-	i := slices.IndexFunc(members, func(e *store.Entry[Record]) bool { return e.Value.ID == id })
-	if i < 0 {
-		return Record{}, errNoOrder()
+	var out []Record
+	for i, id := range there {
+		of := members[:len(rows[i])]
+		members = members[len(rows[i]):]
+		if r, ok := drawOrder(id, of, deleted); ok {
+			out = append(out, r)
+		}
 	}
+	return out, nil
+}
+
+// drawOrder returns an order of a transaction with what is drawn when it is read. False if it is not
+// in the transaction.
+func drawOrder(id OrderID, members []*store.Entry[Record], deleted map[teamUser]bool) (Record, bool) {
+	at := -1
 	list := []TransactionMember{}
-	for _, m := range members {
-		if m.Value.ID == id || !deleted[m.Value.UserID] {
+	for i, m := range members {
+		if m.Value.ID == id {
+			at = i
+		}
+		if m.Value.ID == id || !deleted[userOf(&m.Value)] {
 			list = append(list, m.Value.Member())
 		}
 	}
-	r := members[i].Value
+	if at < 0 {
+		return Record{}, false
+	}
+	r := members[at].Value
 	r.OrderTransaction = NewTransaction(r.OrderTransaction.ID, list)
 	r.LabTest.Fill()
-	r.UserDeleted = deleted[r.UserID]
-	return r, nil
+	r.UserDeleted = deleted[userOf(&r)]
+	return r, true
 }
 
-// deletedAmong returns which users of orders of one team are deleted.
-func deletedAmong(read reader, list []*store.Entry[Record]) (map[healthlab.UserID]bool, error) {
-	var users []healthlab.UserID
+type teamUser struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+func userOf(r *Record) teamUser { return teamUser{r.TeamID, r.UserID} }
+
+// deletedAmong returns which users of orders are deleted.
+func deletedAmong(read reader, list []*store.Entry[Record]) (map[teamUser]bool, error) {
+	var users []teamUser
 	var ask []store.Query
+	known := map[teamUser]bool{}
 	for _, e := range list {
-		if !slices.Contains(users, e.Value.UserID) {
-			users = append(users, e.Value.UserID)
-			ask = append(ask, store.User(e.Value.TeamID, e.Value.UserID).Unlocked())
+		if u := userOf(&e.Value); !known[u] {
+			known[u] = true
+			users, ask = append(users, u), append(ask, store.User(u.team, u.user).Unlocked())
 		}
 	}
-	deleted := map[healthlab.UserID]bool{}
+	deleted := map[teamUser]bool{}
 	if len(ask) == 0 {
 		return deleted, nil
 	}
@@ -106,9 +153,9 @@ func deletedAmong(read reader, list []*store.Entry[Record]) (map[healthlab.UserI
 	if err != nil {
 		return nil, err
 	}
-	for i, user := range users {
-		u := store.StateOf(got[i])
-		deleted[user] = u.Known && !u.Live
+	for i, u := range users {
+		state := store.StateOf(got[i])
+		deleted[u] = state.Known && !state.Live
 	}
 	return deleted, nil
 }
@@ -369,8 +416,12 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 		*due, *lease = healthlab.At(*due).Time, healthlab.At(*lease).Time
 	}
 	was := &e.entry.Value
-	if e.entry.Revision == 0 {
-		was = &Record{}
+	switch {
+	case e.entry.Revision != 0 && was.UserID != r.UserID:
+		if err := w.moveName(r); err != nil {
+			return err
+		}
+	case e.entry.Revision == 0:
 		if err := w.openTransaction(r.OrderTransaction.ID); err != nil {
 			return err
 		}
@@ -378,10 +429,10 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 			return err
 		}
 	}
-	if err := w.writeSample(was.SampleID, r); err != nil {
+	if err := w.writeSample(was, r); err != nil {
 		return err
 	}
-	if err := w.writeReservations(was.Reservations(), r); err != nil {
+	if err := w.writeReservations(was, r); err != nil {
 		return err
 	}
 	for i, t := range allWork {
@@ -401,13 +452,34 @@ func (w *orderWriter) openTransaction(id TransactionID) error {
 	return orderTransactions.Insert(w.tx, &transactionRow{w.team, id})
 }
 
+// moveName keeps the name of an order for another user than before: that of a kit which was
+// registered for another person.
+func (w *orderWriter) moveName(r *Record) error {
+	got, err := w.tx.Read(store.User(w.team, r.UserID), store.User(healthlab.TeamID{}, r.UserID),
+		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
+	if err != nil {
+		return err
+	}
+	if u := store.StateOf(got[0]); !u.Known {
+		if err := w.opts.newUser(u, "order"); err != nil {
+			return err
+		}
+	}
+	name, err := orderNames.Decoded(got[2])
+	if err != nil || len(name) == 0 {
+		return err
+	}
+	name[0].Value.Name, name[0].Value.User = nameOfID(r.ID), r.UserID
+	return orderNames.Put(w.tx, name[0])
+}
+
 // writeSample gives back the sample id that an order had, and takes the one that it has.
-func (w *orderWriter) writeSample(was *string, r *Record) error {
-	if was != nil && r.SampleID != nil && *was == *r.SampleID {
+func (w *orderWriter) writeSample(was, r *Record) error {
+	if was.SampleID != nil && r.SampleID != nil && *was.SampleID == *r.SampleID && was.UserID == r.UserID {
 		return nil
 	}
-	if was != nil {
-		key := orderNames.Key(store.Key{ID: nameOfSample(*was)})
+	if was.SampleID != nil {
+		key := orderNames.Key(store.Key{ID: nameOfSample(*was.SampleID)})
 		if _, err := orderNames.Get(w.tx, key, store.Held); err != nil {
 			return err
 		}
@@ -428,11 +500,12 @@ func (w *orderWriter) writeSample(was *string, r *Record) error {
 }
 
 // writeReservations gives back what an order reserved before, and takes what it reserves.
-func (w *orderWriter) writeReservations(was []string, r *Record) error {
-	want := r.Reservations()
+func (w *orderWriter) writeReservations(before, r *Record) error {
+	was, want := before.Reservations(), r.Reservations()
 	var names []string // that change, each once
 	for _, name := range slices.Concat(was, want) {
-		if slices.Contains(was, name) != slices.Contains(want, name) && !slices.Contains(names, name) {
+		changes := before.UserID != r.UserID || slices.Contains(was, name) != slices.Contains(want, name)
+		if changes && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -448,15 +521,16 @@ func (w *orderWriter) writeReservations(was []string, r *Record) error {
 		return err
 	}
 	for i, name := range names {
-		switch {
-		case !slices.Contains(want, name):
+		if slices.Contains(was, name) {
 			w.tx.Delete(ask[i].Key)
-		case len(got[i]) > 0:
+		} else if len(got[i]) > 0 {
 			return &ReservedError{Name: name}
-		default:
-			if err := orderReservations.Insert(w.tx, &orderReservation{name, r.TeamID, r.UserID, r.ID}); err != nil {
-				return err
-			}
+		}
+		if !slices.Contains(want, name) {
+			continue
+		}
+		if err := orderReservations.Insert(w.tx, &orderReservation{name, r.TeamID, r.UserID, r.ID}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -475,7 +549,7 @@ func (t *workTable) write(tx store.Tx, stored *store.Entry[orderWork], r *Record
 		stored = &store.Entry[orderWork]{}
 	}
 	next := orderWork{r.TeamID, r.UserID, r.ID, *due, *lease}
-	if stored.Revision != 0 && stored.Value.Due.Equal(*due) && stored.Value.Lease.Equal(*lease) {
+	if stored.Revision != 0 && stored.Value.User == r.UserID && stored.Value.Due.Equal(*due) && stored.Value.Lease.Equal(*lease) {
 		return nil
 	}
 	stored.Value = next

@@ -35,6 +35,7 @@ import (
 // rowStore is an encrypted store in memory with users, orders and what belongs to orders.
 type rowStore struct {
 	store.Store
+	engine   *memory.Engine // without the encryption
 	log      eventlog.Log
 	setClock func(time.Time)
 }
@@ -52,7 +53,7 @@ func newRowStore(t testing.TB) rowStore {
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
 	s := personkey.Encrypt(engine, personkey.New(memory.NewPersonKeys(), sealer, nil), tables)
-	return rowStore{s, eventlog.New(s), clock.Set}
+	return rowStore{s, engine, eventlog.New(s), clock.Set}
 }
 
 func (s rowStore) options() *orders.StoreOptions { return &orders.StoreOptions{Events: s.log} }
@@ -216,4 +217,117 @@ func (v usersOf) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.
 		}
 		return nil
 	})
+}
+
+// Rows about a user of whom the store knows nothing are refused, so that none is left behind an
+// erasure.
+func TestRows_unknownUser(t *testing.T) {
+	s := newRowStore(t)
+	ctx, team, user := t.Context(), conformance.Team("a"), conformance.User("ana")
+	require.ErrorIs(t, people.NewStore(s, nil).PutUserInfo(ctx, team, user, people.UserInfo{}), healthlab.NotFound)
+
+	journal := labjournal.NewStore(s, nil)
+	_, err := journal.Open(ctx, "north", labjournal.Record{Number: "1", Team: team, User: user})
+	require.ErrorIs(t, err, healthlab.NotFound)
+	fresh, err := journal.Take(ctx, "north", labjournal.Delivery{Key: "k", Team: team}, nil, func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
+		return labjournal.Outcome{Messages: []labjournal.Message{{Team: team, User: user}, {Team: team}}}, nil
+	})
+	require.NoError(t, err)
+	require.True(t, fresh)
+	feed, err := journal.Feed(ctx, "north", 0, 10)
+	require.NoError(t, err)
+	require.Len(t, feed, 1)
+	require.True(t, feed[0].User.IsZero())
+
+	keys := idempotency.NewStore(s, nil)
+	scope := idempotency.Scope{Team: team, Endpoint: "order", Key: "k"}
+	state, err := keys.StartKey(ctx, scope, "print", orders.OrderID{UUID: uuid.New()}, time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, keys.FinishKey(ctx, scope, state.Until, []byte("answer"), user, time.Hour))
+	state, err = keys.StartKey(ctx, scope, "print", orders.OrderID{UUID: uuid.New()}, time.Minute)
+	require.NoError(t, err)
+	require.True(t, state.Started)
+	require.Nil(t, state.Answer)
+}
+
+// What identifies a sample or a patient is in no key, no index value and no document that is kept in
+// clear; and an erasure leaves no row of the user.
+func TestRows_privacy(t *testing.T) {
+	s := newRowStore(t)
+	users, team, user := usersOf{s: s}, conformance.Team("a"), conformance.User("ana")
+	require.NoError(t, users.Insert(t.Context(), healthdata.User{ID: user, Team: team, ClientUserID: "c"}, 0))
+	id := orders.OrderID{UUID: uuid.New()}
+	order := orders.Record{Order: orders.Order{
+		ID: id, TeamID: team, UserID: user, SampleID: new("planted sample"), Notes: new("planted note"),
+		PatientDetails: &people.PatientDetails{FirstName: new("planted name"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}}, OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}},
+	}}
+	order.Lab.Due, order.VisitWork.Due, order.Notifications.Due = time.Unix(0, 0), time.Unix(0, 0), time.Unix(0, 0)
+	_, err := orders.NewStore(s, s.options()).Insert(t.Context(), order, func(*orders.Record) ([]healthlab.Event, error) { return nil, nil })
+	require.NoError(t, err)
+	require.NoError(t, orders.NewReviewStore(s, s.options()).InsertResult(t.Context(), orders.RawResult{
+		Team: team, Subject: user, UnmatchedResult: orders.UnmatchedResult{ID: orders.RawResultID{UUID: uuid.New()}, Reason: "planted reason"},
+	}, nil))
+
+	of := func() []store.Row {
+		rows, err := s.engine.Read(t.Context(), store.Query{Key: store.Key{User: user}, By: store.ByUser})
+		require.NoError(t, err)
+		return rows[0]
+	}
+	require.Len(t, of(), 8, "the user, the order, its two names, three kinds of work and the result")
+	for _, r := range of() {
+		require.NotContains(t, r.ID+r.Index[0]+r.Index[1]+string(r.Doc), "planted", r.Table)
+	}
+	require.NoError(t, users.Erase(t.Context(), team, user))
+	require.Empty(t, of())
+}
+
+// An order that changes its user, as that of a kit that is registered for another person, is erased
+// with the new user and stays, with all by which it is found, when the first one is erased.
+func TestRows_orderOfAnotherUser(t *testing.T) {
+	s := newRowStore(t)
+	ctx, users, team := t.Context(), usersOf{s: s}, conformance.Team("a")
+	first, second := conformance.User("ana"), conformance.User("bo")
+	for _, user := range []healthlab.UserID{first, second} {
+		require.NoError(t, users.Insert(ctx, healthdata.User{ID: user, Team: team, ClientUserID: user.String()}, 0))
+	}
+	kept := orders.NewStore(s, s.options())
+	id := orders.OrderID{UUID: uuid.New()}
+	order := orders.Record{Order: orders.Order{
+		ID: id, TeamID: team, UserID: first, SampleID: new("A1"), OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}},
+	}}
+	order.Visits = []orders.Visit{{Keys: []uuid.UUID{uuid.New()}}}
+	order.Lab.Due = time.Unix(0, 0)
+	edit := func(to healthlab.UserID) orders.Change {
+		return func(r *orders.Record) ([]healthlab.Event, error) {
+			r.UserID = to
+			return nil, nil
+		}
+	}
+	_, err := kept.Insert(ctx, order, edit(first))
+	require.NoError(t, err)
+	_, err = kept.Update(ctx, team, id, edit(conformance.User("cy")))
+	require.ErrorIs(t, err, healthlab.NotFound, "a user whom the store does not keep")
+	_, err = kept.Update(ctx, team, id, edit(second))
+	require.NoError(t, err)
+
+	require.NoError(t, users.Erase(ctx, team, first))
+	found, err := kept.FindSample(ctx, team, "A1")
+	require.NoError(t, err)
+	require.Equal(t, second, found.UserID)
+	claimed, err := kept.Claim(ctx, 10, time.Unix(0, 0), time.Hour)
+	require.NoError(t, err)
+	require.Len(t, claimed, 1)
+	order.UserID, order.SampleID = second, nil
+	_, err = kept.Insert(ctx, order, edit(second))
+	require.ErrorIs(t, err, healthlab.Conflict, "the id is taken")
+	order.ID = orders.OrderID{UUID: uuid.New()}
+	var reserved *orders.ReservedError
+	_, err = kept.Insert(ctx, order, edit(second))
+	require.ErrorAs(t, err, &reserved)
+
+	require.NoError(t, users.Erase(ctx, team, second))
+	_, err = kept.Get(ctx, team, id)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = kept.FindSample(ctx, team, "A1")
+	require.ErrorIs(t, err, healthlab.NotFound)
 }
