@@ -73,16 +73,16 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask = ask[:0]
 	var there []OrderID
+	var of []store.Query // their transactions
 	for _, r := range slices.Concat(rows...) {
 		prefix := r.Index[1][:len(uuid.UUID{})]
 		there = append(there, idOfOrder(r.ID))
-		ask = append(ask, store.Query{
+		of = append(of, store.Query{
 			Key: orderTable.Key(store.Key{Team: r.Team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain,
 		})
 	}
-	if rows, err = read(ask...); err != nil {
+	if rows, err = read(of...); err != nil {
 		return nil, err
 	}
 	members, err := orderTable.Decoded(slices.Concat(rows...))
@@ -95,11 +95,11 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	}
 	var out []Record
 	for i, id := range there {
-		of := members[:len(rows[i])]
-		members = members[len(rows[i]):]
-		if r, ok := drawOrder(id, of, deleted); ok {
+		n := len(rows[i])
+		if r, ok := drawOrder(id, members[:n], deleted); ok {
 			out = append(out, r)
 		}
+		members = members[n:]
 	}
 	return out, nil
 }
