@@ -51,7 +51,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil { // select picks any case that is ready
 		return err
 	}
 	select {

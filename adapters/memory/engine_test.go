@@ -25,3 +25,14 @@ func TestEngine_encrypted(t *testing.T) {
 		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), newKeys(), storetest.Tables())}
 	})
 }
+
+// A context that has ended before an update is its error, whatever run would return.
+func TestEngine_updateOfAnEndedContext(t *testing.T) {
+	e, err := memory.NewEngine(nil, nil)
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	for range 100 {
+		require.ErrorIs(t, e.Update(ctx, func(context.Context, store.Tx) error { return healthlab.NotFound }), context.Canceled)
+	}
+}
