@@ -1,12 +1,15 @@
 package memory_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
