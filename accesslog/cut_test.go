@@ -77,7 +77,7 @@ func TestVerify_findsWhatWasCutOffTheEnd(t *testing.T) {
 			return h
 		}},
 		"lines added without a signature": {heads: func([]accesslog.SignedHead) []accesslog.SignedHead { return older }},
-		"the head's signature": {heads: func(h []accesslog.SignedHead) []accesslog.SignedHead { h[0].Signature = nil; return h }},
+		"the head's signature":            {heads: func(h []accesslog.SignedHead) []accesslog.SignedHead { h[0].Signature = nil; return h }},
 		"the head": {heads: func(h []accesslog.SignedHead) []accesslog.SignedHead {
 			h[0] = accesslog.SignedHead{Head: accesslog.Head{Team: team}}
 			return h

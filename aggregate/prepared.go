@@ -132,10 +132,10 @@ func (q *Prepared) Resources() []string {
 }
 
 // Span is a stretch of time in microseconds since 1970, both ends included.
-type Span struct{ From, To int64 }
+type Span = healthdata.Span
 
 // Always is all of time.
-var Always = Span{math.MinInt64, math.MaxInt64}
+var Always = Span{From: math.MinInt64, To: math.MaxInt64}
 
 // Refreshed is an answer that was brought up to date.
 type Refreshed struct {
@@ -238,6 +238,7 @@ func (q *Prepared) evaluate(ctx context.Context, team healthlab.TeamID, user hea
 	}
 	var out Frame
 	err = s.data.View(ctx, team, user, func(v healthdata.View) error {
+		w := w // read may run again
 		if w == everything {
 			if w, err = p.extent(ctx, v); err != nil {
 				return err

@@ -105,12 +105,12 @@ func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary)
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
 		return nil
 	}
+	without := slices.DeleteFunc(slices.Clone(items), func(item Summary) bool { return !bare(item) })
 	return s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
-		for _, item := range items {
-			if h := item.head(); bare(item) {
-				if h.Raw, err = payload(ctx, v, in.resource.Slug, h.ID); err != nil {
-					return err
-				}
+		for _, item := range without {
+			h := item.head()
+			if h.Raw, err = payload(ctx, v, in.resource.Slug, h.ID); err != nil {
+				return err
 			}
 		}
 		return nil

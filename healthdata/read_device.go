@@ -46,6 +46,7 @@ func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healt
 		if err != nil {
 			return err
 		}
+		out = out[:0]
 		for i := range records {
 			var d knownDevice
 			if err := json.Unmarshal(records[i].Doc, &d); err != nil {
@@ -71,6 +72,7 @@ func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user he
 		if err != nil {
 			return err
 		}
+		out = out[:0]
 		for i := range records {
 			r := &records[i]
 			var d knownDevice

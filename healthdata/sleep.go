@@ -256,8 +256,9 @@ func (s *Service) SleepStream(ctx context.Context, team healthlab.TeamID, sleep 
 		return nil, fmt.Errorf("read sleep stream: %w", err)
 	}
 	night := session.(*Sleep)
-	out := &SleepStream{HRV: []Sample{}, Heartrate: []Sample{}, RespiratoryRate: []Sample{}, Hypnogram: []Sample{}}
+	var out *SleepStream
 	err = s.data.View(ctx, team, owner, func(v View) error {
+		out = &SleepStream{HRV: []Sample{}, Heartrate: []Sample{}, RespiratoryRate: []Sample{}, Hypnogram: []Sample{}}
 		for slug, to := range map[string]*[]Sample{
 			"hrv": &out.HRV, "heartrate": &out.Heartrate, "respiratory_rate": &out.RespiratoryRate,
 		} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -160,8 +161,10 @@ type Data interface {
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
 	// View calls read with a consistent view of one user's data: writes that are
-	// committed while read runs are not seen. The view is used by one goroutine at a
-	// time and not after read returns. The error of read is returned unchanged.
+	// committed while read runs are not seen. read may run more than once, with a new view,
+	// where such a write changed what it had yet to see; only the last run counts. The view is
+	// used by one goroutine at a time and not after read returns. The error of the last run is
+	// returned unchanged.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error
 
 	// Find returns the record of a team with this resource and id, and whose it is.
@@ -181,6 +184,19 @@ type View interface {
 	// their data, in that order. An instant at which no chunk begins, and a series that the user does
 	// not have, is healthlab.NotFound.
 	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
+}
+
+// Once returns a read for [Data] that passes on what it reads and cannot take it back. Its second run
+// fails with healthlab.Unavailable; the caller begins anew later.
+func Once(read func(View) error) func(View) error {
+	ran := false
+	return func(v View) error {
+		if ran {
+			return fmt.Errorf("%w: the data changed while it was read", healthlab.Unavailable)
+		}
+		ran = true
+		return read(v)
+	}
 }
 
 // Record is a summary or a workout stream as a store keeps it. The store does not look

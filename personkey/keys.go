@@ -111,12 +111,7 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	box := make([]byte, 1+key.aead.NonceSize(), 1+key.aead.NonceSize()+len(plain)+key.aead.Overhead())
-	box[0] = format
-	if _, err := rand.Read(box[1:]); err != nil {
-		return nil, fmt.Errorf("seal: %w", err)
-	}
-	return key.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil //nolint:gosec // the nonce was read from rand
+	return key.sealBox(ref, bound, plain)
 }
 
 // Sealed reports whether data of a store is a box.
@@ -149,15 +144,7 @@ func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]b
 	if err != nil {
 		return nil, err
 	}
-	nonce := key.aead.NonceSize()
-	if len(box) < 1+nonce {
-		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
-	}
-	plain, err := key.aead.Open([]byte{}, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
-	if err != nil {
-		return nil, fmt.Errorf("open: %w: the box does not open with the key of its person", healthlab.Invalid)
-	}
-	return plain, nil
+	return key.openBox(ref, bound, box)
 }
 
 // extra is what a box is bound to.

@@ -38,14 +38,14 @@ func (s Services) summaries() (list []file) {
 		}
 		list = append(list, file{r.Slug + ".ndjson", func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 			out := lines{w: json.NewEncoder(w)}
-			err := s.Health.View(ctx, team, user, func(v healthdata.View) error {
+			err := s.Health.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {
 				for q := range windows(r) {
 					if err := writeRecords(ctx, v, q, &out); err != nil {
 						return err
 					}
 				}
 				return nil
-			})
+			}))
 			if err != nil {
 				return err
 			}
@@ -139,6 +139,7 @@ type sampleFiles struct{ health *healthdata.Service }
 func (f sampleFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
 	var names []string
 	err := f.health.View(ctx, team, user, func(v healthdata.View) error {
+		names = nil
 		for _, r := range healthdata.Timeseries() {
 			all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{r.Slug}})
 			if err != nil {
@@ -180,7 +181,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 		}
 		end = out.end
 	}
-	err := f.health.View(ctx, team, user, func(v healthdata.View) error {
+	err := f.health.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {
 		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{slug}})
 		if err != nil {
 			return err
@@ -191,7 +192,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 			}
 		}
 		return nil
-	})
+	}))
 	if err != nil {
 		return err
 	}

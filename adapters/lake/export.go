@@ -194,7 +194,9 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 		if err := x.access(ctx, user); err != nil {
 			return err
 		}
+		before := *print
 		err := x.health.View(ctx, x.team, user, func(v healthdata.View) error {
+			*print = before
 			if s := summaryTable(p.resource); s != nil {
 				return x.fillSummaries(ctx, t, v, s, user, from, to, print)
 			}
@@ -246,8 +248,9 @@ func (x *export) scan(ctx context.Context) error {
 	group.SetLimit(x.opts.Workers)
 	for i, user := range users {
 		group.Go(func() error {
-			prints := map[partition]Fingerprint{}
+			var prints map[partition]Fingerprint
 			err := x.health.View(scanning, x.team, user, func(v healthdata.View) error {
+				prints = map[partition]Fingerprint{}
 				if err := x.scanSamples(scanning, v, user, prints); err != nil {
 					return err
 				}

@@ -102,12 +102,15 @@ func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, u
 	if err != nil {
 		return err
 	}
+	// All is read before the first row is written: until then the view may begin anew.
+	for i := range all {
+		if all[i].Chunks, err = load(ctx, v, &all[i]); err != nil {
+			return err
+		}
+	}
 	w := sampleWriter{export: x, table: t, user: textCell(x.pseudonym("user", user.String()))}
 	for i := range all {
 		s := &all[i]
-		if s.Chunks, err = load(ctx, v, s); err != nil {
-			return err
-		}
 		if err := eachChunk(user, s, func(month string, f Fingerprint) {
 			if month == p.month {
 				print.add(f)

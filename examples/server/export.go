@@ -97,7 +97,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 // exportSamples writes the samples of a resource from one consistent view.
 func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, out io.Writer) error {
 	lines := json.NewEncoder(out)
-	return data.View(ctx, team, user, func(v healthdata.View) error {
+	return data.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {
 		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{resource}})
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.Tea
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, lines *json.Encoder) error {

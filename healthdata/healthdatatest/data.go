@@ -65,6 +65,7 @@ func runData(run func(string, func(dataT))) {
 	run("Events/Seq", dataEventsSeq)
 	run("Events/AllOrNothing", dataEventsAllOrNothing)
 	run("View/Consistent", viewConsistent)
+	run("View/Chunks", viewChunks)
 	run("View/Error", viewError)
 	run("Series/Ranges", seriesRanges)
 	run("Load/NotFound", loadNotFound)
@@ -621,36 +622,6 @@ func dataEventsAllOrNothing(t dataT) {
 		func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{bad}, nil })
 	require.Error(t, err, "a payload is JSON")
 	require.Empty(t, t.samples(u, Steps))
-}
-
-func viewConsistent(t dataT) {
-	u := t.user()
-	t.merge(u, Steps, Sample(0, 1))
-	t.put(u, Record("sleep", noon.Time))
-	done := make(chan struct{})
-	t.view(u, func(v healthdata.View) {
-		// What is committed while we look is not seen.
-		before := readAll(t, v, Steps)
-		go func() {
-			defer close(done)
-			t.merge(u, Steps, Sample(0, 9), Sample(1, 9))
-			t.put(u, Record("sleep", noon.Time))
-		}()
-		select {
-		case <-done:
-		case <-time.After(200 * time.Millisecond): // a store may make the writer wait
-		}
-		require.Equal(t, before, readAll(t, v, Steps))
-		records, err := v.Records(t.Context(), healthdata.RecordQuery{Resource: "sleep"})
-		require.NoError(t, err)
-		require.Len(t, records, 1)
-	})
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		require.Fail(t, "the writer never ended")
-	}
-	require.Len(t, t.samples(u, Steps), 2)
 }
 
 func dataContextEnded(t dataT) {

@@ -1,6 +1,8 @@
 package healthdatatest
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -147,29 +149,48 @@ func (t dataT) samples(u healthdata.User, key healthdata.SeriesKey) (out []serie
 	return out
 }
 
-// readAll reads a whole series through a view, as a reader would: chunks by their
-// headers, and what is pending over them.
-func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) (out []series.Sample) {
+// readAll reads a whole series through a view, which must succeed.
+func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Sample {
 	t.Helper()
-	all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
+	out, err := tryAll(t.Context(), v, key, func() {})
 	require.NoError(t, err)
+	return out
+}
+
+// errHeader says that a chunk was loaded whose header is not the one that was listed.
+var errHeader = errors.New("the header of a chunk is another one")
+
+// tryAll reads a whole series through a view, as a reader would: chunks by their headers, and what is
+// pending over them. It calls between after it has read the headers.
+func tryAll(ctx context.Context, v healthdata.View, key healthdata.SeriesKey, between func()) (out []series.Sample, err error) {
+	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
+	if err != nil {
+		return nil, err
+	}
+	between()
 	for _, s := range all {
 		starts := make([]int64, len(s.Chunks))
 		for i := range starts {
 			starts[i] = s.Chunks[i].Start
 		}
-		chunks, err := v.Load(t.Context(), key, starts)
-		require.NoError(t, err)
+		chunks, err := v.Load(ctx, key, starts)
+		if err != nil {
+			return nil, err
+		}
 		for i := range chunks {
-			require.Equal(t, s.Chunks[i].Header, chunks[i].Header)
+			if s.Chunks[i].Header != chunks[i].Header {
+				return nil, errHeader
+			}
 		}
 		var scan series.Scanner
 		for b, err := range scan.Blocks(chunks, s.Pending, series.Range{From: series.MinTime, To: series.MaxTime + 1}) {
-			require.NoError(t, err)
+			if err != nil {
+				return nil, err
+			}
 			for _, sm := range b.All() {
 				out = append(out, sm)
 			}
 		}
 	}
-	return out
+	return out, nil
 }

@@ -1,7 +1,9 @@
 package healthdatatest
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,6 +12,124 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
+
+// writer writes once beside a view.
+type writer struct {
+	t     dataT
+	write func()
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newWriter(t dataT, write func()) *writer {
+	return &writer{t: t, write: write, done: make(chan struct{})}
+}
+
+// start begins to write and waits for the end; not long, for a store may make the writer wait.
+func (w *writer) start() {
+	w.once.Do(func() {
+		go func() {
+			defer close(w.done)
+			w.write()
+		}()
+		select {
+		case <-w.done:
+		case <-time.After(200 * time.Millisecond):
+		}
+	})
+}
+
+func (w *writer) ended() {
+	w.t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(10 * time.Second):
+		require.Fail(w.t, "the writer never ended")
+	}
+}
+
+// viewConsistent reads a view while another caller writes. All that the last run saw is of one instant.
+func viewConsistent(t dataT) {
+	u := t.user()
+	t.merge(u, Steps, Sample(0, 1))
+	t.put(u, Record("sleep", noon.Time))
+	w := newWriter(t, func() {
+		t.merge(u, Steps, Sample(0, 9), Sample(1, 9))
+		t.put(u, Record("sleep", noon.Time))
+	})
+	var before, after []series.Sample
+	var records []healthdata.Record
+	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) (err error) {
+		if before, err = tryAll(t.Context(), v, Steps, func() {}); err != nil {
+			return err
+		}
+		w.start()
+		if after, err = tryAll(t.Context(), v, Steps, func() {}); err != nil {
+			return err
+		}
+		records, err = v.Records(t.Context(), healthdata.RecordQuery{Resource: "sleep"})
+		return err
+	}))
+	require.Equal(t, before, after)
+	if len(before) == 1 {
+		require.Len(t, records, 1, "the record was written after the sample")
+	}
+	w.ended()
+	require.Len(t, t.samples(u, Steps), 2)
+	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 2)
+}
+
+// viewChunks changes every sample of a series, and removes some, between the headers and the data.
+func viewChunks(t dataT) {
+	const n = 9000
+	samples := func(value float64) []series.Sample {
+		out := make([]series.Sample, n)
+		for i := range out {
+			out[i] = Sample(i, value)
+		}
+		return out
+	}
+	for name, c := range conformance.Sorted(map[string]struct {
+		write func(u healthdata.User)
+		want  []series.Sample
+	}{
+		"changed": {func(u healthdata.User) { t.merge(u, Steps, samples(2)...) }, samples(2)},
+		"removed": {func(u healthdata.User) {
+			var times []int64
+			for _, s := range samples(1)[:n/2] {
+				times = append(times, s.Time)
+			}
+			t.removal(u, healthdata.Removal{Samples: []healthdata.SampleRemoval{{Key: Steps, Times: times, Span: series.PerMinute}}})
+		}, samples(1)[n/2:]},
+		"removed and written again": {func(u healthdata.User) {
+			var times []int64
+			for _, s := range samples(1) {
+				times = append(times, s.Time)
+			}
+			t.removal(u, healthdata.Removal{Samples: []healthdata.SampleRemoval{{Key: Steps, Times: times, Span: series.PerMinute}}})
+			t.merge(u, Steps, samples(2)...)
+		}, samples(2)},
+	}) {
+		t.Run(name, func(sub *testing.T) {
+			t := t.on(sub)
+			u := t.user()
+			t.merge(u, Steps, samples(1)...)
+			w := newWriter(t, func() { c.write(u) })
+			var got []series.Sample
+			require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) (err error) {
+				got, err = tryAll(t.Context(), v, Steps, w.start)
+				return err
+			}))
+			w.ended()
+			if len(got) == n && got[0].Value == 1 {
+				sameSeries(t, samples(1), got)
+			} else {
+				sameSeries(t, c.want, got)
+			}
+			sameSeries(t, c.want, t.samples(u, Steps))
+		})
+	}
+}
 
 func viewError(t dataT) {
 	u := t.user()

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -38,6 +38,8 @@ func forSuites(table map[string][]string, allowed []string) map[string][]string 
 // needs a row, its own or that of a folder above it.
 var mayImport = forSuites(map[string][]string{
 	".":                    {},
+	"store":                {"."},
+	"internal/eventlog":    {".", "store", "webhook"},
 	"internal/fsm":         {},
 	"internal/work":        {"."},
 	"internal/prove":       {},
@@ -48,37 +50,37 @@ var mayImport = forSuites(map[string][]string{
 	"internal/browse":      {"internal/prove"},
 	"internal/seriesbox":   {"healthdata", "healthdata/series", "personkey"},
 
-	"accesslog":                 {"."},
-	"personkey":                 {"."},
-	"personexport":              {".", "internal/work"},
-	"webhook":                   {".", "internal/fsm", "internal/work"},
-	"healthdata/series":         {".", "internal/fsm", "internal/work"},
-	"healthdata/internal/check": {"."},
-	"healthdata":                {".", "internal/fsm", "internal/work", "healthdata/series", "healthdata/internal/check"},
-	"healthdata/organisation":   {".", "healthdata/internal/check"},
-	"healthdata/teamsettings":   {".", "healthdata", "healthdata/internal/check"},
-	"healthdata/tables":         {".", "healthdata", "healthdata/internal/check"},
-	"linking":                   {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
-	"linking/pull":              {".", "internal/fsm", "internal/work", "healthdata", "linking"},
-	"linking/bulk":              {".", "internal/work", "healthdata", "linking", "linking/pull"},
-	"aggregate":                 {".", "healthdata", "healthdata/series", "healthdata/tables"},
-	"aggregate/continuous":      {".", "internal/work", "aggregate", "aggregate/internal/strictjson"},
+	"accesslog":                 {".", "store"},
+	"personkey":                 {".", "store"},
+	"personexport":              {".", "store", "internal/work"},
+	"webhook":                   {".", "store", "internal/fsm", "internal/work"},
+	"healthdata/series":         {".", "store", "internal/fsm", "internal/work"},
+	"healthdata/internal/check": {".", "store"},
+	"healthdata":                {".", "store", "internal/fsm", "internal/work", "healthdata/series", "healthdata/internal/check"},
+	"healthdata/organisation":   {".", "store", "healthdata/internal/check"},
+	"healthdata/teamsettings":   {".", "store", "healthdata", "healthdata/internal/check"},
+	"healthdata/tables":         {".", "store", "healthdata", "healthdata/internal/check"},
+	"linking":                   {".", "store", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"linking/pull":              {".", "store", "internal/fsm", "internal/work", "healthdata", "linking"},
+	"linking/bulk":              {".", "store", "internal/work", "healthdata", "linking", "linking/pull"},
+	"aggregate":                 {".", "store", "healthdata", "healthdata/series", "healthdata/tables"},
+	"aggregate/continuous":      {".", "store", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":         {"healthdata", "healthdata/tables", "aggregate"},
-	"orders/catalogue":          {".", "orders/internal/rules", "orders/internal/textsearch"},
-	"orders/people":             {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
-	"orders/appointment":        {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
-	"orders/labjournal":         {"."},
-	"orders/labresult":          {".", "orders/catalogue", "orders/people", "orders/internal/rules"},
-	"orders/portal":             {".", "orders/internal/rules"},
-	"orders":                    {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
-	"orders/simulation":         {".", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
-	"orders/idempotency":        {".", "internal/work", "orders"},
-	"orders/matchtest":          {".", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
-	"orders/documents":          {".", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
-	"labreport/internal/fold":   {"."},
-	"labreport/ucum":            {".", "labreport/internal/fold"},
-	"labreport/loinc":           {".", "labreport/internal/fold", "labreport/ucum"},
-	"labreport":                 {".", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/ucum"},
+	"orders/catalogue":          {".", "store", "orders/internal/rules", "orders/internal/textsearch"},
+	"orders/people":             {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
+	"orders/appointment":        {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
+	"orders/labjournal":         {".", "store"},
+	"orders/labresult":          {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules"},
+	"orders/portal":             {".", "store", "orders/internal/rules"},
+	"orders":                    {".", "store", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
+	"orders/simulation":         {".", "store", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
+	"orders/idempotency":        {".", "store", "internal/work", "orders"},
+	"orders/matchtest":          {".", "store", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
+	"orders/documents":          {".", "store", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
+	"labreport/internal/fold":   {".", "store"},
+	"labreport/ucum":            {".", "store", "labreport/internal/fold"},
+	"labreport/loinc":           {".", "store", "labreport/internal/fold", "labreport/ucum"},
+	"labreport":                 {".", "store", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/ucum"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},
@@ -126,7 +128,7 @@ var testsMayImport = forSuites(map[string][]string{
 }, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory
 
 // everyTest lists the packages that any test may import in addition.
-var everyTest = append([]string{"internal/prove", "internal/conformance", "adapters/memory", "internal/pgtest", "internal/browse",
+var everyTest = append([]string{"internal/eventlog", "internal/prove", "internal/conformance", "adapters/memory", "internal/pgtest", "internal/browse",
 	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock"}, suites...)
 
 // modules lists the third-party modules that a package may import.
@@ -140,6 +142,8 @@ var modules = forSuites(map[string][]string{
 	"internal/pgtest":      {"github.com/jackc/pgx/v5"},
 	"internal/browse":      {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
+	"store":                   {"github.com/google/uuid"},
+	"internal/eventlog":       {"github.com/google/uuid"},
 	"accesslog":               {"github.com/google/uuid"},
 	"personkey":               {},
 	"personexport":            {"github.com/google/uuid"},
@@ -183,6 +187,7 @@ var modules = forSuites(map[string][]string{
 		"github.com/santhosh-tekuri/jsonschema/v6"},
 	"adapters/httpapi": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"golang.org/x/sync", "golang.org/x/time"},
+	"adapters/memory":    {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/tidwall/btree"},
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
 	"adapters/otel":      {"go.opentelemetry.io/otel", "github.com/jackc/pgx/v5"},

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 var jobsAt = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
@@ -45,7 +45,7 @@ type StoreHarness struct {
 	// Jobs is the interface that is tested.
 	Jobs labreport.Store
 	// Messages shows the events that were written.
-	Messages webhook.Log
+	Messages healthdatatest.Messages
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
 }

@@ -36,7 +36,6 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 	"Lists": func(t *testing.T, h ErasureHarness) {
 		mine, other := h.put(t, "a", "1", "ana", "shared"), h.put(t, "a", "2", "bo", "shared")
 		team, ana := mine.TeamID, mine.UserID
-		healthdatatest.AddUser(t, h.Users, team, ana)
 		require.ElementsMatch(t, []orders.OrderID{mine.ID, other.ID}, h.listed(t, team))
 		healthdatatest.DeleteUser(t, h.Users, team, ana)
 		require.Equal(t, []orders.OrderID{other.ID}, h.listed(t, team))
@@ -57,7 +56,6 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 	"BackgroundWorkGoesOn": func(t *testing.T, h ErasureHarness) {
 		mine := h.put(t, "a", "1", "ana", "1")
 		team, ana := mine.TeamID, mine.UserID
-		healthdatatest.AddUser(t, h.Users, team, ana)
 		healthdatatest.DeleteUser(t, h.Users, team, ana)
 		for _, read := range []func() (orders.Record, error){
 			func() (orders.Record, error) { return h.Orders.Get(t.Context(), team, mine.ID) },
@@ -92,7 +90,6 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		team, ana := mine.TeamID, mine.UserID
 		_, err := h.Orders.Update(t.Context(), team, mine.ID, edits(func(r *orders.Record) { r.Notifications.Due = noon }))
 		require.NoError(t, err)
-		healthdatatest.AddUser(t, h.Users, team, ana)
 		healthdatatest.DeleteUser(t, h.Users, team, ana)
 		due, err := h.Orders.ClaimNotifications(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
@@ -106,7 +103,6 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		k := keysT{h.Keys, h.SetClock}
 		mine := h.put(t, "a", "1", "ana", "1")
 		h.put(t, "a", "2", "bo", "2")
-		healthdatatest.AddUser(t, h.Users, mine.TeamID, mine.UserID)
 		for _, key := range []string{"1", "2"} { // keys are named for their orders
 			k.start(t, scopeOf("a", "order", key), key, 0)
 			require.NoError(t, k.finish(t, scopeOf("a", "order", key), 0, []byte("order "+key)))

@@ -2,6 +2,7 @@ package orderstest
 
 import (
 	"cmp"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -44,11 +45,23 @@ func newErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) Erasur
 	return h
 }
 
-// put stores an order of a user in a transaction, with a sample of its own.
+// ensureUser adds a user, unless the store keeps it.
+func ensureUser(t *testing.T, users healthdata.Users, team healthlab.TeamID, user healthlab.UserID) {
+	t.Helper()
+	_, err := users.Get(t.Context(), team, user)
+	if errors.Is(err, healthlab.NotFound) {
+		healthdatatest.AddUser(t, users, team, user)
+		return
+	}
+	require.NoError(t, err)
+}
+
+// put stores an order of a user, whom it adds, in a transaction, with a sample of its own.
 func (h ErasureHarness) put(t *testing.T, team, name, user, transaction string) orders.Record {
 	t.Helper()
 	r := newRecord(team, name)
 	r.UserID, r.OrderTransaction.ID, r.SampleID = conformance.User(user), journey(transaction), new("sample "+name)
+	ensureUser(t, h.Users, r.TeamID, r.UserID)
 	r.Lab.Due, r.Visits = noon, keyed(team, name, "key "+name).Visits
 	stored, err := h.Orders.Insert(t.Context(), r, begin)
 	require.NoError(t, err)
@@ -58,7 +71,7 @@ func (h ErasureHarness) put(t *testing.T, team, name, user, transaction string) 
 var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 	"Orders": func(t *testing.T, h ErasureHarness) {
 		r := h.put(t, "a", "1", "ana", "1")
-		healthdatatest.AddErasedUser(t, h.Users, r.TeamID, r.UserID)
+		healthdatatest.EraseUser(t, h.Users, r.TeamID, r.UserID)
 		_, err := h.Orders.Get(t.Context(), r.TeamID, r.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		_, err = h.Orders.FindSample(t.Context(), r.TeamID, *r.SampleID)
@@ -136,7 +149,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 			k.start(t, scopeOf("a", "order", key), key, 0)
 			require.NoError(t, k.finish(t, scopeOf("a", "order", key), 0, []byte("order "+key)))
 		}
-		healthdatatest.AddErasedUser(t, h.Users, r.TeamID, r.UserID)
+		healthdatatest.EraseUser(t, h.Users, r.TeamID, r.UserID)
 		state := k.start(t, scopeOf("a", "order", "1"), "3", time.Second)
 		require.Equal(t, started("3", time.Second), state)
 		require.Equal(t, "order 2", string(k.start(t, scopeOf("a", "order", "2"), "4", time.Second).Answer))
@@ -147,8 +160,8 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		first := h.put(t, "a", "1", "ana", "shared")
 		shared := h.put(t, "a", "2", "bo", "shared")
 		alone := h.put(t, "a", "3", "bo", "alone")
-		elsewhere := h.put(t, "b", "4", "ana", "shared")
-		healthdatatest.AddErasedUser(t, h.Users, first.TeamID, first.UserID)
+		elsewhere := h.put(t, "b", "4", "cy", "shared")
+		healthdatatest.EraseUser(t, h.Users, first.TeamID, first.UserID)
 		for _, want := range []orders.Record{shared, alone, elsewhere} {
 			got, err := h.Orders.Get(t.Context(), want.TeamID, want.ID)
 			require.NoError(t, err)

@@ -42,6 +42,14 @@ func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	}
 }
 
+// anaOf returns a user of a team. No other team has it.
+func anaOf(team string) healthlab.UserID {
+	if team == "a" {
+		return conformance.User("ana")
+	}
+	return conformance.User("ana of " + team)
+}
+
 func rawID(name string) orders.RawResultID {
 	return orders.RawResultID{UUID: conformance.Named("raw " + name)}
 }
@@ -51,7 +59,7 @@ func rawID(name string) orders.RawResultID {
 func rawResult(team, name string, at time.Time) orders.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return orders.RawResult{
-		Team: conformance.Team(team), Subject: conformance.User("ana"), Escalated: true,
+		Team: conformance.Team(team), Subject: anaOf(team), Escalated: true,
 		UnmatchedResult: orders.UnmatchedResult{
 			ID: rawID(name), Status: orders.MatchPendingCustomer, DecisionCode: orders.MatchNone,
 			SubReasonCodes: []orders.MatchSubReason{orders.LabAccountMismatch}, Reason: "nothing matches",
@@ -65,9 +73,12 @@ func rawResult(team, name string, at time.Time) orders.RawResult {
 	}
 }
 
-// held keeps a result with its event.
+// held keeps a result, whose user it adds, with its event.
 func (h ReviewsHarness) held(t *testing.T, r orders.RawResult) orders.RawResult {
 	t.Helper()
+	if user := r.Owner(); !user.IsZero() {
+		ensureUser(t, h.Users, r.Team, user)
+	}
 	require.NoError(t, h.Reviews.InsertResult(t.Context(), r, []healthlab.Event{reviewEvent(r, "created")}))
 	kept, err := h.Reviews.Result(t.Context(), r.Team, r.ID)
 	require.NoError(t, err)
@@ -93,10 +104,13 @@ func (h ReviewsHarness) told(t *testing.T, team string) int {
 	return n
 }
 
-// order stores an order in a transaction of its name.
+// order stores an order, whose user it adds, in a transaction of its name.
 func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 	t.Helper()
-	r, err := h.Orders.Insert(t.Context(), newRecord(team, name), begin)
+	r := newRecord(team, name)
+	r.UserID = anaOf(team)
+	ensureUser(t, h.Users, r.TeamID, r.UserID)
+	r, err := h.Orders.Insert(t.Context(), r, begin)
 	require.NoError(t, err)
 	return r
 }
@@ -168,6 +182,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"Insert/Text": func(t *testing.T, h ReviewsHarness) {
 		r := rawResult("a", "1", noon)
+		ensureUser(t, h.Users, r.Team, r.Subject)
 		r.Patient.FirstName = new("A\x00")
 		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, nil), healthlab.Invalid)
 	},
@@ -337,14 +352,14 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		o := h.order(t, "a", "o")
 		made := newRecord("a", "new")
 		h.SetClock(noon.Add(time.Hour))
-		var seen []time.Time
+		var seen [2]time.Time
 		_, err := h.Reviews.AssignResult(t.Context(), o.TeamID, rawID("1"), orders.Assignment{Order: o.ID, New: &made},
 			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
-				seen = append(seen, was.StoreTime, made.StoreTime)
+				seen = [2]time.Time{was.StoreTime, made.StoreTime}
 				return accepted(item, was, made)
 			})
 		require.NoError(t, err)
-		require.Equal(t, []time.Time{noon.Add(time.Hour), noon.Add(time.Hour)}, seen)
+		require.Equal(t, [2]time.Time{noon.Add(time.Hour), noon.Add(time.Hour)}, seen)
 		for _, id := range []orders.OrderID{o.ID, made.ID} {
 			kept, err := h.Orders.Get(t.Context(), o.TeamID, id)
 			require.NoError(t, err)
@@ -377,7 +392,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Assign/NewOrderOfNobody": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", noon))
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
-		made := newRecord("a", "made") // ana's, of whom the team knows nothing
+		made := newRecord("a", "made")
+		made.UserID = conformance.User("cy") // of whom the team knows nothing
 		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &made}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
@@ -522,7 +538,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for _, r := range []orders.RawResult{rawResult("a", "hers", noon), given, anybody, rawResult("b", "elsewhere", noon)} {
 			h.held(t, r)
 		}
-		healthdatatest.AddErasedUser(t, h.Users, conformance.Team("a"), conformance.User("ana"))
+		healthdatatest.EraseUser(t, h.Users, conformance.Team("a"), conformance.User("ana"))
 		_, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("hers"))
 		require.ErrorIs(t, err, healthlab.NotFound)
 		for _, of := range []struct{ team, name string }{{"a", "given"}, {"a", "anybody"}, {"b", "elsewhere"}} {
@@ -539,7 +555,6 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			require.Len(t, page.Results, page.Total)
 			return page.Total
 		}
-		healthdatatest.AddUser(t, h.Users, team, ana)
 		require.Equal(t, 1, total())
 		healthdatatest.DeleteUser(t, h.Users, team, ana)
 		require.Zero(t, total())

@@ -289,6 +289,21 @@ var laneCases = []webhookCase{
 }
 
 var supersedingCases = []webhookCase{
+	{"InOneBatch", func(t *testing.T, s Harness) {
+		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = webhook.OrderUser })
+		head := b.write(typeOrdered, "a")
+		var versions []uuid.UUID
+		for range 5 {
+			versions = append(versions, b.write(typeLatest, "k"))
+		}
+		b.route()
+		b.record(succeeded(b.only(head)))
+		b.record(succeeded(b.only(versions[4])))
+		b.nothing()
+		for _, old := range versions[:4] {
+			require.Equal(t, "0 cancelled superseded", b.ended(old))
+		}
+	}},
 	{"UnsentHead", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old, fresh := b.send(typeLatest, "k"), b.send(typeLatest, "k")

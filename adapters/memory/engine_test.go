@@ -1,0 +1,41 @@
+package memory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/store/storetest"
+)
+
+func newEngine(t testing.TB) *memory.Engine {
+	e, err := memory.NewEngine(storetest.Tables(), nil)
+	require.NoError(t, err)
+	return e
+}
+
+func TestEngine(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Harness { return storetest.Harness{Store: newEngine(t)} })
+}
+
+func TestEngine_encrypted(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Harness {
+		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), newKeys(), storetest.Tables())}
+	})
+}
+
+// A context that has ended before an update is its error, whatever run would return.
+func TestEngine_updateOfAnEndedContext(t *testing.T) {
+	e, err := memory.NewEngine(nil, nil)
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	for range 100 {
+		require.ErrorIs(t, e.Update(ctx, func(context.Context, store.Tx) error { return healthlab.NotFound }), context.Canceled)
+	}
+}

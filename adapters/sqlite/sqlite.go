@@ -1,0 +1,312 @@
+// Package sqlite keeps rows in one SQLite file. It needs no server and no cgo.
+//
+//	s, err := sqlite.Open(ctx, "healthlab.db", tables, nil)
+//	defer s.Close()
+//
+// One process uses a file at a time. A commit is on the disk when Update returns (write-ahead log,
+// synchronous FULL); updates that wait for each other share one commit. Reads run beside updates.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// version is the version of the schema, as PRAGMA user_version. An older program refuses a file
+// with a higher one.
+const version = 1
+
+// schema makes the tables of a new file. All rows stand in one table, so that the rows of a person
+// are found by one index.
+const schema = `
+create table row (
+	tbl text not null, team blob not null, id blob not null,
+	usr blob, due integer, idx0 blob, idx1 blob,
+	rev integer not null, doc blob,
+	primary key (tbl, team, id)
+);
+create index row_due on row (tbl, due, team, id) where due is not null;
+create index row_usr on row (usr, tbl, team, id) where usr is not null;
+create index row_idx0 on row (tbl, team, idx0, id) where idx0 is not null;
+create index row_idx1 on row (tbl, team, idx1, id) where idx1 is not null;`
+
+// Options adjusts a Store. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Now is the store's clock. Default time.Now.
+	Now func() time.Time
+	// Readers is the number of connections for reads. Default 4.
+	Readers int
+	// Wait is how long a statement waits for a file that another program has locked. Default 5 s.
+	Wait time.Duration
+}
+
+// Store is a [store.Store] in a file. Safe for concurrent use.
+type Store struct {
+	defs    map[string]store.Definition
+	now     func() time.Time
+	guard   *sqlite3.Conn // keeps other processes out
+	readers chan *conn
+
+	turn    chan struct{} // holds one token: whoever has it uses what follows
+	writer  *conn
+	open    bool         // a transaction is open
+	group   []chan error // of the updates of the open transaction
+	waiting atomic.Int32 // updates that wait for the turn
+}
+
+// mostInGroup is the greatest number of updates that share a commit.
+const mostInGroup = 128
+
+// Open opens a file, and makes it if it is not there. healthlab.Unavailable if the folder cannot be
+// written or another process has the file; healthlab.Precondition if a newer program made it.
+func Open(ctx context.Context, path string, tables []store.Definition, opts *Options) (*Store, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	if o.Wait <= 0 {
+		o.Wait = 5 * time.Second
+	}
+	defs, err := store.Definitions(tables)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{defs: defs, now: o.Now, readers: make(chan *conn, o.Readers), turn: make(chan struct{}, 1)}
+	if err := s.start(ctx, path, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", filepath.Base(path), err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context, path string, o Options) error {
+	var err error
+	if s.guard, err = keepOut(path + ".lock"); err != nil {
+		return err
+	}
+	if s.writer, err = dial(ctx, path, o.Wait); err != nil {
+		return err
+	}
+	if err := s.writer.migrate(); err != nil {
+		return err
+	}
+	for range o.Readers {
+		r, err := dial(ctx, path, o.Wait)
+		if err != nil {
+			return err
+		}
+		s.readers <- r
+	}
+	return nil
+}
+
+// keepOut locks a file for this process. The lock ends with the process, however it ends.
+func keepOut(path string) (*sqlite3.Conn, error) {
+	c, err := sqlite3.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the folder cannot be written: %w", healthlab.Unavailable, err)
+	}
+	err = c.Exec("pragma locking_mode=exclusive; begin exclusive")
+	if errors.Is(err, sqlite3.BUSY) {
+		return nil, errors.Join(fmt.Errorf("%w: another process has the file open", healthlab.Unavailable), c.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(kindOf(err), c.Close())
+	}
+	return c, nil
+}
+
+// migrate makes the schema of a new file, and refuses that of a newer program.
+func (c *conn) migrate() error {
+	found := 0
+	if err := c.query("pragma user_version", nil, func(s *sqlite3.Stmt) { found = s.ColumnInt(0) }); err != nil {
+		return err
+	}
+	switch {
+	case found > version:
+		return fmt.Errorf("%w: the file has schema version %d, and this program knows %d: use a newer program",
+			healthlab.Precondition, found, version)
+	case found == version:
+		return nil
+	}
+	return kindOf(c.Exec(fmt.Sprintf("begin immediate; %s; pragma user_version=%d; commit", schema, version)))
+}
+
+// Close closes the file. Nothing else is called after it.
+func (s *Store) Close() error {
+	var errs []error
+	for range len(s.readers) {
+		errs = append(errs, (<-s.readers).Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.Close())
+	}
+	if s.guard != nil {
+		errs = append(errs, s.guard.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Ping returns nil if the store answers.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.Read(ctx)
+	return err
+}
+
+// Backup writes a copy of all that is committed to a new file, beside running updates.
+// healthlab.Conflict if the file exists.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	return s.reading(ctx, func(c *conn) error {
+		err := c.exec("vacuum into ?", path)
+		if errors.Is(err, sqlite3.ERROR) {
+			return fmt.Errorf("%w: back up to a file that does not exist: %w", healthlab.Conflict, err)
+		}
+		return err
+	})
+}
+
+// Read is that of [store.Store].
+func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if rows, joined, err := store.JoinRead(ctx, s, q); joined {
+		return rows, err
+	}
+	err = s.reading(ctx, func(c *conn) error {
+		if err := c.exec("begin"); err != nil {
+			return err
+		}
+		rows, err = c.fetch(q)
+		return errors.Join(err, c.exec("rollback"))
+	})
+	return rows, err
+}
+
+// reading calls do with a connection for reads. It is interrupted when ctx ends.
+func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case c := <-s.readers:
+		defer func() { s.readers <- c }()
+		c.SetInterrupt(ctx)
+		err := do(c)
+		c.SetInterrupt(context.Background())
+		if ctx.Err() != nil && err != nil {
+			if !c.GetAutocommit() {
+				err = errors.Join(err, c.exec("rollback"))
+			}
+			return errors.Join(ctx.Err(), err)
+		}
+		return err
+	}
+}
+
+// Update is that of [store.Store]. It runs run once.
+func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
+	if joined, err := store.Join(ctx, s, run); joined {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// An update that was counted as waiting takes its turn in any case: those before it left the
+	// commit to it.
+	s.waiting.Add(1)
+	s.turn <- struct{}{}
+	s.waiting.Add(-1)
+	b, committed, err := s.take(ctx, run)
+	if lost := <-committed; lost != nil {
+		return lost
+	}
+	if err == nil {
+		b.Committed()
+	}
+	return err
+}
+
+// take runs an update in the open transaction, and commits unless another update waits that can
+// join it. It gives the turn back, also if run panics.
+func (s *Store) take(ctx context.Context, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
+	committed = make(chan error, 1)
+	defer func() {
+		if s.waiting.Load() == 0 || len(s.group) >= mostInGroup {
+			s.commit()
+		}
+		<-s.turn
+	}()
+	if !s.open {
+		if err := s.writer.exec("begin immediate"); err != nil {
+			committed <- err
+			return nil, committed, err
+		}
+		s.open = true
+	}
+	if err = ctx.Err(); err == nil {
+		b = store.NewBuffer(s.now(), s.writer.fetch)
+		err = b.Run(ctx, s, run)
+	}
+	if err == nil && ctx.Err() == nil {
+		err = s.write(b.Writes())
+	} else if err == nil {
+		err = ctx.Err()
+	}
+	if s.writer.GetAutocommit() { // an error ended the transaction with all that was in it
+		s.end(fmt.Errorf("%w: the transaction was rolled back: %w", healthlab.Unavailable, err))
+		committed <- nil
+		return b, committed, err
+	}
+	s.group = append(s.group, committed)
+	return b, committed, err
+}
+
+// write writes what one update put: all or nothing.
+func (s *Store) write(writes []store.Write) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	if err := s.writer.exec("savepoint one"); err != nil {
+		return err
+	}
+	if err := s.writer.write(s.defs, writes); err != nil {
+		if s.writer.GetAutocommit() {
+			return err
+		}
+		return errors.Join(err, s.writer.exec("rollback to one"), s.writer.exec("release one"))
+	}
+	return s.writer.exec("release one")
+}
+
+// commit commits the open transaction and tells its updates. The turn is held.
+func (s *Store) commit() {
+	if !s.open {
+		return
+	}
+	err := s.writer.exec("commit")
+	if err != nil && !s.writer.GetAutocommit() {
+		err = errors.Join(err, s.writer.exec("rollback"))
+	}
+	s.end(err)
+}
+
+func (s *Store) end(err error) {
+	for _, committed := range s.group {
+		committed <- err
+	}
+	s.group, s.open = nil, false
+}

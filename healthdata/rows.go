@@ -1,0 +1,365 @@
+package healthdata
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
+// are; otherwise they are kept in clear, texts of notes among them.
+func DataTables(encryptSamples bool) []store.Definition {
+	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
+	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
+		d.Clear = !encryptSamples
+		out = append(out, d)
+	}
+	return out
+}
+
+// DataOptions adjusts what NewData returns. The zero value, and nil, mean the defaults.
+type DataOptions struct {
+	// Events takes the events of writes. Default: no event is written.
+	Events store.Events
+	// Changes is called by writes. Default: none.
+	Changes Changes
+	// UsersElsewhere says that the store does not keep all users: one that it does not know is taken
+	// for a live one. Default: such a user is healthlab.NotFound.
+	UsersElsewhere bool
+}
+
+// Span is a stretch of time in microseconds since 1970, both ends included.
+type Span struct{ From, To int64 }
+
+// union returns the shortest span that covers both.
+func (s Span) union(o Span) Span { return Span{min(s.From, o.From), max(s.To, o.To)} }
+
+// Changes schedules what depends on a user's data, in the transaction of a write. It must be safe for
+// concurrent use.
+type Changes interface {
+	// Queries returns what Changed reads of a team. A write reads it with its first queries, so
+	// that it costs no trip of its own.
+	Queries(team healthlab.TeamID) []store.Query
+	// Changed is called with where a write changed something, by resource: the timestamps of
+	// samples, and the Index of records, of a changed record also the Index that it had. The row of
+	// the user is read as Shared.
+	Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error
+}
+
+// NewData returns a Data that keeps its rows in s, whose tables include [DataTables]. The rows of
+// users are those of table [store.UserTable].
+func NewData(s store.Store, opts *DataOptions) Data {
+	d := &dataRows{s: s}
+	if opts != nil {
+		d.opts = *opts
+	}
+	return d
+}
+
+// dataRows is a Data over rows.
+type dataRows struct {
+	s    store.Store
+	opts DataOptions
+}
+
+// admitted returns healthlab.NotFound unless a user's data may be read and written.
+func (d *dataRows) admitted(u store.UserState) error {
+	if u.Live || !u.Known && d.opts.UsersElsewhere {
+		return nil
+	}
+	return healthlab.NotFound
+}
+
+// begin reads the row of the user, what Changes needs and more, in one trip. It returns
+// healthlab.NotFound if the user's data may not be written.
+func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, more []store.Query) error {
+	q := append([]store.Query{store.User(team, user)}, more...)
+	if d.opts.Changes != nil {
+		q = append(q, d.opts.Changes.Queries(team)...)
+	}
+	got, err := tx.Read(q...)
+	if err != nil {
+		return err
+	}
+	return d.admitted(store.StateOf(got[0]))
+}
+
+// finish writes the events of a write and schedules what depends on what it changed.
+func (d *dataRows) finish(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, events []healthlab.Event, spans changedSpans) error {
+	if err := store.AppendEvents(ctx, d.opts.Events, tx, events); err != nil {
+		return err
+	}
+	if d.opts.Changes == nil || len(spans) == 0 {
+		return nil
+	}
+	return d.opts.Changes.Changed(ctx, tx, team, user, spans)
+}
+
+// changedSpans is where a write changed something, by resource.
+type changedSpans map[string]Span
+
+func (c changedSpans) add(resource string, from, to int64) {
+	span := Span{from, to}
+	if was, ok := c[resource]; ok {
+		span = span.union(was)
+	}
+	c[resource] = span
+}
+
+// owner is whose a row is.
+type owner struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+// key returns the key of a row of the owner. The ID of every row begins with the user.
+func (o owner) key(id string) store.Key { return store.Key{Team: o.team, User: o.user, ID: id} }
+
+// resourceID is the beginning of the ID of rows about a resource of a user.
+func resourceID(user healthlab.UserID, resource string) string {
+	return store.UUID(user.UUID) + store.Text(resource)
+}
+
+// id returns the ID of the head of a series. It ends with the app and the device of the origin, which
+// are empty, so that the same key with another origin is another series.
+func (k *SeriesKey) id(user healthlab.UserID) string {
+	return resourceID(user, k.Resource) + store.Text(k.Provider) + store.Text(string(k.SourceType)) + store.Text(k.Part) +
+		store.Text("") + store.UUID(uuid.Nil)
+}
+
+// parseSeriesID returns the key whose id is given.
+func parseSeriesID(id string) (k SeriesKey, err error) {
+	if len(id) < 16 {
+		return k, errDamagedID
+	}
+	rest := id[16:]
+	for _, to := range []*string{&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part} {
+		var ok bool
+		if *to, rest, ok = store.CutText(rest); !ok {
+			return k, errDamagedID
+		}
+	}
+	return k, nil
+}
+
+var errDamagedID = errors.New("the id of a series is damaged")
+
+// recordRow is a stored record.
+type recordRow struct {
+	owner
+	Record
+}
+
+// recordMeta is the first line of the document of a record. The rest is its Doc.
+type recordMeta struct {
+	Resource   string     `json:"r"`
+	Provider   string     `json:"p"`
+	SourceType SourceType `json:"s"`
+	Index      time.Time  `json:"i"`
+	Offset     int        `json:"o,omitempty"`
+	CreatedAt  time.Time  `json:"c"`
+	UpdatedAt  time.Time  `json:"u"`
+	HasRaw     bool       `json:"w,omitempty"`
+}
+
+func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
+	return resourceID(user, resource) + store.UUID(id)
+}
+
+// foundBy is the second index value of a record: what it is found by without its user.
+func foundBy(resource string, id uuid.UUID) string { return store.Text(resource) + store.UUID(id) }
+
+// recordTable has the records but for Raw, ordered by the time of the index in the first index value.
+var recordTable = store.Table[recordRow]{
+	Name: "record",
+	Row: func(r *recordRow) store.Row {
+		return store.Row{Key: r.key(recordID(r.user, r.Resource, r.ID)), Index: [2]string{
+			resourceID(r.user, r.Resource) + store.Time(r.Index) + store.UUID(r.ID), foundBy(r.Resource, r.ID),
+		}}
+	},
+	Encode: func(r *recordRow) ([]byte, error) {
+		doc, err := store.JSON(&recordMeta{r.Resource, r.Provider, r.SourceType, r.Index, r.Offset, r.CreatedAt, r.UpdatedAt, r.Raw != nil})
+		if err != nil {
+			return nil, err
+		}
+		return append(append(doc, '\n'), r.Doc...), nil
+	},
+	Decode: func(row store.Row, r *recordRow) error {
+		first, doc, _ := bytes.Cut(row.Doc, []byte("\n"))
+		var m recordMeta
+		if err := json.Unmarshal(first, &m); err != nil {
+			return err
+		}
+		r.owner = owner{row.Team, row.User}
+		r.Record = Record{
+			Resource: m.Resource, ID: store.ParseUUID(row.ID[len(row.ID)-16:]), Provider: m.Provider, SourceType: m.SourceType,
+			Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		}
+		if m.HasRaw {
+			r.Raw = []byte{} // it is in the other table
+		}
+		return nil
+	},
+}
+
+// rawTable has Record.Raw where it is kept, under the key and the first index value of the record, so
+// that a list of records reads no payloads.
+var rawTable = store.Table[recordRow]{
+	Name: "record_raw",
+	Row: func(r *recordRow) store.Row {
+		row := recordTable.Row(r)
+		row.Index[1] = ""
+		return row
+	},
+	Encode: func(r *recordRow) ([]byte, error) { return r.Raw, nil },
+}
+
+// recordVersion has a revision that every change of a user's records of a resource counts up.
+type recordVersion struct {
+	owner
+	resource string
+}
+
+var recordVersions = store.Table[recordVersion]{
+	Name: "record_version", Clear: true,
+	Row: func(v *recordVersion) store.Row {
+		return store.Row{Key: v.key(resourceID(v.user, v.resource))}
+	},
+	Encode: func(*recordVersion) ([]byte, error) { return []byte{}, nil },
+	Decode: func(store.Row, *recordVersion) error { return nil },
+}
+
+// seriesHead is the row of a series. Every change of the series puts it.
+type seriesHead struct {
+	owner
+	id string
+	// version counts the changes of the series.
+	version int64
+	// closed is no earlier than the last sample of the closed chunks; series.MinTime - 1 for none.
+	closed int64
+	// open is the last chunk while it is small; N is 0 for none. It begins after closed.
+	open series.Chunk
+}
+
+// headForm is the first byte of a head, headBytes the length of what stands before its open chunk.
+const (
+	headForm  = 1
+	headBytes = 17
+)
+
+var headTable = store.Table[seriesHead]{
+	Name: "series",
+	Row:  func(h *seriesHead) store.Row { return store.Row{Key: h.key(h.id)} },
+	Encode: func(h *seriesHead) ([]byte, error) {
+		doc := binary.LittleEndian.AppendUint64([]byte{headForm}, uint64(h.version))
+		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closed))
+		if h.open.N == 0 {
+			return doc, nil
+		}
+		return appendChunk(doc, &h.open), nil
+	},
+	Decode: func(r store.Row, h *seriesHead) (err error) {
+		h.owner, h.id = owner{r.Team, r.User}, r.ID
+		if len(r.Doc) < headBytes || r.Doc[0] != headForm {
+			return series.ErrCorrupt
+		}
+		h.version = int64(binary.LittleEndian.Uint64(r.Doc[1:]))
+		h.closed = int64(binary.LittleEndian.Uint64(r.Doc[9:]))
+		if len(r.Doc) > headBytes {
+			h.open, err = parseChunk(r.Doc[headBytes:])
+		}
+		return err
+	},
+}
+
+// appendChunk appends the header and the data of a chunk.
+func appendChunk(dst []byte, c *series.Chunk) []byte {
+	at := len(dst)
+	dst = c.Append(append(dst, 0))
+	dst[at] = byte(len(dst) - at - 1)
+	return append(dst, c.Data...)
+}
+
+func parseChunk(doc []byte) (c series.Chunk, err error) {
+	if len(doc) == 0 || len(doc) < 1+int(doc[0]) {
+		return c, series.ErrCorrupt
+	}
+	n := 1 + int(doc[0])
+	if c.Header, err = series.ParseHeader(doc[1:n]); err == nil {
+		c.Data = doc[n:len(doc):len(doc)] // a row shares its memory with none
+	}
+	return c, err
+}
+
+// closedChunk is a chunk of a series that is not open, or its header alone.
+type closedChunk struct {
+	owner
+	head string // the id of the series
+	// version is that of the series when the chunk was written. No two contents of a chunk have one.
+	version int64
+	series.Chunk
+}
+
+func chunkID(head string, start int64) string { return head + store.Int(start) }
+
+func (c *closedChunk) row() store.Row { return store.Row{Key: c.key(chunkID(c.head, c.Start))} }
+
+func (c *closedChunk) parse(r store.Row) (rest []byte, err error) {
+	if len(r.ID) < 8 || len(r.Doc) < 8 {
+		return nil, series.ErrCorrupt
+	}
+	c.owner, c.head = owner{r.Team, r.User}, r.ID[:len(r.ID)-8]
+	c.version = int64(binary.LittleEndian.Uint64(r.Doc))
+	return r.Doc[8:], nil
+}
+
+func (c *closedChunk) versioned() []byte {
+	return binary.LittleEndian.AppendUint64(nil, uint64(c.version))
+}
+
+// headerTable has the headers of closed chunks, by series and start, so that a query is planned and
+// sums are read without data.
+var headerTable = store.Table[closedChunk]{
+	Name:   "series_header",
+	Row:    func(c *closedChunk) store.Row { return c.row() },
+	Encode: func(c *closedChunk) ([]byte, error) { return c.Append(c.versioned()), nil },
+	Decode: func(r store.Row, c *closedChunk) error {
+		rest, err := c.parse(r)
+		if err == nil {
+			c.Header, err = series.ParseHeader(rest)
+		}
+		return err
+	},
+}
+
+// chunkTable has the closed chunks, header and data, by series and start.
+var chunkTable = store.Table[closedChunk]{
+	Name:   "series_chunk",
+	Row:    func(c *closedChunk) store.Row { return c.row() },
+	Encode: func(c *closedChunk) ([]byte, error) { return appendChunk(c.versioned(), &c.Chunk), nil },
+	Decode: func(r store.Row, c *closedChunk) error {
+		rest, err := c.parse(r)
+		if err == nil {
+			c.Chunk, err = parseChunk(rest)
+		}
+		return err
+	},
+}
+
+// decodedOne returns the value of the row that a query for a key found; nil if there is none.
+func decodedOne[T any](t *store.Table[T], rows []store.Row) (*store.Entry[T], error) {
+	list, err := t.Decoded(rows)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}

@@ -1,0 +1,214 @@
+package healthdata
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// PutRecords is that of [Data].
+func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
+	events func([]PutResult) ([]healthlab.Event, error),
+) error {
+	if err := CheckRecords(records); err != nil {
+		return err
+	}
+	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		at := owner{team, user}
+		resource, ids := "", make([]uuid.UUID, len(records))
+		for i := range records {
+			resource, ids[i] = records[i].Resource, records[i].ID
+		}
+		if err := d.begin(tx, team, user, at.recordQueries(resource, ids)); err != nil || len(records) == 0 {
+			return err
+		}
+		stored, err := at.storedRecords(tx, resource, ids)
+		if err != nil {
+			return err
+		}
+		results, spans := make([]PutResult, len(records)), changedSpans{}
+		for i := range records {
+			r, was := normalRecord(&records[i]), stored.records[i]
+			if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Value.Doc) {
+				return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
+			}
+			results[i] = PutResult{Outcome: PutNew, CreatedAt: r.CreatedAt}
+			if was.Revision > 0 {
+				old := &was.Value.Record
+				results[i] = PutResult{Outcome: PutChanged, CreatedAt: old.CreatedAt}
+				if sameRecord(old, &r) {
+					results[i].Outcome = PutSame
+					continue
+				}
+				r.CreatedAt = old.CreatedAt
+				spans.add(resource, old.Index.UnixMicro(), old.Index.UnixMicro())
+			}
+			spans.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
+			if err := stored.put(tx, i, &r); err != nil {
+				return err
+			}
+		}
+		if len(spans) > 0 {
+			if err := recordVersions.Put(tx, stored.version); err != nil {
+				return err
+			}
+		}
+		var out []healthlab.Event
+		if events != nil {
+			if out, err = events(slices.Clone(results)); err != nil {
+				return err
+			}
+		}
+		return d.finish(ctx, tx, team, user, out, spans)
+	})
+}
+
+// storedRecords is some records of a resource as a transaction holds them.
+type storedRecords struct {
+	owner
+	version *store.Entry[recordVersion]
+	// records are in the order of the ids, with Raw and the Revision 0 where there is none.
+	records []*store.Entry[recordRow]
+	raws    []int64 // revisions of the rows with Raw, 0 for none
+}
+
+// recordQueries returns what storedRecords reads.
+func (o owner) recordQueries(resource string, ids []uuid.UUID) []store.Query {
+	if len(ids) == 0 {
+		return nil
+	}
+	q := []store.Query{recordVersions.One(o.key(resourceID(o.user, resource)), store.Held)}
+	for _, id := range ids {
+		key := o.key(recordID(o.user, resource, id))
+		q = append(q, recordTable.One(key, store.Held), rawTable.One(key, store.Held))
+	}
+	return q
+}
+
+// storedRecords reads records by their ids, of which there is at least one.
+func (o owner) storedRecords(tx store.Tx, resource string, ids []uuid.UUID) (*storedRecords, error) {
+	got, err := tx.Read(o.recordQueries(resource, ids)...)
+	if err != nil {
+		return nil, err
+	}
+	version, err := decodedOne(&recordVersions, got[0])
+	if err != nil {
+		return nil, err
+	}
+	if version == nil {
+		version = &store.Entry[recordVersion]{}
+	}
+	version.Value = recordVersion{o, resource}
+	s := &storedRecords{owner: o, version: version}
+	for i := 1; i < len(got); i += 2 {
+		r, err := decodedOne(&recordTable, got[i])
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			r = &store.Entry[recordRow]{}
+		}
+		var raw int64
+		if rows := got[i+1]; len(rows) > 0 {
+			r.Value.Raw, raw = append([]byte{}, rows[0].Doc...), rows[0].Revision
+		}
+		s.records, s.raws = append(s.records, r), append(s.raws, raw)
+	}
+	return s, nil
+}
+
+// put replaces the record at a position.
+func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
+	e := s.records[i]
+	e.Value = recordRow{s.owner, *r}
+	if r.Raw != nil {
+		if err := rawTable.Put(tx, &store.Entry[recordRow]{Value: e.Value, Revision: s.raws[i]}); err != nil {
+			return err
+		}
+	} else if s.raws[i] > 0 {
+		tx.Delete(rawTable.Key(rawTable.Row(&e.Value).Key))
+	}
+	return recordTable.Put(tx, e)
+}
+
+// removeRecords removes records and returns how many there were.
+func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans) (n int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	s, err := o.storedRecords(tx, resource, ids)
+	if err != nil {
+		return 0, err
+	}
+	for i, e := range s.records {
+		if e.Revision == 0 || slices.Contains(ids[:i], ids[i]) {
+			continue
+		}
+		n++
+		at := e.Value.Index.UnixMicro()
+		spans.add(resource, at, at)
+		recordTable.Delete(tx, e)
+		if s.raws[i] > 0 {
+			rawTable.Delete(tx, e)
+		}
+	}
+	if n > 0 {
+		err = recordVersions.Put(tx, s.version)
+	}
+	return n, err
+}
+
+// normalRecord returns a record as it is kept.
+func normalRecord(r *Record) Record {
+	k := *r
+	k.Doc, k.Raw, k.Replaces = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil
+	for _, t := range []*time.Time{&k.Index, &k.CreatedAt, &k.UpdatedAt} {
+		*t = healthlab.At(*t).Time
+	}
+	return k
+}
+
+// sameRecord reports whether two versions of a record say the same.
+func sameRecord(a, b *Record) bool {
+	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset
+}
+
+// Find is that of [Data].
+func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error) {
+	none := func(err error) (healthlab.UserID, Record, error) { return healthlab.UserID{}, Record{}, err }
+	if healthlab.CheckText(resource) != nil {
+		return none(healthlab.NotFound)
+	}
+	found := store.Query{Key: store.Key{Team: team}, By: store.BySecond}.Equal(foundBy(resource, id))
+	list, err := recordTable.Look(ctx, d.s, found)
+	if err != nil {
+		return none(err)
+	}
+	for _, e := range list {
+		at := e.Value.owner
+		key := at.key(recordID(at.user, resource, id))
+		got, err := d.s.Read(ctx, store.User(team, at.user), recordTable.One(key, store.Plain), rawTable.One(key, store.Plain))
+		if err != nil {
+			return none(err)
+		}
+		r, err := decodedOne(&recordTable, got[1])
+		if err != nil {
+			return none(err)
+		}
+		if r == nil || d.admitted(store.StateOf(got[0])) != nil {
+			continue
+		}
+		if len(got[2]) > 0 {
+			r.Value.Raw = append([]byte{}, got[2][0].Doc...)
+		}
+		return at.user, r.Value.Record, nil
+	}
+	return none(healthlab.NotFound)
+}

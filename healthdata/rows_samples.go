@@ -1,0 +1,289 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// The open chunk of a series is closed when it has more samples, or more bytes, than this: each
+// append writes all of it.
+const (
+	openSamples = 256
+	openBytes   = 4096
+)
+
+// MergeSamples is that of [Data].
+func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
+	events func([]series.Outcome) ([]healthlab.Event, error),
+) error {
+	if err := CheckBatches(batches); err != nil {
+		return err
+	}
+	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		writes := make([]*seriesWrite, len(batches))
+		var first []store.Query
+		for i := range batches {
+			b := &batches[i]
+			writes[i] = newSeriesWrite(owner{team, user}, &b.Key, b.Span, b.Samples.Time, b.Samples.Len())
+			first = append(first, writes[i].first()...)
+		}
+		if err := d.begin(tx, team, user, first); err != nil {
+			return err
+		}
+		if err := readSeriesWrites(tx, writes); err != nil {
+			return err
+		}
+		outcomes, spans := make([]series.Outcome, len(batches)), changedSpans{}
+		for i := range batches {
+			w := writes[i]
+			change, err := series.Apply(w.old, w.pending(), batches[i].Samples, w.span)
+			if err != nil {
+				return fmt.Errorf("batch %d: %w", i, err)
+			}
+			if outcomes[i] = change.Outcome; change.Outcome.Idle() {
+				continue
+			}
+			if err := w.write(tx, &change); err != nil {
+				return err
+			}
+			spans.addBatch(&batches[i], &outcomes[i])
+		}
+		var out []healthlab.Event
+		if events != nil {
+			var err error
+			if out, err = events(outcomes); err != nil {
+				return err
+			}
+		}
+		return d.finish(ctx, tx, team, user, out, spans)
+	})
+}
+
+// addBatch adds those samples of a batch that are new or changed.
+func (c changedSpans) addBatch(b *SampleBatch, o *series.Outcome) {
+	news := func(s series.State) bool { return s != series.Same }
+	first, last := slices.IndexFunc(o.States, news), len(o.States)-1
+	for !news(o.States[last]) {
+		last--
+	}
+	c.add(b.Key.Resource, b.Samples.Time[first], b.Samples.Time[last])
+}
+
+// seriesWrite is a series that a transaction writes to.
+type seriesWrite struct {
+	owner
+	id    string
+	span  series.Span
+	from  int64          // the first time that is written
+	cells []series.Range // what is written to
+	n     int            // how many samples it adds at most
+	head  *store.Entry[seriesHead]
+	old   []series.Chunk  // the closed chunks that take part, ascending
+	known map[int64]int64 // the revisions of their rows, by start
+}
+
+// newSeriesWrite returns a write at some times, of which there is at least one, that adds at most n samples.
+func newSeriesWrite(o owner, key *SeriesKey, span series.Span, times []int64, n int) *seriesWrite {
+	return &seriesWrite{owner: o, id: key.id(o.user), span: span, from: times[0], cells: span.Points(times), n: n, known: map[int64]int64{}}
+}
+
+// first returns what a write reads first: the head and, if it is long, the last closed chunk, with which
+// what an open chunk cannot hold is merged.
+func (w *seriesWrite) first() []store.Query {
+	q := []store.Query{headTable.One(w.key(w.id), store.Held)}
+	if w.n > openSamples {
+		q = append(q, w.lastClosed(store.End(w.id)))
+	}
+	return q
+}
+
+// lastClosed returns the query for the last closed chunk that begins before an end.
+func (w *seriesWrite) lastClosed(to string) store.Query {
+	q := w.chunks(w.id, to)
+	q.Desc, q.Limit = true, 1
+	return q
+}
+
+// chunks returns the query for the closed chunks of a range of ids.
+func (w *seriesWrite) chunks(from, to string) store.Query {
+	return store.Query{Key: chunkTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: from, To: to, Lock: store.Held}
+}
+
+// readSeriesWrites reads the heads of some series, and in one more trip, if there is need, the chunks that
+// take part.
+func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
+	var more []store.Query
+	var whose []*seriesWrite
+	for _, w := range writes {
+		head, err := headTable.Get(tx, w.key(w.id), store.Held)
+		if err != nil {
+			return err
+		}
+		if w.head = head; head == nil {
+			w.head = &store.Entry[seriesHead]{Value: seriesHead{owner: w.owner, id: w.id, closed: series.MinTime - 1}}
+		}
+		for _, q := range w.reach() {
+			more, whose = append(more, q), append(whose, w)
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	answers, err := tx.Read(more...)
+	if err != nil {
+		return err
+	}
+	for i, rows := range answers {
+		if err := whose[i].take(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reach returns the queries for the closed chunks that take part. Behind all closed chunks, what the open
+// chunk can hold needs none, and what it cannot is merged with the last closed chunk of its cell.
+func (w *seriesWrite) reach() []store.Query {
+	open := &w.head.Value.open
+	if w.from > w.head.Value.closed {
+		first := w.from
+		if open.N > 0 {
+			first = min(first, open.Start)
+		}
+		cell := w.span.Cell(first)
+		held := open.N+w.n <= openSamples && w.cells[len(w.cells)-1].To <= cell.To
+		if held || w.head.Value.closed < cell.From {
+			return nil
+		}
+		return []store.Query{w.lastClosed(store.End(w.id))}
+	}
+	want := slices.Clone(w.cells)
+	if open.N > 0 { // the write closes it
+		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
+	}
+	_, load := series.Reach(w.span, want, w.pending())
+	q := make([]store.Query, 0, 2*len(load))
+	for _, r := range load {
+		from := chunkID(w.id, r.From)
+		q = append(q, w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))) // the first one may reach into the range
+	}
+	return q
+}
+
+// take adds the chunks of an answer to those that take part.
+func (w *seriesWrite) take(rows []store.Row) error {
+	list, err := chunkTable.Decoded(rows)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		c := &e.Value
+		if _, twice := w.known[c.Start]; !twice {
+			w.known[c.Start], w.old = e.Revision, append(w.old, c.Chunk)
+		}
+	}
+	slices.SortFunc(w.old, func(a, b series.Chunk) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+	return nil
+}
+
+// pending returns the open chunk as a segment, which is newer than what is closed.
+func (w *seriesWrite) pending() []series.Segment {
+	if w.head.Value.open.N == 0 {
+		return nil
+	}
+	return []series.Segment{w.head.Value.open}
+}
+
+// write puts what a change of the series leads to. The last chunk of the series becomes the open one,
+// if it is small and all others are closed before it.
+func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
+	h := &w.head.Value
+	put := change.Put
+	h.open = series.Chunk{}
+	if n := len(put); n > 0 {
+		last := &put[n-1]
+		closed := h.closed
+		if n > 1 {
+			closed = max(closed, put[n-2].Stop)
+		}
+		if last.Start > closed && last.N <= openSamples && last.Size <= openBytes {
+			h.open, put = *last, put[:n-1]
+		}
+	}
+	h.version++
+	for i := range put {
+		c := closedChunk{owner: w.owner, head: w.id, version: h.version, Chunk: put[i]}
+		h.closed = max(h.closed, c.Stop)
+		// Both rows of a chunk are always written together, so they have one revision.
+		revision := w.known[c.Start]
+		if err := chunkTable.Put(tx, &store.Entry[closedChunk]{Value: c, Revision: revision}); err != nil {
+			return err
+		}
+		if err := headerTable.Put(tx, &store.Entry[closedChunk]{Value: c, Revision: revision}); err != nil {
+			return err
+		}
+	}
+	for _, start := range change.Drop {
+		key := w.key(chunkID(w.id, start))
+		tx.Delete(chunkTable.Key(key), headerTable.Key(key))
+	}
+	return headTable.Put(tx, w.head)
+}
+
+// Remove is that of [Data].
+func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (n int, err error) {
+	if err := CheckRemoval(&r); err != nil {
+		return 0, err
+	}
+	err = d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		n = 0
+		at, spans := owner{team, user}, changedSpans{}
+		first := append(at.recordQueries(r.Resource, r.IDs), at.recordQueries(r.Parts, r.PartIDs)...)
+		var writes []*seriesWrite
+		var removals []*SampleRemoval
+		for i := range r.Samples {
+			if s := &r.Samples[i]; len(s.Times) > 0 {
+				w := newSeriesWrite(at, &s.Key, s.Span, s.Times, 0)
+				writes, removals, first = append(writes, w), append(removals, s), append(first, w.first()...)
+			}
+		}
+		if err := d.begin(tx, team, user, first); err != nil {
+			return err
+		}
+		var err error
+		if n, err = at.removeRecords(tx, r.Resource, r.IDs, spans); err != nil {
+			return err
+		}
+		if _, err := at.removeRecords(tx, r.Parts, r.PartIDs, spans); err != nil {
+			return err
+		}
+		if err := readSeriesWrites(tx, writes); err != nil {
+			return err
+		}
+		for i, w := range writes {
+			s := removals[i]
+			change, removed, err := series.Remove(w.old, w.pending(), s.Times, s.Of, s.Span)
+			if err != nil {
+				return fmt.Errorf("series %d: %w", i, err)
+			}
+			if removed == 0 {
+				continue
+			}
+			n += removed
+			if err := w.write(tx, &change); err != nil {
+				return err
+			}
+			spans.add(s.Key.Resource, s.Times[0], s.Times[len(s.Times)-1])
+		}
+		return d.finish(ctx, tx, team, user, nil, spans)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}

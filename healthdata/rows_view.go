@@ -1,0 +1,338 @@
+package healthdata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// viewTries is how often a view is read without locks. After that it keeps writers of the user out.
+const viewTries = 4
+
+// errMoved ends a read of a view whose answers are not of one instant.
+var errMoved = errors.New("the data changed while it was read")
+
+// View is that of [Data].
+//
+// Each query of a view is a snapshot of its own. With it the view reads what tells whether an earlier
+// answer is still true: the heads of the series and the versions of the records that were asked for. If
+// one is not, read is called again.
+func (d *dataRows) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
+	for range viewTries {
+		v := &rowView{owner: owner{team, user}, data: d, fetch: d.s.Read}
+		if moved, err := v.run(ctx, read); !moved {
+			return err
+		}
+	}
+	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.Read(store.User(team, user).Hold()); err != nil {
+			return err
+		}
+		v := &rowView{owner: owner{team, user}, data: d, fetch: func(_ context.Context, q ...store.Query) ([][]store.Row, error) {
+			for i := range q {
+				q[i].Lock = store.Plain
+			}
+			return tx.Read(q...)
+		}}
+		moved, err := v.run(ctx, read)
+		if moved {
+			return fmt.Errorf("%w: %w", healthlab.Unavailable, errMoved)
+		}
+		return err
+	})
+}
+
+// rowView is a View over rows.
+type rowView struct {
+	owner
+	data  *dataRows
+	fetch func(context.Context, ...store.Query) ([][]store.Row, error)
+
+	known   bool  // the user may be read
+	refused error // why not, if that was found out
+	moved   bool  // an answer is not of the instant of an earlier one
+	witness []witness
+	// loaded are the chunks that Series returned: open ones with their data.
+	loaded map[SeriesKey]map[int64]closedChunk
+}
+
+// witness is a query whose answer changes with every answer that the view gave about a resource.
+type witness struct {
+	q    store.Query
+	rows []store.Row // without documents
+}
+
+// run calls read. moved says that read must be called again.
+func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, err error) {
+	v.loaded = map[SeriesKey]map[int64]closedChunk{}
+	err = read(v)
+	if !v.known && v.refused == nil && !v.moved && err == nil { // read asked for nothing
+		_, err = v.ask(ctx)
+	}
+	if v.refused != nil {
+		return false, v.refused
+	}
+	return v.moved, err
+}
+
+// ask answers queries of the instant of all earlier answers.
+func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if v.moved {
+		return nil, errMoved
+	}
+	all := slices.Clone(q)
+	for i := range v.witness {
+		all = append(all, v.witness[i].q)
+	}
+	if !v.known {
+		all = append(all, store.User(v.team, v.user))
+	}
+	got, err := v.fetch(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	if !v.known {
+		if v.refused = v.data.admitted(store.StateOf(got[len(got)-1])); v.refused != nil {
+			return nil, v.refused
+		}
+		v.known = true
+	}
+	for i := range v.witness {
+		if !slices.EqualFunc(v.witness[i].rows, got[len(q)+i], sameRevision) {
+			v.moved = true
+			return nil, errMoved
+		}
+	}
+	return got[:len(q)], nil
+}
+
+func sameRevision(a, b store.Row) bool { return a.ID == b.ID && a.Revision == b.Revision }
+
+// trust keeps the answer of a query as a witness.
+func (v *rowView) trust(q store.Query, rows []store.Row) {
+	q.Bare = true
+	if slices.ContainsFunc(v.witness, func(w witness) bool { return w.q == q }) {
+		return
+	}
+	w := witness{q, slices.Clone(rows)}
+	for i := range w.rows {
+		w.rows[i].Doc = nil
+	}
+	v.witness = append(v.witness, w)
+}
+
+// byID returns the query for the rows of a table with ids of a range.
+func (v *rowView) byID(table, from, to string) store.Query {
+	return store.Query{Key: store.Key{Table: table, Team: v.team, User: v.user}, By: store.ByID, From: from, To: to}
+}
+
+// Records is that of [View].
+func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) {
+	version := recordVersions.One(v.key(resourceID(v.user, q.Resource)), store.Plain)
+	version.Bare = true
+	find := []store.Query{version}
+	for _, table := range []string{recordTable.Name, rawTable.Name} {
+		one := store.Query{Key: v.key(recordID(v.user, q.Resource, q.ID))}
+		if q.ID == uuid.Nil {
+			one = v.recordRange(&q)
+		}
+		one.Table = table
+		find = append(find, one)
+	}
+	if !q.Raw {
+		find = find[:2]
+	}
+	got, err := v.ask(ctx, find...)
+	if err != nil {
+		return nil, err
+	}
+	v.trust(version, got[0])
+	list, err := recordTable.Decoded(got[1])
+	if err != nil {
+		return nil, err
+	}
+	raws := map[uuid.UUID][]byte{}
+	if q.Raw {
+		for _, r := range got[2] {
+			raws[store.ParseUUID(r.ID[len(r.ID)-16:])] = append([]byte{}, r.Doc...)
+		}
+	}
+	out := []Record{}
+	for _, e := range list {
+		r := e.Value.Record
+		if q.Provider != "" && r.Provider != q.Provider || q.Raw && r.Raw == nil ||
+			!q.From.IsZero() && r.Index.Before(q.From) || !q.To.IsZero() && r.Index.After(q.To) {
+			continue
+		}
+		r.Raw = raws[r.ID]
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// recordRange returns the query for the records in the range of q.
+func (v *rowView) recordRange(q *RecordQuery) store.Query {
+	prefix := resourceID(v.user, q.Resource)
+	find := store.Query{Key: v.key(""), By: store.ByFirst, From: prefix, To: store.End(prefix)}
+	if !q.From.IsZero() {
+		find.From = prefix + store.Time(q.From)
+	}
+	if !q.To.IsZero() {
+		find.To = prefix + store.Int(q.To.UnixMicro()+1)
+	}
+	return find
+}
+
+// Series is that of [View].
+func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
+	var heads []store.Query
+	for _, resource := range q.Resources {
+		if q.Key != nil && q.Key.Resource != resource {
+			continue
+		}
+		prefix := resourceID(v.user, resource)
+		if q.Provider != "" {
+			prefix += store.Text(q.Provider)
+		}
+		if q.Key != nil {
+			prefix = q.Key.id(v.user)
+		}
+		if one := v.byID(headTable.Name, prefix, store.End(prefix)); !slices.Contains(heads, one) {
+			heads = append(heads, one)
+		}
+	}
+	got, err := v.ask(ctx, heads...)
+	if err != nil {
+		return nil, err
+	}
+	var all []*store.Entry[seriesHead]
+	for i := range heads {
+		v.trust(heads[i], got[i])
+		list, err := headTable.Decoded(got[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	out, err := v.headers(ctx, &q, all)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out, func(a, b Series) int { return a.Key.Compare(b.Key) })
+	return out, nil
+}
+
+// headers reads the headers of series in the range of q. Series without one are left out.
+func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
+	ranged := q.From != 0 || q.To != 0
+	var find []store.Query
+	for _, h := range heads {
+		id, end := h.Value.id, store.End(h.Value.id)
+		if !ranged {
+			find = append(find, v.byID(headerTable.Name, id, end))
+			continue
+		}
+		before := v.byID(headerTable.Name, id, chunkID(id, q.From)) // it may reach into the range
+		before.Desc, before.Limit = true, 1
+		find = append(find, before, v.byID(headerTable.Name, chunkID(id, q.From), chunkID(id, max(q.From, q.To))))
+	}
+	if len(find) == 0 {
+		return []Series{}, nil
+	}
+	got, err := v.ask(ctx, find...)
+	if err != nil {
+		return nil, err
+	}
+	each := len(find) / len(heads)
+	out := []Series{}
+	for i, h := range heads {
+		s := Series{}
+		if s.Key, err = parseSeriesID(h.Value.id); err != nil {
+			return nil, err
+		}
+		if q.Key != nil && s.Key != *q.Key || q.Provider != "" && s.Key.Provider != q.Provider {
+			continue
+		}
+		chunks, err := headerTable.Decoded(slices.Concat(got[each*i : each*(i+1)]...))
+		if err != nil {
+			return nil, err
+		}
+		if h.Value.open.N > 0 {
+			chunks = append(chunks, &store.Entry[closedChunk]{Value: closedChunk{head: h.Value.id, Chunk: h.Value.open}})
+		}
+		if v.loaded[s.Key] == nil {
+			v.loaded[s.Key] = map[int64]closedChunk{}
+		}
+		for _, e := range chunks {
+			c := &e.Value
+			if ranged && !c.Overlaps(q.From, q.To) {
+				continue
+			}
+			v.loaded[s.Key][c.Start] = *c
+			s.Chunks = append(s.Chunks, series.Chunk{Header: c.Header})
+		}
+		if len(s.Chunks) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// Load is that of [View]. A chunk is of the instant of its header if it has the version of that.
+func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(starts, func(t int64) bool { _, ok := v.loaded[key][t]; return !ok }) {
+		if _, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Key: &key}); err != nil {
+			return nil, err
+		}
+	}
+	var find []store.Query
+	for _, t := range starts {
+		c, ok := v.loaded[key][t]
+		if !ok {
+			return nil, fmt.Errorf("%w: no such chunk", healthlab.NotFound)
+		}
+		if c.Data == nil {
+			find = append(find, chunkTable.One(v.key(chunkID(c.head, t)), store.Plain))
+		}
+	}
+	var got [][]store.Row
+	if len(find) > 0 {
+		if v.moved {
+			return nil, errMoved
+		}
+		var err error
+		if got, err = v.fetch(ctx, find...); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]series.Chunk, 0, len(starts))
+	for _, t := range starts {
+		c := v.loaded[key][t]
+		if c.Data == nil {
+			stored, err := decodedOne(&chunkTable, got[0])
+			if err != nil {
+				return nil, err
+			}
+			if stored == nil || stored.Value.version != c.version {
+				v.moved = true
+				return nil, errMoved
+			}
+			c, got = stored.Value, got[1:]
+		}
+		out = append(out, c.Chunk)
+	}
+	return out, nil
+}

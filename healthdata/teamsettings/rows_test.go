@@ -1,0 +1,17 @@
+package teamsettings_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
+)
+
+func TestStoreOverRows(t *testing.T) {
+	s, err := memory.NewEngine(teamsettings.Tables(), nil)
+	require.NoError(t, err)
+	teamsettingstest.RunStore(t, teamsettings.NewStore(s))
+}

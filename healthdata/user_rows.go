@@ -1,0 +1,366 @@
+package healthdata
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// userRecord is a user as it is kept.
+type userRecord struct {
+	User User
+	// Leased is until when an erasure has the user.
+	Leased time.Time
+}
+
+// userDoc is the document of a userRecord.
+type userDoc struct {
+	ID           healthlab.UserID
+	Team         healthlab.TeamID
+	ClientUserID string
+	CreatedOn    healthlab.Time
+	Zone         FallbackTimeZone
+	Birth        *FallbackBirthDate `json:",omitempty"`
+	Start, End   *healthlab.Date
+	Connections  []Connection `json:",omitempty"`
+	Consents     []Consent    `json:",omitempty"`
+	DeletedAt    time.Time
+	Revision     int64
+	Leased       time.Time
+}
+
+var userTable = store.Table[userRecord]{
+	Name: store.UserTable, Unique: [2]bool{true},
+	Row: func(r *userRecord) store.Row {
+		u := &r.User
+		return store.Row{
+			Key: store.UserKey(u.Team, u.ID), Due: u.DeletedAt,
+			Index: store.UserIndex(u.ID, u.ClientUserID, u.CreatedOn.Time, u.DeletedAt),
+		}
+	},
+	Encode: func(r *userRecord) ([]byte, error) {
+		u := &r.User
+		return store.JSON(&userDoc{
+			u.ID, u.Team, u.ClientUserID, u.CreatedOn, u.FallbackTimeZone, u.FallbackBirthDate, u.IngestionStart, u.IngestionEnd,
+			u.Connections, u.Consents, u.DeletedAt, u.Revision, r.Leased,
+		})
+	},
+	Decode: func(row store.Row, r *userRecord) error {
+		var d userDoc
+		err := json.Unmarshal(row.Doc, &d)
+		*r = userRecord{User: User{
+			ID: d.ID, Team: d.Team, ClientUserID: d.ClientUserID, CreatedOn: d.CreatedOn, FallbackTimeZone: d.Zone, FallbackBirthDate: d.Birth,
+			IngestionStart: d.Start, IngestionEnd: d.End, Connections: d.Connections, Consents: d.Consents, DeletedAt: d.DeletedAt, Revision: d.Revision,
+		}, Leased: d.Leased}
+		return err
+	},
+}
+
+// teamOfUser keeps the ids of the users of all teams, so that no two users share one.
+type teamOfUser struct {
+	User healthlab.UserID
+	Team healthlab.TeamID
+}
+
+var userIDTable = store.Table[teamOfUser]{Name: "user_id", Clear: true, Row: func(t *teamOfUser) store.Row {
+	return store.Row{Key: store.Key{User: t.User, ID: store.UUID(t.User.UUID)}}
+}}
+
+// ConnectionRow says when the service has to look at a connection of a live user.
+type ConnectionRow struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Provider string
+	Due      time.Time
+}
+
+// ConnectionTable has a row for each connection of a live user that is due at some time. Its Due is
+// that of the connection.
+var ConnectionTable = store.Table[ConnectionRow]{Name: "connection", Clear: true, Row: func(c *ConnectionRow) store.Row {
+	return store.Row{Key: store.Key{Team: c.Team, User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
+}}
+
+// accountRow leads from an account at a provider to a user who has connected it. Its ID begins with
+// the digest of both.
+type accountRow struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Provider string
+	Account  accountDigest
+}
+
+// accountDigest is the SHA-256 of a provider and the name of an account there.
+type accountDigest [sha256.Size]byte
+
+func digestAccount(provider, account string) accountDigest {
+	return sha256.Sum256([]byte(store.Text(provider) + account))
+}
+
+var accountTable = store.Table[accountRow]{Name: "connection_account", Clear: true, Row: func(a *accountRow) store.Row {
+	return store.Row{Key: store.Key{User: a.User, ID: string(a.Account[:]) + store.UUID(a.User.UUID)}}
+}}
+
+// lockRow is held by writes that look for what no two rows may share: one of a team's live users, or
+// one of the accounts whose digests begin with two bytes.
+type lockRow struct {
+	Team healthlab.TeamID
+	ID   string
+}
+
+var lockTable = store.Table[lockRow]{Name: "user_lock", Clear: true, Row: func(l *lockRow) store.Row {
+	return store.Row{Key: store.Key{Team: l.Team, ID: l.ID}}
+}}
+
+// hold holds a lock row, and makes it if there is none.
+func hold(tx store.Tx, l lockRow) error {
+	e, err := lockTable.Get(tx, lockTable.Row(&l).Key, store.Held)
+	if err != nil || e != nil {
+		return err
+	}
+	return lockTable.Insert(tx, &l) // of two at once, one finds it taken and runs again
+}
+
+// holdAccount holds the lock row of the accounts whose digests begin as this one.
+func holdAccount(tx store.Tx, digest []byte) error {
+	return hold(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
+}
+
+// UserTables declares what [NewUsers] keeps.
+func UserTables() []store.Definition {
+	return []store.Definition{
+		userTable.Definition(), userIDTable.Definition(), ConnectionTable.Definition(), accountTable.Definition(), lockTable.Definition(),
+	}
+}
+
+// UserHook is called in the transaction that deletes or erases a user.
+type UserHook func(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error
+
+// UserOptions adjusts what [NewUsers] and [NewUserRows] return. The zero value, and nil, mean the
+// defaults.
+type UserOptions struct {
+	// Events takes the events of changes. Default: no event is written.
+	Events store.Events
+	// OnDelete is called after a live user became a deleted one: what packages keep for live users
+	// alone goes. Default: none.
+	OnDelete []UserHook
+	// OnErase is called before the rows of a user are deleted. All rows whose Key.User is the user
+	// go without it; a hook keeps what must outlive the user, such as the names of files to delete.
+	// It reads no documents of the user, whose key may be gone. Default: none.
+	OnErase []UserHook
+}
+
+// UserRows reads and changes users inside of transactions, for packages that change users together
+// with rows of their own. It is immutable and safe for concurrent use.
+type UserRows struct{ opts UserOptions }
+
+// NewUserRows returns the users of a store whose tables include [UserTables].
+func NewUserRows(opts *UserOptions) *UserRows {
+	if opts == nil {
+		opts = &UserOptions{}
+	}
+	return &UserRows{*opts}
+}
+
+func noUser() error { return fmt.Errorf("%w: the team has no such user", healthlab.NotFound) }
+
+// Get returns a user, live or deleted. NotFound if the team has none.
+func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (User, error) {
+	e, err := userTable.Get(tx, store.UserKey(team, id), lock)
+	switch {
+	case err != nil:
+		return User{}, err
+	case e == nil:
+		return User{}, noUser()
+	}
+	return e.Value.User, nil
+}
+
+// Update changes a user as [Users].Update does, in a transaction.
+func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamID, id healthlab.UserID,
+	change func(*User) ([]healthlab.Event, error),
+) (User, error) {
+	e, err := userTable.Get(tx, store.UserKey(team, id), store.Held)
+	switch {
+	case err != nil:
+		return User{}, err
+	case e == nil:
+		return User{}, noUser()
+	}
+	was, edited := e.Value.User, e.Value.User.Clone()
+	events, err := change(&edited)
+	if err != nil {
+		return User{}, err
+	}
+	next, err := edited.Normal()
+	if err != nil {
+		return User{}, err
+	}
+	next.ID, next.Team, next.CreatedOn, next.Revision = was.ID, was.Team, was.CreatedOn, was.Revision+1
+	if err := claimClientUserID(tx, &next); err != nil {
+		return User{}, err
+	}
+	// The user first, so that what follows sees the user as it is from now on.
+	e.Value.User = next
+	if next.Live() {
+		e.Value.Leased = time.Time{}
+	}
+	if err := userTable.Put(tx, e); err != nil {
+		return User{}, err
+	}
+	if err := putConnections(tx, &was, &next); err != nil {
+		return User{}, err
+	}
+	if err := store.AppendEvents(ctx, r.opts.Events, tx, events); err != nil {
+		return User{}, err
+	}
+	if was.Live() && !next.Live() {
+		if err := r.deleted(ctx, tx, &next); err != nil {
+			return User{}, err
+		}
+	}
+	return next.Clone(), nil
+}
+
+// deleted removes what is not kept of a deleted user.
+func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
+	if r.opts.Events != nil {
+		if err := r.opts.Events.Forget(ctx, tx, u.Team, u.ID); err != nil {
+			return err
+		}
+	}
+	for _, hook := range r.opts.OnDelete {
+		if err := hook(ctx, tx, u.Team, u.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimClientUserID fails if another live user of the team has the client user id of a live user.
+func claimClientUserID(tx store.Tx, u *User) error {
+	if !u.Live() {
+		return nil
+	}
+	got, err := tx.Read(store.Query{
+		Key: store.Key{Table: store.UserTable, Team: u.Team}, By: store.ByFirst, Bare: true, Lock: store.Plain,
+	}.Equal(u.ClientUserID))
+	if err != nil {
+		return err
+	}
+	for _, row := range got[0] {
+		if other := store.UserIDOf(row); other != u.ID {
+			return &ClientUserIDError{User: other, CreatedOn: healthlab.At(store.UserInstant(row))}
+		}
+	}
+	return nil
+}
+
+// putConnections writes what changed of when connections are due, and of which accounts they have.
+func putConnections(tx store.Tx, was, now *User) error {
+	if err := putChanges(tx, &ConnectionTable, dueConnections(was), dueConnections(now)); err != nil {
+		return err
+	}
+	before, after := accounts(was), accounts(now)
+	for id := range after {
+		if _, had := before[id]; !had {
+			if err := holdAccount(tx, []byte(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return putChanges(tx, &accountTable, before, after)
+}
+
+// putChanges makes the rows of before those of after. Keys are IDs of rows.
+func putChanges[T comparable](tx store.Tx, t *store.Table[T], before, after map[string]T) error {
+	for id, v := range before {
+		if next, kept := after[id]; kept && next == v {
+			continue
+		}
+		e, err := t.Get(tx, t.Row(&v).Key, store.Held)
+		if err != nil {
+			return err
+		}
+		next, kept := after[id]
+		switch {
+		case e == nil:
+			continue
+		case !kept:
+			t.Delete(tx, e)
+			continue
+		}
+		e.Value = next
+		if err := t.Put(tx, e); err != nil {
+			return err
+		}
+	}
+	for id, v := range after {
+		if _, had := before[id]; !had {
+			if err := t.Insert(tx, &v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func dueConnections(u *User) map[string]ConnectionRow {
+	out := map[string]ConnectionRow{}
+	for _, c := range u.Connections {
+		if row := (ConnectionRow{u.Team, u.ID, c.Provider, c.Due}); u.Live() && !c.Due.IsZero() {
+			out[c.Provider] = row
+		}
+	}
+	return out
+}
+
+func accounts(u *User) map[string]accountRow {
+	out := map[string]accountRow{}
+	for _, c := range u.Connections {
+		if c.ExternalUserID != nil && c.Status != Deregistered && u.Live() {
+			a := accountRow{u.Team, u.ID, c.Provider, digestAccount(c.Provider, *c.ExternalUserID)}
+			out[string(a.Account[:])] = a
+		}
+	}
+	return out
+}
+
+// WithAccount returns the live users of all teams who have a connection to an account at a provider
+// that is not Deregistered, by id. Until the transaction ends, no other one connects the account.
+func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
+	id := digestAccount(provider, account)
+	if err := holdAccount(tx, id[:]); err != nil {
+		return nil, err
+	}
+	found, err := accountTable.Find(tx, store.Query{By: store.ByID, From: string(id[:]), To: store.End(string(id[:])), Lock: store.Plain})
+	out := make([]UserRef, len(found))
+	for i, e := range found {
+		out[i] = UserRef{e.Value.Team, e.Value.User}
+	}
+	return out, err
+}
+
+// SetDue sets when the service has to look at a connection next. It is no new revision of the user.
+// It does nothing if the user is deleted or has no such connection.
+func (r *UserRows) SetDue(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, provider string, due time.Time) error {
+	e, err := userTable.Get(tx, store.UserKey(team, id), store.Held)
+	if err != nil || e == nil || !e.Value.User.Live() {
+		return err
+	}
+	was, next := e.Value.User, e.Value.User.Clone()
+	c := next.Connection(provider)
+	if c == nil {
+		return nil
+	}
+	c.Due = healthlab.At(due).Time
+	e.Value.User = next
+	if err := userTable.Put(tx, e); err != nil {
+		return err
+	}
+	return putConnections(tx, &was, &next)
+}

@@ -1,0 +1,335 @@
+package healthdata
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// NewUsers returns the users of a store whose tables include [UserTables].
+func NewUsers(s store.Store, opts *UserOptions) Users { return usersOverRows{s, NewUserRows(opts)} }
+
+type usersOverRows struct {
+	s    store.Store
+	rows *UserRows
+}
+
+func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
+	u, err := u.Normal()
+	switch {
+	case err != nil:
+		return err
+	case u.ID.IsZero() || u.Team.IsZero():
+		return fmt.Errorf("%w: a user needs an id and a team", healthlab.Invalid)
+	case !u.Live():
+		return fmt.Errorf("%w: a new user is live", healthlab.Invalid)
+	}
+	u.Revision = 1
+	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		ids, err := userIDTable.Get(tx, store.Key{ID: store.UUID(u.ID.UUID)}, store.Shared)
+		if err != nil {
+			return err
+		}
+		if ids != nil {
+			return fmt.Errorf("%w: a user has this id already", healthlab.Conflict)
+		}
+		if err := claimClientUserID(tx, &u); err != nil {
+			return err
+		}
+		if err := checkLimit(tx, u.Team, limit); err != nil {
+			return err
+		}
+		if err := userTable.Insert(tx, &userRecord{User: u}); err != nil {
+			return err
+		}
+		if err := userIDTable.Insert(tx, &teamOfUser{u.ID, u.Team}); err != nil {
+			return err
+		}
+		return putConnections(tx, &User{}, &u)
+	})
+	var taken *store.TakenError
+	if errors.As(err, &taken) && taken.Index < 0 {
+		return fmt.Errorf("%w: a user has this id already", healthlab.Conflict)
+	}
+	return err
+}
+
+// checkLimit is Exhausted if a team has as many live users as it may have. It holds the team's row of
+// the limit, so that racing calls do not exceed it.
+func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
+	if limit <= 0 {
+		return nil
+	}
+	if err := hold(tx, lockRow{Team: team, ID: "limit"}); err != nil {
+		return err
+	}
+	q := store.LiveUsers(team)
+	q.Limit, q.Bare, q.Lock = limit, true, store.Plain
+	got, err := tx.Read(q)
+	if err != nil {
+		return err
+	}
+	if len(got[0]) >= limit {
+		return fmt.Errorf("%w: a team has at most %d users", healthlab.Exhausted, limit)
+	}
+	return nil
+}
+
+func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
+	e, err := userTable.LookOne(ctx, v.s, store.UserKey(team, id))
+	switch {
+	case err != nil:
+		return User{}, err
+	case e == nil:
+		return User{}, noUser()
+	}
+	return e.Value.User, nil
+}
+
+func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+	change func(*User) ([]healthlab.Event, error),
+) (User, error) {
+	var out User
+	err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+		out, err = v.rows.Update(ctx, tx, team, id, change)
+		return err
+	})
+	return out, err
+}
+
+// pageOfUsers is how many rows a walk through the users of a team reads at a time.
+const pageOfUsers = 500
+
+// walk calls each with the rows that a query finds by its second index, in pages. Bare rows tell the
+// id, the state and the client user id of a live user.
+func (v usersOverRows) walk(ctx context.Context, q store.Query, each func(store.Row) error) error {
+	q.Limit = pageOfUsers
+	for {
+		got, err := v.s.Read(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range got[0] {
+			if err := each(row); err != nil {
+				return err
+			}
+		}
+		if len(got[0]) < pageOfUsers {
+			return nil
+		}
+		q = q.After(got[0][pageOfUsers-1].Index[1], pageOfUsers)
+	}
+}
+
+func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) {
+	if q.Offset < 0 || q.Limit < 0 {
+		return UserPage{}, fmt.Errorf("%w: offset and limit are zero or more", healthlab.Invalid)
+	}
+	if err := healthlab.CheckText(q.ClientUserID, q.Prefix); err != nil {
+		return UserPage{}, err
+	}
+	if q.Deleted {
+		return v.listDeleted(ctx, q)
+	}
+	rows := store.LiveUsers(q.Team)
+	if q.ClientUserID != "" {
+		rows.By = store.ByFirst
+		rows = rows.Equal(q.ClientUserID)
+	}
+	rows.Bare = true
+	page := UserPage{Users: []User{}}
+	var shown []store.Query
+	err := v.walk(ctx, rows, func(row store.Row) error {
+		if !store.StateOf([]store.Row{row}).Live || !q.begins(row.Index[0], store.UserIDOf(row)) {
+			return nil
+		}
+		if page.Total >= q.Offset && len(shown) < cmp.Or(q.Limit, 100) {
+			shown = append(shown, store.Query{Key: row.Key})
+		}
+		page.Total++
+		return nil
+	})
+	if err != nil {
+		return UserPage{}, err
+	}
+	got, err := v.s.Read(ctx, shown...)
+	if err != nil {
+		return UserPage{}, err
+	}
+	users, err := userTable.Decoded(slices.Concat(got...))
+	for _, e := range users {
+		page.Users = append(page.Users, e.Value.User)
+	}
+	return page, err
+}
+
+// listDeleted lists the deleted users, of whom there are few: they are erased after the grace period.
+func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, error) {
+	found, err := userTable.Look(ctx, v.s, store.DeletedUsers(q.Team))
+	if err != nil {
+		return UserPage{}, err
+	}
+	users := []User{}
+	for _, e := range found {
+		if u := e.Value.User; (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
+			users = append(users, u)
+		}
+	}
+	slices.SortFunc(users, func(a, b User) int {
+		return cmp.Or(b.DeletedAt.Compare(a.DeletedAt), bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
+	})
+	page := UserPage{Total: len(users)}
+	users = users[min(q.Offset, len(users)):]
+	page.Users = users[:min(cmp.Or(q.Limit, 100), len(users))]
+	return page, nil
+}
+
+// begins reports whether the client user id or the id of a user begins with the prefix.
+func (q *UserQuery) begins(clientUserID string, id healthlab.UserID) bool {
+	return hasPrefixFold(clientUserID, q.Prefix) || hasPrefixFold(id.String(), q.Prefix)
+}
+
+// hasPrefixFold reports whether s begins with prefix, whatever the case of the letters A to Z.
+func hasPrefixFold(s, prefix string) bool {
+	lower := func(b byte) byte {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		return b
+	}
+	if len(s) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower(s[i]) != lower(prefix[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (v usersOverRows) Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error) {
+	m := TeamMetrics{Team: team, ConnectedSourcesByWeek: []WeekCount{}}
+	weeks := map[healthlab.Date]int{}
+	err := v.walk(ctx, store.LiveUsers(team), func(row store.Row) error {
+		users, err := userTable.Decoded([]store.Row{row})
+		if err != nil {
+			return err
+		}
+		m.Users++
+		for _, c := range users[0].Value.User.Connections {
+			if c.Status == Deregistered {
+				continue
+			}
+			m.ConnectedSources++
+			if c.Status == ConnectionError {
+				m.ErroredConnectedSources++
+			}
+			weeks[monday(c.CreatedOn)]++
+		}
+		return nil
+	})
+	for day, n := range weeks {
+		m.ConnectedSourcesByWeek = append(m.ConnectedSourcesByWeek, WeekCount{Date: day, Value: n})
+	}
+	slices.SortFunc(m.ConnectedSourcesByWeek, func(a, b WeekCount) int { return a.Date.Compare(b.Date) })
+	all := 0
+	for i := range m.ConnectedSourcesByWeek {
+		all += m.ConnectedSourcesByWeek[i].Value
+		m.ConnectedSourcesByWeek[i].All = all
+	}
+	return m, err
+}
+
+// monday returns the first day of an instant's week in UTC.
+func monday(t time.Time) healthlab.Date {
+	t = t.UTC()
+	daysSince := (int(t.Weekday()) + 6) % 7
+	return healthlab.DateOf(t).AddDays(-daysSince)
+}
+
+func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error) {
+	var out []UserRef
+	err := v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		out = nil
+		found, err := userTable.Find(tx, store.Query{By: store.ByDue, Until: deletedBefore, Lock: store.Skip})
+		if err != nil {
+			return err
+		}
+		for _, e := range found {
+			u := &e.Value.User
+			if len(out) >= n || e.Value.Leased.After(tx.Now()) {
+				continue
+			}
+			e.Value.Leased = tx.Now().Add(lease)
+			if err := userTable.Put(tx, e); err != nil {
+				return err
+			}
+			out = append(out, UserRef{u.Team, u.ID})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// rowsAnErasure is how many rows of a user one transaction of an erasure deletes.
+const rowsAnErasure = 1000
+
+func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	for first, done := true, false; !done; first = false {
+		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			q := store.User(team, id).Hold()
+			q.Bare = true // the document may not open: the key of the person may be gone
+			got, err := tx.Read(q)
+			if err != nil {
+				return err
+			}
+			switch u := store.StateOf(got[0]); {
+			case !u.Known && first:
+				return noUser()
+			case u.Live:
+				return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
+			}
+			if first {
+				for _, hook := range v.rows.opts.OnErase {
+					if err := hook(ctx, tx, team, id); err != nil {
+						return err
+					}
+				}
+			}
+			done, err = eraseRows(tx, team, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseRows deletes rows of a user, the row of table [store.UserTable] as the last one, and reports
+// whether that was done.
+func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID) (done bool, err error) {
+	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: rowsAnErasure, Lock: store.Held, Bare: true})
+	if err != nil {
+		return false, err
+	}
+	more := len(got[0]) == rowsAnErasure
+	for _, row := range got[0] {
+		if row.Table != store.UserTable && (row.Team == team || row.Team.IsZero()) {
+			tx.Delete(row.Key)
+		}
+	}
+	if !more {
+		tx.Delete(store.UserKey(team, id))
+		return true, nil
+	}
+	return false, nil
+}

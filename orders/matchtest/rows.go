@@ -1,0 +1,130 @@
+package matchtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// runRows keeps test runs. Index[0] is the digest of the team's key.
+var runRows = store.Table[Record]{Name: "match_test_run", Unique: [2]bool{true, false}, Row: func(t *Record) store.Row {
+	return store.Row{Key: runKey(t.Team, t.RunID), Due: t.Due, Index: [2]string{keyIndex(t.Key)}}
+}}
+
+func runKey(team healthlab.TeamID, id RunID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
+}
+
+func keyIndex(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return string(sum[:])
+}
+
+// Tables declares the table of [NewStore].
+func Tables() []store.Definition { return []store.Definition{runRows.Definition()} }
+
+// NewStore returns the test runs of a store whose tables include [Tables].
+func NewStore(s store.Store) Store { return rows{s} }
+
+type rows struct{ s store.Store }
+
+// StartMatchTestRun is that of [Store].
+func (v rows) StartMatchTestRun(ctx context.Context, t Record) (out Record, added bool, err error) {
+	t.Due = healthlab.At(t.Due).Time
+	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		ask := store.Query{Key: store.Key{Team: t.Team}, By: store.ByFirst}.Equal(keyIndex(t.Key))
+		had, err := runRows.Find(tx, ask)
+		if err != nil {
+			return err
+		}
+		if added = len(had) == 0; !added {
+			out = had[0].Value
+			return nil
+		}
+		if err := runRows.Insert(tx, &t); err != nil {
+			return err
+		}
+		out, err = stored(tx, t.Team, t.RunID)
+		return err
+	})
+	return out, added, err
+}
+
+// stored returns a run as the transaction leaves it.
+func stored(tx store.Tx, team healthlab.TeamID, id RunID) (Record, error) {
+	t, err := runRows.Get(tx, runKey(team, id), store.Held)
+	if err != nil {
+		return Record{}, err
+	}
+	if t == nil {
+		return Record{}, errNoRun()
+	}
+	return t.Value, nil
+}
+
+func errNoRun() error { return fmt.Errorf("%w: test run", healthlab.NotFound) }
+
+// MatchTestRun is that of [Store].
+func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID) (Record, error) {
+	t, err := runRows.LookOne(ctx, v.s, runRows.Key(runKey(team, id)))
+	if err != nil {
+		return Record{}, err
+	}
+	if t == nil {
+		return Record{}, errNoRun()
+	}
+	return t.Value, nil
+}
+
+// UpdateMatchTestRun is that of [Store].
+func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID, change func(*Record) error) (out Record, err error) {
+	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		e, err := runRows.Get(tx, runKey(team, id), store.Held)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return errNoRun()
+		}
+		t := &e.Value
+		key, fingerprint := t.Key, t.Fingerprint
+		if err := change(t); err != nil {
+			return err
+		}
+		t.Team, t.RunID, t.Key, t.Fingerprint = team, id, key, fingerprint
+		t.Due = healthlab.At(t.Due).Time
+		if err := runRows.Put(tx, e); err != nil {
+			return err
+		}
+		out, err = stored(tx, team, id)
+		return err
+	})
+	return out, err
+}
+
+// ClaimMatchTestRuns is that of [Store].
+func (v rows) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) (out []Record, err error) {
+	if n <= 0 {
+		return []Record{}, ctx.Err()
+	}
+	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		out = []Record{}
+		due, err := runRows.Find(tx, store.Query{By: store.ByDue, Until: tx.Now(), Limit: n, Lock: store.Skip})
+		if err != nil {
+			return err
+		}
+		for _, e := range due {
+			e.Value.Due = healthlab.At(tx.Now().Add(lease)).Time
+			if err := runRows.Put(tx, e); err != nil {
+				return err
+			}
+			out = append(out, e.Value)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,188 @@
+package orders
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// StoreOptions adjusts [NewStore] and [NewReviewStore]. The zero value, and nil, mean the defaults.
+type StoreOptions struct {
+	// Events takes the events of changes. Default none: no event is written.
+	Events store.Events
+	// UsersElsewhere says that the host keeps its users outside of the store. Default false: a
+	// user of whom the store has no row is not found.
+	UsersElsewhere bool
+}
+
+// Tables declares the tables of [NewStore] and [NewReviewStore].
+func Tables() []store.Definition {
+	return []store.Definition{
+		orderTable.Definition(), orderNames.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
+		orderCounters.Definition(), labWork.Definition(), notificationWork.Definition(), visitWork.Definition(),
+		labFeeds.Definition(), reviewTable.Definition(),
+	}
+}
+
+// orderTable keeps orders. Index[0] is the newest order first, ties by id; Index[1] is the
+// transaction, then the id.
+var orderTable = store.Table[Record]{Name: "order", Row: func(r *Record) store.Row {
+	id := store.UUID(r.ID.UUID)
+	return store.Row{
+		Key:   store.Key{Team: r.TeamID, User: r.UserID, ID: id},
+		Index: [2]string{createdIndex(r.CreatedAt.Time) + id, store.UUID(r.OrderTransaction.ID.UUID) + id},
+	}
+}}
+
+// createdIndex orders by time, the latest first.
+func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
+
+// createdAt returns the instant that createdIndex made.
+func createdAt(index string) time.Time { return store.ParseTime(store.Reverse(index[:8])) }
+
+func orderKey(team healthlab.TeamID, id OrderID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
+}
+
+// orderName says which order of which team has a name that no other order of any team has: its
+// id, or the digest of its sample id.
+type orderName struct {
+	Name  string `json:"-"`
+	Team  healthlab.TeamID
+	User  healthlab.UserID
+	Order OrderID
+}
+
+var orderNames = store.Table[orderName]{Name: "order_name", Clear: true, Row: func(n *orderName) store.Row {
+	return store.Row{Key: store.Key{User: n.User, ID: n.Name}}
+}}
+
+func nameOfID(id OrderID) string { return "id " + store.UUID(id.UUID) }
+
+func nameOfSample(sample string) string { return "sample " + digest(sample) }
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
+}
+
+// orderReservation says which order of a team has one of [Record.Reservations].
+type orderReservation struct {
+	Name  string `json:"-"`
+	Team  healthlab.TeamID
+	User  healthlab.UserID
+	Order OrderID
+}
+
+var orderReservations = store.Table[orderReservation]{Name: "order_reservation", Clear: true, Row: func(n *orderReservation) store.Row {
+	return store.Row{Key: reservationKey(n.Team, n.User, n.Name)}
+}}
+
+func reservationKey(team healthlab.TeamID, user healthlab.UserID, name string) store.Key {
+	return store.Key{Team: team, User: user, ID: digest(name)}
+}
+
+// transactionRow is held by whoever changes an order of a transaction.
+type transactionRow struct {
+	Team healthlab.TeamID
+	ID   TransactionID
+}
+
+var orderTransactions = store.Table[transactionRow]{Name: "order_transaction", Clear: true, Row: func(t *transactionRow) store.Row {
+	return store.Row{Key: transactionKey(t.Team, t.ID)}
+}}
+
+func transactionKey(team healthlab.TeamID, id TransactionID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
+}
+
+// eventCounter has the next id of an event of a team's orders.
+type eventCounter struct {
+	Team healthlab.TeamID
+	Next int64
+}
+
+var orderCounters = store.Table[eventCounter]{Name: "order_event_counter", Clear: true, Row: func(c *eventCounter) store.Row {
+	return store.Row{Key: counterKey(c.Team)}
+}}
+
+func counterKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "event"} }
+
+// orderWork says when an order may be claimed for one kind of work: at Due, which is by the
+// caller's clock, unless it is leased by the store's.
+type orderWork struct {
+	Team       healthlab.TeamID
+	User       healthlab.UserID
+	Order      OrderID
+	Due, Lease time.Time
+}
+
+type workTable struct {
+	store.Table[orderWork]
+	// times returns the due time and the lease of this kind of work in an order.
+	times func(r *Record) (due, lease *time.Time)
+}
+
+func newWorkTable(name string, times func(r *Record) (due, lease *time.Time)) *workTable {
+	return &workTable{times: times, Table: store.Table[orderWork]{Name: name, Clear: true, Row: func(w *orderWork) store.Row {
+		key := orderKey(w.Team, w.Order)
+		key.User = w.User
+		return store.Row{Key: key, Due: w.Due}
+	}}}
+}
+
+var (
+	labWork = newWorkTable("order_lab_work", func(r *Record) (due, lease *time.Time) {
+		return &r.Lab.Due, &r.Lab.Lease
+	})
+	notificationWork = newWorkTable("order_notification_work", func(r *Record) (due, lease *time.Time) {
+		return &r.Notifications.Due, &r.Notifications.Lease
+	})
+	visitWork = newWorkTable("order_visit_work", func(r *Record) (due, lease *time.Time) {
+		return &r.VisitWork.Due, &r.VisitWork.Lease
+	})
+	allWork = [...]*workTable{labWork, notificationWork, visitWork}
+)
+
+// labFeed is how far the messages of a laboratory were read, and until when a process has them.
+type labFeed struct {
+	Lab, Cursor string
+	Until       time.Time
+}
+
+var labFeeds = store.Table[labFeed]{Name: "order_feed", Row: func(f *labFeed) store.Row {
+	return store.Row{Key: feedKey(f.Lab)}
+}}
+
+func feedKey(lab string) store.Key { return store.Key{ID: digest(lab)} }
+
+// reviewTable keeps results under review. Index[0] is the newest result first, ties by id.
+var reviewTable = store.Table[RawResult]{Name: "order_review", Row: func(r *RawResult) store.Row {
+	id := store.UUID(r.ID.UUID)
+	return store.Row{Key: store.Key{Team: r.Team, User: r.Owner(), ID: id}, Index: [2]string{createdIndex(r.CreatedAt.Time) + id}}
+}}
+
+func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
+}
+
+// newUser checks that the user of a new row is live.
+func (o *StoreOptions) newUser(u store.UserState, what string) error {
+	if u.Known && !u.Live || !u.Known && !o.UsersElsewhere {
+		return fmt.Errorf("%w: the user of the %s", healthlab.NotFound, what)
+	}
+	return nil
+}
+
+// PlacedFor returns the user of an order; zero if the team has no such order. Packages that keep
+// rows about an order call it in the transaction in which they write them.
+func PlacedFor(tx store.Tx, team healthlab.TeamID, id OrderID) (healthlab.UserID, error) {
+	name, err := orderNames.Get(tx, store.Key{ID: nameOfID(id)}, store.Shared)
+	if err != nil || name == nil || name.Value.Team != team {
+		return healthlab.UserID{}, err
+	}
+	return name.Value.User, nil
+}

@@ -1,0 +1,216 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// OfUser is that of [Store].
+func (v orderRows) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]OrderID, error) {
+	rows, err := v.s.Read(ctx, store.Query{Key: orderTable.Key(store.Key{User: user}), By: store.ByUser, Bare: true})
+	if err != nil {
+		return nil, err
+	}
+	ids := []OrderID{}
+	for _, r := range rows[0] {
+		if r.Team == team {
+			ids = append(ids, idOfOrder(r.ID))
+		}
+	}
+	return ids, nil
+}
+
+func idOfOrder(id string) OrderID { return OrderID{UUID: store.ParseUUID(id)} }
+
+// FindSample is that of [Store].
+func (v orderRows) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error) {
+	if err := healthlab.CheckText(sampleID); err != nil {
+		return Record{}, err
+	}
+	name, err := orderNames.LookOne(ctx, v.s, orderNames.Key(store.Key{ID: nameOfSample(sampleID)}))
+	if err != nil {
+		return Record{}, err
+	}
+	if name == nil || name.Value.Team != team {
+		return Record{}, fmt.Errorf("%w: sample", healthlab.NotFound)
+	}
+	return v.Get(ctx, team, name.Value.Order)
+}
+
+// CountByStatus is that of [Store].
+func (v orderRows) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[LowLevel]int, error) {
+	q, err := Query{Team: team}.Normal()
+	if err != nil {
+		return nil, err
+	}
+	counts := map[LowLevel]int{}
+	return counts, v.each(ctx, &q, q.scan(), func(o *Order) { counts[o.LowLevel()]++ })
+}
+
+// List is that of [Store]. A list in the order of creation that is filtered by ids and times of
+// creation alone decrypts the orders of its page; any other one decrypts all that may match.
+func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return Page{}, err
+	}
+	ask := q.scan()
+	ask.Bare = q.isBare()
+	var found []listedOrder
+	err = v.each(ctx, &q, ask, func(o *Order) {
+		l := listedOrder{id: o.ID, at: o.CreatedAt, status: o.LastEvent.Status}
+		if q.Sort == SortPatientName {
+			l.patient = o.PatientDetails
+		}
+		found = append(found, l)
+	})
+	if err == nil {
+		err = q.CheckSorted(len(found))
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	slices.SortFunc(found, func(a, b listedOrder) int {
+		if q.Less(a.order(), b.order()) {
+			return -1
+		}
+		return 1
+	})
+	out := Page{Orders: []Order{}, Total: len(found)}
+	first := min((q.Page-1)*q.Size, len(found))
+	var keys []store.Key
+	for _, l := range found[first:min(first+q.Size, len(found))] {
+		keys = append(keys, orderKey(q.Team, l.id))
+	}
+	page, err := loadOrders(v.reader(ctx), keys...)
+	if err != nil {
+		return Page{}, err
+	}
+	for _, r := range page {
+		out.Orders = append(out.Orders, r.Order)
+	}
+	return out, nil
+}
+
+// listedOrder is what a list is sorted by.
+type listedOrder struct {
+	id      OrderID
+	at      healthlab.Time
+	status  Status
+	patient *people.PatientDetails
+}
+
+func (l *listedOrder) order() *Order {
+	return &Order{ID: l.id, CreatedAt: l.at, LastEvent: OrderEvent{Status: l.status}, PatientDetails: l.patient}
+}
+
+// isBare reports whether the keys and index values of orders answer a query.
+func (q *Query) isBare() bool {
+	return q.Sort == SortCreatedAt && q.Search == "" && q.PatientName == "" && q.Recipient == "" &&
+		q.UpdatedFrom.IsZero() && q.UpdatedBefore.IsZero() && q.EventFrom.IsZero() && q.EventBefore.IsZero() &&
+		len(q.Status) == 0 && len(q.Methods) == 0 && len(q.Activations) == 0 && q.Critical == nil && q.Interpretation == ""
+}
+
+// scan returns the query for the orders that may match.
+func (q *Query) scan() store.Query {
+	ask := store.Query{Key: orderTable.Key(store.Key{Team: q.Team}), By: store.ByFirst}
+	switch {
+	case !q.Transaction.IsZero():
+		ask.By, ask.From = store.BySecond, store.UUID(q.Transaction.UUID)
+		ask.To = store.End(ask.From)
+	case !q.User.IsZero():
+		ask.By, ask.User = store.ByUser, q.User
+	default: // the latest first
+		if !q.CreatedBefore.IsZero() {
+			ask.From = createdIndex(q.CreatedBefore)
+		}
+		if !q.CreatedFrom.IsZero() {
+			ask.To = store.End(createdIndex(q.CreatedFrom))
+		}
+	}
+	return ask
+}
+
+// scanPage is how many orders are read at once.
+const scanPage = 200
+
+// each calls f with the orders that a query matches, in no order. ask is the query's scan; if it is
+// Bare, f gets orders that have no more than ids and the time of creation.
+func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*Order)) error {
+	deleted, err := deletedUsers(ctx, v.s, q.Team)
+	if err != nil {
+		return err
+	}
+	for last := ""; ; {
+		got, err := v.s.Read(ctx, ask.After(last, scanPage))
+		if err != nil {
+			return err
+		}
+		list, err := ordersOf(ask, got[0])
+		if err != nil {
+			return err
+		}
+		for _, o := range list {
+			if !deleted[o.UserID] && q.Match(o) {
+				f(o)
+			}
+		}
+		if len(got[0]) < scanPage {
+			return nil
+		}
+		last = position(ask, &got[0][len(got[0])-1])
+	}
+}
+
+// position returns the value of a row that the query goes by.
+func position(ask store.Query, r *store.Row) string {
+	switch ask.By {
+	case store.ByFirst:
+		return r.Index[0]
+	case store.BySecond:
+		return r.Index[1]
+	default:
+		return r.ID
+	}
+}
+
+// ordersOf returns the orders of rows.
+func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
+	out := make([]*Order, len(rows))
+	if !ask.Bare {
+		list, err := orderTable.Decoded(rows)
+		for i, e := range list {
+			out[i] = &e.Value.Order
+		}
+		return out, err
+	}
+	for i, r := range rows {
+		out[i] = &Order{
+			ID: idOfOrder(r.ID), TeamID: r.Team, UserID: r.User, CreatedAt: healthlab.At(createdAt(r.Index[0])),
+			OrderTransaction: OrderTransaction{ID: TransactionID{UUID: store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}},
+		}
+	}
+	return out, nil
+}
+
+// deletedUsers returns the users of a team that are deleted and not erased.
+func deletedUsers(ctx context.Context, s store.Store, team healthlab.TeamID) (map[healthlab.UserID]bool, error) {
+	ask := store.DeletedUsers(team)
+	ask.Bare = true
+	rows, err := s.Read(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	deleted := map[healthlab.UserID]bool{}
+	for _, r := range rows[0] {
+		deleted[store.UserIDOf(r)] = true
+	}
+	return deleted, nil
+}

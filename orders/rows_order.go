@@ -1,0 +1,557 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// NewStore returns the orders of a store whose tables include [Tables].
+func NewStore(s store.Store, opts *StoreOptions) interface {
+	Store
+	VisitStore
+} {
+	return newOrderRows(s, opts)
+}
+
+func newOrderRows(s store.Store, opts *StoreOptions) orderRows {
+	v := orderRows{s: s}
+	if opts != nil {
+		v.opts = *opts
+	}
+	return v
+}
+
+// orderRows implements [Store] and [VisitStore].
+type orderRows struct {
+	s    store.Store
+	opts StoreOptions
+}
+
+// reader answers queries, in a transaction or outside of one.
+type reader func(q ...store.Query) ([][]store.Row, error)
+
+func (v orderRows) reader(ctx context.Context) reader {
+	return func(q ...store.Query) ([][]store.Row, error) { return v.s.Read(ctx, q...) }
+}
+
+func errNoOrder() error { return fmt.Errorf("%w: order", healthlab.NotFound) }
+
+// Get is that of [Store].
+func (v orderRows) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
+	return loadOrder(v.reader(ctx), team, id)
+}
+
+// loadOrder returns an order with what is drawn when it is read.
+func loadOrder(read reader, team healthlab.TeamID, id OrderID) (Record, error) {
+	list, err := loadOrders(read, orderKey(team, id))
+	if err != nil {
+		return Record{}, err
+	}
+	if len(list) == 0 {
+		return Record{}, errNoOrder()
+	}
+	return list[0], nil
+}
+
+// loadOrders returns the orders of keys, in their order and without those that are not there, with
+// what is drawn when an order is read. All orders of their transactions are from one snapshot.
+func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ask := make([]store.Query, len(keys))
+	for i, k := range keys {
+		ask[i] = store.Query{Key: orderTable.Key(k), Lock: store.Plain, Bare: true}
+	}
+	rows, err := read(ask...)
+	if err != nil {
+		return nil, err
+	}
+	var there []OrderID
+	var of []store.Query // their transactions
+	for _, r := range slices.Concat(rows...) {
+		prefix := r.Index[1][:len(uuid.UUID{})]
+		there = append(there, idOfOrder(r.ID))
+		of = append(of, store.Query{
+			Key: orderTable.Key(store.Key{Team: r.Team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain,
+		})
+	}
+	if rows, err = read(of...); err != nil {
+		return nil, err
+	}
+	members, err := orderTable.Decoded(slices.Concat(rows...))
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := deletedAmong(read, members)
+	if err != nil {
+		return nil, err
+	}
+	var out []Record
+	for i, id := range there {
+		n := len(rows[i])
+		if r, ok := drawOrder(id, members[:n], deleted); ok {
+			out = append(out, r)
+		}
+		members = members[n:]
+	}
+	return out, nil
+}
+
+// drawOrder returns an order of a transaction with what is drawn when it is read. False if it is not
+// in the transaction.
+func drawOrder(id OrderID, members []*store.Entry[Record], deleted map[teamUser]bool) (Record, bool) {
+	at := -1
+	list := []TransactionMember{}
+	for i, m := range members {
+		if m.Value.ID == id {
+			at = i
+		}
+		if m.Value.ID == id || !deleted[userOf(&m.Value)] {
+			list = append(list, m.Value.Member())
+		}
+	}
+	if at < 0 {
+		return Record{}, false
+	}
+	r := members[at].Value
+	r.OrderTransaction = NewTransaction(r.OrderTransaction.ID, list)
+	r.LabTest.Fill()
+	r.UserDeleted = deleted[userOf(&r)]
+	return r, true
+}
+
+type teamUser struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+func userOf(r *Record) teamUser { return teamUser{r.TeamID, r.UserID} }
+
+// deletedAmong returns which users of orders are deleted.
+func deletedAmong(read reader, list []*store.Entry[Record]) (map[teamUser]bool, error) {
+	var users []teamUser
+	var ask []store.Query
+	known := map[teamUser]bool{}
+	for _, e := range list {
+		if u := userOf(&e.Value); !known[u] {
+			known[u] = true
+			users, ask = append(users, u), append(ask, store.User(u.team, u.user).Unlocked())
+		}
+	}
+	deleted := map[teamUser]bool{}
+	if len(ask) == 0 {
+		return deleted, nil
+	}
+	got, err := read(ask...)
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range users {
+		state := store.StateOf(got[i])
+		deleted[u] = state.Known && !state.Live
+	}
+	return deleted, nil
+}
+
+// eventRoom is how many ids of events a change may use.
+const eventRoom = 100
+
+// Insert is that of [Store].
+func (v orderRows) Insert(ctx context.Context, r Record, change Change) (out Record, err error) {
+	if err := checkNewOrder(&r); err != nil {
+		return Record{}, err
+	}
+	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		w := &orderWriter{tx: tx, opts: &v.opts, team: r.TeamID}
+		made, err := w.add(r)
+		if err != nil {
+			return err
+		}
+		if err := w.start(); err != nil {
+			return err
+		}
+		events, err := change(&made.Record)
+		if err != nil {
+			return err
+		}
+		if err := w.write(ctx, events); err != nil {
+			return err
+		}
+		out, err = loadOrder(tx.Read, r.TeamID, r.ID)
+		return err
+	})
+	return out, err
+}
+
+// InsertAfter is that of [Store].
+func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (outParent, outChild Record, err error) {
+	if err := checkNewOrder(&child); err != nil {
+		return Record{}, Record{}, err
+	}
+	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		w := &orderWriter{tx: tx, opts: &v.opts, team: child.TeamID}
+		p, err := w.load(parent)
+		if err != nil {
+			return err
+		}
+		c, err := w.addAfter(p, child)
+		if err != nil {
+			return err
+		}
+		if err := w.start(); err != nil {
+			return err
+		}
+		events, err := change(&p.Record, &c.Record)
+		if err != nil {
+			return err
+		}
+		if !c.OrderTransaction.ID.IsZero() {
+			c.was.transaction = c.OrderTransaction.ID // it may be one of its own
+		}
+		if err := w.write(ctx, events); err != nil {
+			return err
+		}
+		if outParent, err = loadOrder(tx.Read, child.TeamID, parent); err != nil {
+			return err
+		}
+		outChild, err = loadOrder(tx.Read, child.TeamID, child.ID)
+		return err
+	})
+	return outParent, outChild, err
+}
+
+// Update is that of [Store].
+func (v orderRows) Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (out Record, err error) {
+	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		w := &orderWriter{tx: tx, opts: &v.opts, team: team}
+		r, err := w.load(id)
+		if err != nil {
+			return err
+		}
+		if err := w.start(); err != nil {
+			return err
+		}
+		events, err := change(&r.Record)
+		if err != nil {
+			return err
+		}
+		if err := w.write(ctx, events); err != nil {
+			return err
+		}
+		out, err = loadOrder(tx.Read, team, id)
+		return err
+	})
+	return out, err
+}
+
+func checkNewOrder(r *Record) error {
+	if r.TeamID.IsZero() || r.ID.IsZero() {
+		return fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+	}
+	return nil
+}
+
+// orderWriter writes orders of one team in a transaction: load and add, then start, the change,
+// and write.
+type orderWriter struct {
+	tx      store.Tx
+	opts    *StoreOptions
+	team    healthlab.TeamID
+	counter *store.Entry[eventCounter]
+	orders  []*orderEdit
+}
+
+// orderEdit is an order while it is changed.
+type orderEdit struct {
+	Record
+	entry    store.Entry[Record] // as it is stored; without a revision for a new order
+	was      orderIdentity
+	revision int64
+	work     [len(allWork)]*store.Entry[orderWork]
+}
+
+// orderIdentity is what no change may change.
+type orderIdentity struct {
+	team        healthlab.TeamID
+	id          OrderID
+	transaction TransactionID
+}
+
+func identityOf(r *Record) orderIdentity {
+	return orderIdentity{r.TeamID, r.ID, r.OrderTransaction.ID}
+}
+
+// load reads an order that is there for a change, and holds its transaction.
+func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
+	key := orderKey(w.team, id)
+	ask := []store.Query{orderTable.One(key, store.Held), orderCounters.One(counterKey(w.team), store.Held)}
+	for _, t := range allWork {
+		ask = append(ask, t.One(key, store.Held))
+	}
+	got, err := w.tx.Read(ask...)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := orderTable.Decoded(got[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) == 0 {
+		return nil, errNoOrder()
+	}
+	e := &orderEdit{entry: *stored[0], revision: stored[0].Value.Revision}
+	for i, t := range allWork {
+		work, err := t.Decoded(got[2+i])
+		if err != nil {
+			return nil, err
+		}
+		if len(work) > 0 {
+			e.work[i] = work[0]
+		}
+	}
+	was := &e.entry.Value
+	_, err = w.tx.Read(orderTransactions.One(transactionKey(w.team, was.OrderTransaction.ID), store.Held),
+		store.User(w.team, was.UserID), store.User(healthlab.TeamID{}, was.UserID))
+	if err != nil {
+		return nil, err
+	}
+	if e.Record, err = loadOrder(w.tx.Read, w.team, id); err != nil {
+		return nil, err
+	}
+	e.was = identityOf(&e.Record)
+	w.orders = append(w.orders, e)
+	return e, nil
+}
+
+// add makes a new order of a live user.
+func (w *orderWriter) add(r Record) (*orderEdit, error) {
+	e, user, err := w.open(r)
+	if err != nil {
+		return nil, err
+	}
+	return e, w.opts.newUser(user, "order")
+}
+
+// addAfter makes a new order in the transaction of another one. Its user may be deleted, as that
+// of the other one.
+func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, error) {
+	child.OrderTransaction = NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
+		TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
+	e, user, err := w.open(child)
+	if err == nil && !user.Known {
+		err = w.opts.newUser(user, "order")
+	}
+	return e, err
+}
+
+// open reads what a new order needs, and returns the state of its user. Conflict if the id is taken.
+func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
+	got, err := w.tx.Read(store.User(w.team, r.UserID), store.User(healthlab.TeamID{}, r.UserID),
+		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held), orderCounters.One(counterKey(w.team), store.Held))
+	if err != nil {
+		return nil, store.UserState{}, err
+	}
+	if len(got[2]) > 0 {
+		return nil, store.UserState{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+	}
+	r.Revision = 0
+	e := &orderEdit{Record: r, was: identityOf(&r)}
+	w.orders = append(w.orders, e)
+	return e, store.StateOf(got[0]), nil
+}
+
+// start draws what the change of an order sees.
+func (w *orderWriter) start() error {
+	var err error
+	if w.counter, err = orderCounters.Get(w.tx, counterKey(w.team), store.Held); err != nil {
+		return err
+	}
+	if w.counter == nil {
+		w.counter = &store.Entry[eventCounter]{Value: eventCounter{Team: w.team, Next: 1}}
+	}
+	for i, e := range w.orders {
+		e.NextEventID, e.StoreTime = w.counter.Value.Next+int64(i)*eventRoom, w.tx.Now()
+	}
+	return nil
+}
+
+// write puts the changed orders and their events.
+func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error {
+	if len(w.orders) == 0 {
+		return store.AppendEvents(ctx, w.opts.Events, w.tx, events)
+	}
+	next := w.counter.Value.Next
+	for _, e := range w.orders {
+		if identityOf(&e.Record) != e.was {
+			return fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
+		}
+		if err := w.writeOrder(e); err != nil {
+			return err
+		}
+		next = max(next, e.LastEvent.ID+1)
+	}
+	if next != w.counter.Value.Next {
+		w.counter.Value.Next = next
+		if err := orderCounters.Put(w.tx, w.counter); err != nil {
+			return err
+		}
+	}
+	return store.AppendEvents(ctx, w.opts.Events, w.tx, events)
+}
+
+func (w *orderWriter) writeOrder(e *orderEdit) error {
+	r := &e.Record
+	r.Revision = e.revision + 1
+	me := r.Member()
+	r.OrderTransaction = OrderTransaction{ID: r.OrderTransaction.ID, Orders: []TransactionMember{me}}
+	for _, t := range allWork {
+		due, lease := t.times(r)
+		*due, *lease = healthlab.At(*due).Time, healthlab.At(*lease).Time
+	}
+	was := &e.entry.Value
+	switch {
+	case e.entry.Revision != 0 && was.UserID != r.UserID:
+		if err := w.moveName(r); err != nil {
+			return err
+		}
+	case e.entry.Revision == 0:
+		if err := w.openTransaction(r.OrderTransaction.ID); err != nil {
+			return err
+		}
+		if err := orderNames.Insert(w.tx, &orderName{nameOfID(r.ID), r.TeamID, r.UserID, r.ID}); err != nil {
+			return err
+		}
+	}
+	if err := w.writeSample(was, r); err != nil {
+		return err
+	}
+	if err := w.writeReservations(was, r); err != nil {
+		return err
+	}
+	for i, t := range allWork {
+		if err := t.write(w.tx, e.work[i], r); err != nil {
+			return err
+		}
+	}
+	return orderTable.Put(w.tx, &store.Entry[Record]{Value: *r, Revision: e.entry.Revision})
+}
+
+// openTransaction holds the transaction of a new order.
+func (w *orderWriter) openTransaction(id TransactionID) error {
+	t, err := orderTransactions.Get(w.tx, transactionKey(w.team, id), store.Held)
+	if err != nil || t != nil {
+		return err
+	}
+	return orderTransactions.Insert(w.tx, &transactionRow{w.team, id})
+}
+
+// moveName keeps the name of an order for another user than before: that of a kit which was
+// registered for another person.
+func (w *orderWriter) moveName(r *Record) error {
+	got, err := w.tx.Read(store.User(w.team, r.UserID), store.User(healthlab.TeamID{}, r.UserID),
+		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
+	if err != nil {
+		return err
+	}
+	if u := store.StateOf(got[0]); !u.Known {
+		if err := w.opts.newUser(u, "order"); err != nil {
+			return err
+		}
+	}
+	name, err := orderNames.Decoded(got[2])
+	if err != nil || len(name) == 0 {
+		return err
+	}
+	name[0].Value.Name, name[0].Value.User = nameOfID(r.ID), r.UserID
+	return orderNames.Put(w.tx, name[0])
+}
+
+// writeSample gives back the sample id that an order had, and takes the one that it has.
+func (w *orderWriter) writeSample(was, r *Record) error {
+	if was.SampleID != nil && r.SampleID != nil && *was.SampleID == *r.SampleID && was.UserID == r.UserID {
+		return nil
+	}
+	if was.SampleID != nil {
+		key := orderNames.Key(store.Key{ID: nameOfSample(*was.SampleID)})
+		if _, err := orderNames.Get(w.tx, key, store.Held); err != nil {
+			return err
+		}
+		w.tx.Delete(key)
+	}
+	if r.SampleID == nil {
+		return nil
+	}
+	name := orderName{nameOfSample(*r.SampleID), r.TeamID, r.UserID, r.ID}
+	taken, err := orderNames.Get(w.tx, store.Key{ID: name.Name}, store.Held)
+	if err != nil {
+		return err
+	}
+	if taken != nil {
+		return fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
+	}
+	return orderNames.Insert(w.tx, &name)
+}
+
+// writeReservations gives back what an order reserved before, and takes what it reserves.
+func (w *orderWriter) writeReservations(before, r *Record) error {
+	was, want := before.Reservations(), r.Reservations()
+	var names []string // that change, each once
+	for _, name := range slices.Concat(was, want) {
+		changes := before.UserID != r.UserID || slices.Contains(was, name) != slices.Contains(want, name)
+		if changes && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	ask := make([]store.Query, len(names))
+	for i, name := range names {
+		ask[i] = orderReservations.One(reservationKey(w.team, r.UserID, name), store.Held)
+	}
+	got, err := w.tx.Read(ask...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if slices.Contains(was, name) {
+			w.tx.Delete(ask[i].Key)
+		} else if len(got[i]) > 0 {
+			return &ReservedError{Name: name}
+		}
+		if !slices.Contains(want, name) {
+			continue
+		}
+		if err := orderReservations.Insert(w.tx, &orderReservation{name, r.TeamID, r.UserID, r.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts when an order may be claimed. stored is the row that is there, nil for none.
+func (t *workTable) write(tx store.Tx, stored *store.Entry[orderWork], r *Record) error {
+	due, lease := t.times(r)
+	if due.IsZero() {
+		if stored != nil {
+			t.Delete(tx, stored)
+		}
+		return nil
+	}
+	if stored == nil {
+		stored = &store.Entry[orderWork]{}
+	}
+	next := orderWork{r.TeamID, r.UserID, r.ID, *due, *lease}
+	if stored.Revision != 0 && stored.Value.User == r.UserID && stored.Value.Due.Equal(*due) && stored.Value.Lease.Equal(*lease) {
+		return nil
+	}
+	stored.Value = next
+	return t.Put(tx, stored)
+}

@@ -1,0 +1,319 @@
+package personkey
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// Encrypt returns inner with encrypted documents: those of a user's rows with the key of the user,
+// those of other rows with the key of the team, those of rows without a team with the operator's.
+// Documents of tables that are declared Clear, and all documents if keys is nil, stay as they are.
+// Keys and index values stay as they are, but for index values that are declared Secret: they become
+// digests under the key of the team.
+//
+// A row whose key was deleted is left out of every answer, as if it were not there.
+//
+// No key is fetched while a transaction is open: an Update that needs a key which is not in memory
+// rolls back, fetches it and runs again.
+func Encrypt(inner store.Store, keys *Keys, tables []store.Definition) store.Store {
+	if keys == nil {
+		return inner
+	}
+	e := &encrypted{inner: inner, keys: keys, tables: map[string]store.Definition{}}
+	for _, d := range tables {
+		e.tables[d.Name] = d
+	}
+	return e
+}
+
+type encrypted struct {
+	inner  store.Store
+	keys   *Keys
+	tables map[string]store.Definition
+}
+
+// session is what the runs of one Update know of keys.
+type session struct {
+	opened  map[Ref]*key // nil for a key that was deleted, or was never made
+	missing map[Ref]bool // what the present run lacks; true if the key is to be made
+	refused error        // the first row of the present run that cannot be encrypted
+}
+
+// inSession is the key of the session of a store in a context.
+type inSession struct{ of *encrypted }
+
+// errMissing ends a run that lacks keys.
+var errMissing = errors.New("personkey: a key is fetched before the transaction goes on")
+
+// Update is that of [store.Store].
+func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
+	if s, ok := ctx.Value(inSession{e}).(*session); ok {
+		return e.inner.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			return run(ctx, &encryptedTx{tx, e, s})
+		})
+	}
+	s := &session{opened: map[Ref]*key{}}
+	for {
+		err := e.inner.Update(context.WithValue(ctx, inSession{e}, s), func(ctx context.Context, tx store.Tx) error {
+			s.missing, s.refused = map[Ref]bool{}, nil
+			err := run(ctx, &encryptedTx{tx, e, s})
+			switch {
+			case len(s.missing) > 0:
+				return errMissing
+			case err == nil:
+				return s.refused
+			}
+			return err
+		})
+		if len(s.missing) == 0 {
+			return err
+		}
+		if err := e.fetch(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// fetch opens the keys that a run lacked.
+func (e *encrypted) fetch(ctx context.Context, s *session) error {
+	refs := make([]Ref, 0, len(s.missing))
+	for ref := range s.missing {
+		refs = append(refs, ref)
+	}
+	if err := e.keys.Load(ctx, refs); err != nil {
+		return err
+	}
+	for ref, create := range s.missing {
+		get := e.keys.find
+		if create {
+			get = e.keys.ensure
+		}
+		k, err := get(ctx, ref)
+		if err != nil && !errors.Is(err, ErrErased) {
+			return err
+		}
+		s.opened[ref] = k
+	}
+	s.missing = nil
+	return nil
+}
+
+// Read is that of [store.Store].
+func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
+	s, joined := ctx.Value(inSession{e}).(*session)
+	if !joined {
+		s = &session{opened: map[Ref]*key{}, missing: map[Ref]bool{}}
+	}
+	read := func(q ...store.Query) ([][]store.Row, error) { return e.inner.Read(ctx, q...) }
+	for {
+		rows, err := e.read(s, read, q)
+		if joined || len(s.missing) == 0 {
+			return rows, err
+		}
+		if err := e.fetch(ctx, s); err != nil {
+			return nil, err
+		}
+		s.missing = map[Ref]bool{}
+	}
+}
+
+// read answers queries. A query with a limit is asked again for more rows while some of its
+// answer are left out.
+func (e *encrypted) read(s *session, read func(...store.Query) ([][]store.Row, error), q []store.Query) ([][]store.Row, error) {
+	asked := slices.Clone(q)
+	for i := range asked {
+		if err := e.digestQuery(s, &asked[i]); err != nil {
+			return nil, err
+		}
+	}
+	got, err := read(asked...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range q {
+		wide := asked[i]
+		for {
+			open, err := e.open(s, got[i])
+			if err != nil {
+				return nil, err
+			}
+			gone := len(got[i]) - len(open)
+			if gone == 0 || wide.Limit == 0 || len(got[i]) < wide.Limit || len(open) >= q[i].Limit {
+				got[i] = open[:min(len(open), cmp.Or(q[i].Limit, len(open)))]
+				break
+			}
+			wide.Limit = q[i].Limit + 2*gone
+			again, err := read(wide)
+			if err != nil {
+				return nil, err
+			}
+			got[i] = again[0]
+		}
+	}
+	if len(s.missing) > 0 {
+		return nil, errMissing
+	}
+	return got, nil
+}
+
+// refOf returns whose key encrypts a row.
+func refOf(k store.Key) Ref {
+	if k.Team.IsZero() {
+		return Ref{}
+	}
+	return Ref{Team: k.Team, User: k.User}
+}
+
+// boundTo returns what the document of a row is bound to.
+func boundTo(k store.Key) string { return "row/" + k.Table + "/" + k.ID }
+
+// key returns an opened key. False if it must be fetched, which is noted.
+func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
+	k, ok := s.opened[ref]
+	if !ok {
+		k = e.keys.remembered(ref)
+		ok = k != nil
+		if ok {
+			s.opened[ref] = k
+		}
+	}
+	if !ok {
+		s.missing[ref] = create || s.missing[ref]
+	}
+	return k, ok
+}
+
+// open decrypts rows. It leaves out those whose key was deleted.
+func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
+	out := make([]store.Row, 0, len(rows))
+	for _, r := range rows {
+		if e.tables[r.Table].Clear || len(r.Doc) == 0 {
+			out = append(out, r)
+			continue
+		}
+		k, ok := e.key(s, refOf(r.Key), false)
+		if !ok || k == nil {
+			continue
+		}
+		plain, err := k.openBox(refOf(r.Key), boundTo(r.Key), r.Doc)
+		if err != nil {
+			return nil, err
+		}
+		r.Doc = plain
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// digestQuery replaces a secret value by its digest.
+func (e *encrypted) digestQuery(s *session, q *store.Query) error {
+	i := int(q.By) - int(store.ByFirst)
+	if i < 0 || i > 1 || !e.tables[q.Table].Secret[i] {
+		return nil
+	}
+	if q.To != q.From+"\x00" {
+		return fmt.Errorf("personkey: table %s: index %d is secret and is found by equality alone", q.Table, i)
+	}
+	k, ok := e.key(s, Ref{Team: q.Team}, true)
+	if !ok {
+		return errMissing
+	}
+	if k == nil {
+		return ErrErased
+	}
+	*q = q.Equal(k.digest(q.Table, q.From))
+	return nil
+}
+
+// digest returns what takes the place of a secret index value.
+func (k *key) digest(table, value string) string {
+	return string(k.sum([]byte("index " + table + "\x00" + value)))
+}
+
+// encryptedTx is a transaction whose documents are encrypted.
+type encryptedTx struct {
+	store.Tx
+	e *encrypted
+	s *session
+}
+
+// Read is that of [store.Tx].
+func (t *encryptedTx) Read(q ...store.Query) ([][]store.Row, error) {
+	return t.e.read(t.s, t.Tx.Read, q)
+}
+
+// Put is that of [store.Tx].
+func (t *encryptedTx) Put(rows ...store.Row) {
+	for _, r := range rows {
+		if !t.digest(&r) {
+			continue
+		}
+		if !t.e.tables[r.Table].Clear && len(r.Doc) > 0 {
+			k, ok := t.e.key(t.s, refOf(r.Key), true)
+			if !ok {
+				continue
+			}
+			box, err := k.sealBox(refOf(r.Key), boundTo(r.Key), r.Doc)
+			if err != nil {
+				if t.s.refused == nil {
+					t.s.refused = fmt.Errorf("encrypt a row of table %s: %w", r.Table, err)
+				}
+				continue
+			}
+			r.Doc = box
+		}
+		t.Tx.Put(r)
+	}
+}
+
+// digest replaces the secret index values of a row. False if a key is missing.
+func (t *encryptedTx) digest(r *store.Row) bool {
+	for i, secret := range t.e.tables[r.Table].Secret {
+		if !secret || r.Index[i] == "" {
+			continue
+		}
+		k, ok := t.e.key(t.s, Ref{Team: r.Team}, true)
+		if !ok {
+			return false
+		}
+		if k == nil {
+			t.s.refused = ErrErased
+			return false
+		}
+		r.Index[i] = k.digest(r.Table, r.Index[i])
+	}
+	return true
+}
+
+// sealBox encrypts plain. ErrErased for a nil key.
+func (k *key) sealBox(ref Ref, bound string, plain []byte) ([]byte, error) {
+	if k == nil {
+		return nil, ErrErased
+	}
+	box := make([]byte, 1+k.aead.NonceSize(), 1+k.aead.NonceSize()+len(plain)+k.aead.Overhead())
+	box[0] = format
+	if _, err := rand.Read(box[1:]); err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return k.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil //nolint:gosec // the nonce was read from rand
+}
+
+// openBox decrypts a box. Invalid if it is another row's or damaged.
+func (k *key) openBox(ref Ref, bound string, box []byte) ([]byte, error) {
+	nonce := k.aead.NonceSize()
+	if len(box) < 1+nonce {
+		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
+	}
+	plain, err := k.aead.Open([]byte{}, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
+	if err != nil {
+		return nil, fmt.Errorf("open: %w: the box does not open with the key of its person", healthlab.Invalid)
+	}
+	return plain, nil
+}

@@ -1,0 +1,401 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Write is a row to put, or with Gone a row to delete.
+type Write struct {
+	Row
+	Gone bool
+	// Was is the revision that the stored row must have; 0 for a row that must be new. It has no
+	// meaning if Gone is set.
+	Was int64
+}
+
+// Buffer is the part of a transaction that is the same for every engine: a [Tx] that keeps what
+// was read and what waits for the commit, and checks the rules of locks. An engine makes one for
+// each run of an Update, passes it to [Buffer.Run], and commits [Buffer.Writes].
+type Buffer struct {
+	fetch func([]Query) ([][]Row, error)
+	now   time.Time
+
+	seen   map[ident]seenRow
+	ranges map[Query][]Row // of the engine, without what waits
+	writes map[ident]Write
+	broken error // the first broken rule
+	after  []func()
+}
+
+// ident is what makes a key unique.
+type ident struct {
+	table, id string
+	team      uuid.UUID
+}
+
+// seenRow is what the transaction knows of a row.
+type seenRow struct {
+	known known
+	row   Row // if known is present
+	lock  Lock
+}
+
+type known uint8
+
+const (
+	nothing known = iota // but the lock: the row was read without its document
+	absent
+	present
+)
+
+// NewBuffer returns the transaction of one run. now is the store's clock. fetch asks the engine;
+// it gets queries that the Buffer cannot answer, and returns the answers in their order.
+func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
+	return &Buffer{
+		fetch: fetch, now: now.UTC().Truncate(time.Microsecond),
+		seen: map[ident]seenRow{}, ranges: map[Query][]Row{}, writes: map[ident]Write{},
+	}
+}
+
+// Run calls run with a context that carries the transaction, as [Join] finds it. The error is
+// that of run, or a broken rule of the contract.
+func (b *Buffer) Run(ctx context.Context, engine Store, run func(context.Context, Tx) error) error {
+	if err := run(context.WithValue(ctx, running{engine}, b), b); err != nil {
+		return err
+	}
+	return b.broken
+}
+
+// running is the key of the transaction of an engine in a context.
+type running struct{ engine Store }
+
+// Join runs run in the transaction that ctx carries, if that is one of the engine. An engine
+// calls it first in Update. If run fails, what it put is undone.
+func Join(ctx context.Context, engine Store, run func(context.Context, Tx) error) (joined bool, err error) {
+	b, ok := ctx.Value(running{engine}).(*Buffer)
+	if !ok {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return true, err
+	}
+	writes, after := maps.Clone(b.writes), len(b.after)
+	if err := run(ctx, b); err != nil {
+		b.writes, b.after = writes, b.after[:after]
+		return true, err
+	}
+	return true, b.broken
+}
+
+// JoinRead answers queries in the transaction that ctx carries, if that is one of the engine. An
+// engine calls it first in Read.
+func JoinRead(ctx context.Context, engine Store, q []Query) (rows [][]Row, joined bool, err error) {
+	b, ok := ctx.Value(running{engine}).(*Buffer)
+	if !ok {
+		return nil, false, nil
+	}
+	plain := slices.Clone(q)
+	for i := range plain {
+		plain[i].Lock = Plain
+	}
+	rows, err = b.Read(plain...)
+	return rows, true, err
+}
+
+// Now returns the store's clock at the begin.
+func (b *Buffer) Now() time.Time { return b.now }
+
+// AfterCommit keeps f for [Buffer.Committed].
+func (b *Buffer) AfterCommit(f func()) { b.after = append(b.after, f) }
+
+// Committed calls what AfterCommit was given. An engine calls it after the commit.
+func (b *Buffer) Committed() {
+	for _, f := range b.after {
+		f()
+	}
+}
+
+// Writes returns what is to be committed, in the order of table, team and ID.
+func (b *Buffer) Writes() []Write {
+	return slices.SortedFunc(maps.Values(b.writes), func(x, y Write) int { return CompareKeys(x.Key, y.Key) })
+}
+
+// CompareKeys orders keys by table, team and ID. Engines lock and write in this order.
+func CompareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Table, b.Table), bytes.Compare(a.Team.UUID[:], b.Team.UUID[:]), strings.Compare(a.ID, b.ID))
+}
+
+// Read answers queries, from memory where it can.
+func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
+	ask := make([]Query, 0, len(qs))
+	for _, q := range qs {
+		if _, known := b.answer(q); !known && !slices.Contains(ask, b.widened(q)) {
+			ask = append(ask, b.widened(q))
+		}
+	}
+	if len(ask) > 0 {
+		got, err := b.fetch(ask)
+		if err != nil {
+			return nil, err
+		}
+		for i := range ask {
+			b.learn(ask[i], got[i])
+		}
+	}
+	out := make([][]Row, len(qs))
+	for i, q := range qs {
+		out[i], _ = b.answer(q)
+	}
+	return out, nil
+}
+
+// widened returns the query that the engine is asked: a range with a limit asks for as many rows
+// more as the transaction wrote in the table, because they may take the place of what is found.
+func (b *Buffer) widened(q Query) Query {
+	q.Until = q.Until.UTC().Truncate(time.Microsecond)
+	if q.By == ByKey {
+		q.Bare = false // the row answers later queries too
+		return q
+	}
+	if q.Limit == 0 {
+		return q
+	}
+	for _, w := range b.writes {
+		if q.Table == "" || w.Table == q.Table {
+			q.Limit++
+		}
+	}
+	return q
+}
+
+// learn keeps what the engine answered.
+func (b *Buffer) learn(q Query, rows []Row) {
+	if q.By != ByKey {
+		b.ranges[q] = rows
+	} else if len(rows) == 0 && q.Lock != Skip { // a row that Skip left out may be there
+		b.see(q.Key, seenRow{known: absent, lock: q.Lock})
+	}
+	for _, r := range rows {
+		if q.Bare {
+			b.see(r.Key, seenRow{lock: q.Lock})
+		} else {
+			b.see(r.Key, seenRow{known: present, row: r, lock: q.Lock})
+		}
+	}
+}
+
+// see adds what was learned about a row. The strongest lock stays.
+func (b *Buffer) see(k Key, s seenRow) {
+	was, ok := b.seen[identOf(k)]
+	if ok && strength(was.lock) > strength(s.lock) {
+		s.lock = was.lock
+	}
+	if ok && s.known == nothing {
+		s.known, s.row = was.known, was.row
+	}
+	b.seen[identOf(k)] = s
+}
+
+func identOf(k Key) ident { return ident{k.Table, k.ID, k.Team.UUID} }
+
+// strength orders locks. Skip is as strong as Held.
+func strength(l Lock) int {
+	switch l {
+	case Plain:
+		return 0
+	case Shared:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// answer answers a query from memory. False if the engine must be asked.
+func (b *Buffer) answer(q Query) ([]Row, bool) {
+	if q.By == ByKey {
+		return b.answerKey(q)
+	}
+	found, ok := b.ranges[b.widened(q)]
+	if !ok {
+		return nil, false
+	}
+	rows := make([]Row, 0, len(found))
+	for _, r := range found {
+		if _, changed := b.writes[identOf(r.Key)]; !changed {
+			rows = append(rows, r)
+		}
+	}
+	for _, w := range b.writes {
+		if !w.Gone && matches(&q, &w.Row) {
+			rows = append(rows, w.Row)
+		}
+	}
+	slices.SortFunc(rows, func(x, y Row) int { return compareFor(&q, &x, &y) })
+	if q.Limit > 0 && len(rows) > q.Limit {
+		rows = rows[:q.Limit]
+	}
+	return CopyRows(rows, q.Bare), true
+}
+
+func (b *Buffer) answerKey(q Query) ([]Row, bool) {
+	k := identOf(q.Key)
+	w, written := b.writes[k]
+	s := b.seen[k]
+	switch {
+	case written && w.Gone:
+		return nil, true
+	case written:
+		return CopyRows([]Row{w.Row}, q.Bare), true
+	case s.known == nothing || strength(s.lock) < strength(q.Lock):
+		return nil, false
+	case s.known == absent:
+		return nil, true
+	}
+	return CopyRows([]Row{s.row}, q.Bare), true
+}
+
+// CopyRows returns rows that share no memory with these; without documents if bare.
+func CopyRows(rows []Row, bare bool) []Row {
+	out := slices.Clone(rows)
+	for i := range out {
+		if bare {
+			out[i].Doc = nil
+		} else {
+			out[i].Doc = bytes.Clone(out[i].Doc)
+		}
+	}
+	return out
+}
+
+// matches reports whether a row is in the range of a query.
+func matches(q *Query, r *Row) bool {
+	if q.Table != "" && r.Table != q.Table {
+		return false
+	}
+	in := func(v string) bool { return q.From <= v && (q.To == "" || v < q.To) }
+	switch q.By {
+	case ByID:
+		return r.Team == q.Team && in(r.ID)
+	case ByFirst:
+		return r.Team == q.Team && r.Index[0] != "" && in(r.Index[0])
+	case BySecond:
+		return r.Team == q.Team && r.Index[1] != "" && in(r.Index[1])
+	case ByUser:
+		return r.User == q.User && in(r.ID)
+	case ByDue:
+		return !r.Due.IsZero() && !r.Due.After(q.Until)
+	default:
+		return r.Team == q.Team && r.ID == q.ID
+	}
+}
+
+// compareFor orders two rows as the answer of a query.
+func compareFor(q *Query, x, y *Row) int {
+	c := 0
+	switch q.By {
+	case ByFirst:
+		c = strings.Compare(x.Index[0], y.Index[0])
+	case BySecond:
+		c = strings.Compare(x.Index[1], y.Index[1])
+	case ByDue:
+		c = x.Due.Compare(y.Due)
+	case ByKey, ByID, ByUser:
+	}
+	if c == 0 {
+		c = CompareKeys(x.Key, y.Key)
+	}
+	if q.Desc {
+		return -c
+	}
+	return c
+}
+
+// Put keeps rows for the commit.
+func (b *Buffer) Put(rows ...Row) {
+	for _, r := range rows {
+		if err := b.put(r); err != nil && b.broken == nil {
+			b.broken = err
+		}
+	}
+}
+
+func (b *Buffer) put(r Row) error {
+	r.Doc = bytes.Clone(r.Doc)
+	if !r.Due.IsZero() {
+		r.Due = r.Due.UTC().Truncate(time.Microsecond)
+	}
+	k := identOf(r.Key)
+	s, read := b.seen[k]
+	w := Write{Row: r, Was: r.Revision}
+	w.Revision++
+	before, written := b.writes[k]
+	switch {
+	case r.Table == "" || r.ID == "" || len(r.ID) > MaxID || len(r.Index[0]) > MaxID || len(r.Index[1]) > MaxID:
+		return rule(r.Table, fmt.Sprintf("a row has a table, an id of 1 to %d bytes, and index values of at most %d bytes", MaxID, MaxID))
+	case written && before.Gone && r.Revision == 0: // deleted and made anew: one change of the stored row
+		if s.known == nothing {
+			return rule(r.Table, "a row that is deleted and put in one transaction must be read first")
+		}
+		w.Was, w.Revision = s.row.Revision, s.row.Revision+1
+	case written && !before.Gone && r.Revision == before.Revision: // changed twice
+		w.Was = before.Was
+	case written && !before.Gone && r.Revision == 0:
+		return &TakenError{Table: r.Table, Index: -1}
+	case written:
+		return ErrStale
+	case read && r.Revision != 0 && strength(s.lock) < strength(Held):
+		return rule(r.Table, "a row that is put must be read with the lock Held")
+	case r.Revision == 0 && !b.mayAdd(r.Key):
+		return rule(r.Table, "before a new row of a user is put, the row of the user must be read with the lock Shared or Held")
+	}
+	b.writes[k] = w
+	return nil
+}
+
+// mayAdd reports whether the row of the user of a new row is locked, or put by the transaction. A
+// row without a team is about a user of any team.
+func (b *Buffer) mayAdd(k Key) bool {
+	if k.User.IsZero() || k.Table == UserTable {
+		return true
+	}
+	of := func(u ident) bool {
+		return u.table == UserTable && u.id == UUID(k.User.UUID) && (k.Team.IsZero() || u.team == k.Team.UUID)
+	}
+	for u, s := range b.seen {
+		if of(u) && strength(s.lock) >= strength(Shared) {
+			return true
+		}
+	}
+	for u, w := range b.writes {
+		if of(u) && !w.Gone {
+			return true
+		}
+	}
+	return false
+}
+
+// Delete keeps keys of rows to delete for the commit.
+func (b *Buffer) Delete(keys ...Key) {
+	for _, key := range keys {
+		k := identOf(key)
+		s, read := b.seen[k]
+		before, written := b.writes[k]
+		switch {
+		case written && before.Was == 0 && !before.Gone && s.known != present: // made by this transaction
+			delete(b.writes, k)
+			continue
+		case !written && read && s.known == present && strength(s.lock) < strength(Held) && b.broken == nil:
+			b.broken = rule(key.Table, "a row that is deleted after it was read must be read with the lock Held")
+		}
+		b.writes[k] = Write{Row: Row{Key: key}, Gone: true}
+	}
+}

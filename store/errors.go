@@ -1,0 +1,37 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// TakenError says that a commit failed because another row has the key or a unique index value.
+// It unwraps to healthlab.Conflict. An engine runs the transaction again before it returns a
+// TakenError, if another transaction may have written the row meanwhile.
+type TakenError struct {
+	// Table is the table of the row.
+	Table string
+	// Index is the position in Row.Index, or -1 for the key.
+	Index int
+}
+
+// Error names the table.
+func (e *TakenError) Error() string {
+	if e.Index < 0 {
+		return "table " + e.Table + ": the key is taken"
+	}
+	return fmt.Sprintf("table %s: the value of index %d is taken", e.Table, e.Index)
+}
+
+// Unwrap returns healthlab.Conflict.
+func (e *TakenError) Unwrap() error { return healthlab.Conflict }
+
+// ErrStale says that a row has another revision than the transaction read. An engine runs the
+// transaction again, and returns it only if it gave up. It is a healthlab.Unavailable.
+var ErrStale = fmt.Errorf("%w: a row was changed by another transaction", healthlab.Unavailable)
+
+// rule returns the error of a transaction that broke a rule of the contract. It names no value.
+func rule(table, msg string) error {
+	return fmt.Errorf("store: table %s: %s", table, msg)
+}

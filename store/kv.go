@@ -1,0 +1,250 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// KV is an ordered map of rows and one of marks, inside a transaction of a database whose
+// transactions run one after another, or of a snapshot of it. [ReadKV] and [WriteKV] make an
+// engine of it. A mark leads from a value by which a row is found to the key of the row.
+type KV interface {
+	// Get returns the row of a key. False if there is none.
+	Get(key string) (Row, bool, error)
+	Set(key string, r Row) error
+	Remove(key string) error
+	// Mark sets the key to which a mark leads.
+	Mark(mark, key string) error
+	Unmark(mark string) error
+	// Walk calls each with rows of from <= key < to, ascending or descending, until it returns
+	// false. An empty to sets no bound.
+	Walk(from, to string, desc bool, each func(Row) bool) error
+	// WalkMarks is Walk over marks; each gets the mark and the key to which it leads.
+	WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error
+}
+
+// rowKey returns the key of a row in a KV: table, team, id.
+func rowKey(table string, team healthlab.TeamID, id string) string {
+	return Text(table) + UUID(team.UUID) + id
+}
+
+// The beginnings of marks, by what they go by.
+const (
+	markDue    = "\x01"
+	markUser   = "\x02"
+	markFirst  = "\x03"
+	markSecond = "\x04"
+)
+
+func dueMark(table string, due time.Time) string { return markDue + Text(table) + Time(due) }
+
+// marks returns the marks of a row, and whether each is unique.
+func marks(r *Row, def Definition) (out []string, unique []bool) {
+	add := func(mark string, one bool) { out, unique = append(out, mark), append(unique, one) }
+	if !r.Due.IsZero() {
+		add(dueMark(r.Table, r.Due)+UUID(r.Team.UUID)+r.ID, false)
+	}
+	if !r.User.IsZero() {
+		add(markUser+UUID(r.User.UUID)+rowKey(r.Table, r.Team, r.ID), false)
+	}
+	for i, begin := range []string{markFirst, markSecond} {
+		if v := r.Index[i]; v != "" {
+			mark := begin + rowKey(r.Table, r.Team, Text(v))
+			if !def.Unique[i] {
+				mark += r.ID
+			}
+			add(mark, def.Unique[i])
+		}
+	}
+	return out, unique
+}
+
+// ReadKV answers queries from an ordered map.
+func ReadKV(kv KV, qs []Query) ([][]Row, error) {
+	out := make([][]Row, len(qs))
+	for i := range qs {
+		var err error
+		if out[i], err = readKV(kv, &qs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func readKV(kv KV, q *Query) (rows []Row, err error) {
+	add := func(r Row) bool {
+		if q.Bare {
+			r.Doc = nil
+		}
+		rows = append(rows, r)
+		return q.Limit == 0 || len(rows) < q.Limit
+	}
+	switch q.By {
+	case ByKey:
+		r, ok, err := kv.Get(rowKey(q.Table, q.Team, q.ID))
+		if err != nil || !ok {
+			return nil, err
+		}
+		add(r)
+		return rows, nil
+	case ByID:
+		from, to := bounds(rowKey(q.Table, q.Team, ""), q.From, q.To)
+		return rows, kv.Walk(from, to, q.Desc, add)
+	}
+	from, to := markRange(q)
+	var keys []string
+	n := 0
+	if err := kv.WalkMarks(from, to, q.Desc, func(_, key string) bool {
+		if q.By == ByUser && q.From+q.To != "" && !idWithin(key, q) {
+			return true
+		}
+		keys = append(keys, key)
+		n++
+		return q.Limit == 0 || n < q.Limit
+	}); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		r, ok, err := kv.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			add(r)
+		}
+	}
+	return rows, nil
+}
+
+// bounds returns the range of the values of a prefix.
+func bounds(prefix, from, to string) (string, string) {
+	if to == "" {
+		return prefix + from, End(prefix)
+	}
+	return prefix + from, prefix + to
+}
+
+// markRange returns the range of marks of a query.
+func markRange(q *Query) (from, to string) {
+	switch q.By {
+	case ByDue:
+		return markDue + Text(q.Table), dueMark(q.Table, q.Until.Add(time.Microsecond))
+	case ByUser:
+		prefix := markUser + UUID(q.User.UUID)
+		if q.Table != "" {
+			prefix += Text(q.Table)
+		}
+		return prefix, End(prefix)
+	case ByFirst, BySecond:
+		begin := markFirst
+		if q.By == BySecond {
+			begin = markSecond
+		}
+		prefix := begin + rowKey(q.Table, q.Team, "")
+		// A value is escaped in the mark: escaped bounds without their end keep the order.
+		return bounds(prefix, open(q.From), open(q.To))
+	default:
+		return "", ""
+	}
+}
+
+// open is Text without the two bytes of its end: the lowest mark of the values that begin with s.
+func open(s string) string { return strings.TrimSuffix(Text(s), "\x00\x01") }
+
+// idWithin reports whether the id in the key of a row is in the range of a query.
+func idWithin(key string, q *Query) bool {
+	_, rest, ok := CutText(key)
+	if !ok || len(rest) < 16 {
+		return false
+	}
+	id := rest[16:]
+	return q.From <= id && (q.To == "" || id < q.To)
+}
+
+// WriteKV writes what a transaction put and deleted. After an error the caller rolls back.
+func WriteKV(kv KV, defs map[string]Definition, writes []Write) error {
+	set := make([]Write, 0, len(writes))
+	for _, w := range writes { // old marks go first, so that a value can move from one row to another
+		def, ok := defs[w.Table]
+		if !ok {
+			return rule(w.Table, "the store has no such table")
+		}
+		key := rowKey(w.Table, w.Team, w.ID)
+		old, exists, err := kv.Get(key)
+		switch {
+		case err != nil:
+			return err
+		case !w.Gone && w.Was == 0 && exists:
+			return &TakenError{Table: w.Table, Index: -1}
+		case !w.Gone && old.Revision != w.Was:
+			return ErrStale
+		}
+		if exists {
+			was, _ := marks(&old, def)
+			var now []string
+			if !w.Gone {
+				now, _ = marks(&w.Row, def)
+			}
+			for _, m := range was {
+				if slices.Contains(now, m) {
+					continue
+				}
+				if err := kv.Unmark(m); err != nil {
+					return err
+				}
+			}
+		}
+		if !w.Gone {
+			set = append(set, w)
+		} else if exists {
+			if err := kv.Remove(key); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range set {
+		if err := setKV(kv, defs[w.Table], w.Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setKV(kv KV, def Definition, r Row) error {
+	key := rowKey(r.Table, r.Team, r.ID)
+	list, unique := marks(&r, def)
+	for i, m := range list {
+		if unique[i] {
+			other := ""
+			if err := kv.WalkMarks(m, m+"\x00", false, func(_, key string) bool { other = key; return false }); err != nil {
+				return err
+			}
+			if other != "" && other != key {
+				index := 0
+				if strings.HasPrefix(m, markSecond) {
+					index = 1
+				}
+				return &TakenError{Table: r.Table, Index: index}
+			}
+		}
+		if err := kv.Mark(m, key); err != nil {
+			return err
+		}
+	}
+	return kv.Set(key, r)
+}
+
+// Definitions returns definitions by name. It fails if two have one name.
+func Definitions(defs []Definition) (map[string]Definition, error) {
+	out := make(map[string]Definition, len(defs))
+	for _, d := range defs {
+		if _, ok := out[d.Name]; ok || d.Name == "" {
+			return nil, rule(d.Name, "the name of a table is not empty and declared once")
+		}
+		out[d.Name] = d
+	}
+	return out, nil
+}

@@ -1,0 +1,308 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// workers is how many transactions race.
+const workers = 8
+
+// rounds is how often a race is tried.
+func rounds() int { return prove.Counts(10, 20, 200) }
+
+// race calls work in as many goroutines as there are workers, each with a store of one of the
+// processes, and returns their errors.
+func (s suite) race(work func(i int, store store.Store) error) []error {
+	errs := make([]error, workers)
+	stores := s.others()
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range workers {
+		all.Go(func() {
+			<-start
+			errs[i] = work(i, stores[i%2])
+		})
+	}
+	close(start)
+	all.Wait()
+	return errs
+}
+
+func number(doc []byte) int {
+	n, err := strconv.Atoi(string(doc))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// lostUpdate tests that of racing changes of a row each sees those before it.
+func (s suite) lostUpdate() {
+	for range rounds() {
+		k := key(plainTable, newTeam(), "count")
+		s.put(store.Row{Key: k, Doc: []byte("0")})
+		for _, err := range s.race(func(_ int, st store.Store) error {
+			return change(s.T.Context(), st, k, func(doc []byte) []byte { return strconv.AppendInt(nil, int64(number(doc)+1), 10) })
+		}) {
+			require.NoError(s, err)
+		}
+		require.Equal(s, workers, number(s.read(store.Query{Key: k})[0].Doc))
+	}
+}
+
+// skewOverRows tests a rule about two rows of which each transaction changes one: at least one is on.
+func (s suite) skewOverRows() {
+	for range rounds() {
+		team := newTeam()
+		a, b := key(plainTable, team, "a"), key(plainTable, team, "b")
+		s.put(store.Row{Key: a, Doc: []byte("1")}, store.Row{Key: b, Doc: []byte("1")})
+		for _, err := range s.race(func(i int, st store.Store) error {
+			mine, other := a, b
+			if i%2 == 1 {
+				mine, other = b, a
+			}
+			return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				got, err := tx.Read(store.Query{Key: mine}.Hold(), store.Query{Key: other})
+				if err != nil {
+					return err
+				}
+				if r := got[0][0]; number(got[1][0].Doc) == 1 && number(r.Doc) == 1 {
+					r.Doc = []byte("0")
+					tx.Put(r)
+				}
+				return nil
+			})
+		}) {
+			require.NoError(s, err)
+		}
+		require.Equal(s, 1, number(s.read(store.Query{Key: a})[0].Doc)+number(s.read(store.Query{Key: b})[0].Doc))
+	}
+}
+
+// skewOverRange tests a rule about a count: who adds holds the row that names the range.
+func (s suite) skewOverRange() {
+	const most = 3
+	for range rounds() {
+		team := newTeam()
+		head := key(plainTable, team, "head")
+		s.put(store.Row{Key: head})
+		for _, err := range s.race(func(i int, st store.Store) error {
+			return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				got, err := tx.Read(store.Query{Key: head}.Hold(), store.Query{Key: key(plainTable, team, ""), By: store.ByID, From: "item", To: "itemz", Lock: store.Plain})
+				if err != nil || len(got[1]) >= most {
+					return err
+				}
+				tx.Put(store.Row{Key: key(plainTable, team, fmt.Sprint("item", i))})
+				return nil
+			})
+		}) {
+			require.NoError(s, err)
+		}
+		require.Len(s, s.read(store.Query{Key: key(plainTable, team, ""), By: store.ByID, From: "item", To: "itemz"}), most)
+	}
+}
+
+// erasure tests that nothing of a person stays behind an erasure, whoever writes beside it.
+func (s suite) erasure() {
+	gone := errors.New("the user is gone")
+	for range rounds() {
+		team, user := newTeam(), newUser()
+		s.put(store.Row{Key: store.UserKey(team, user)})
+		for _, err := range s.race(func(i int, st store.Store) error {
+			if i == workers-1 {
+				return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+					got, err := tx.Read(store.User(team, user).Hold(), store.Query{Key: store.Key{User: user}, By: store.ByUser, Lock: store.Held, Bare: true})
+					if err != nil {
+						return err
+					}
+					for _, r := range got[1] {
+						tx.Delete(r.Key)
+					}
+					return nil
+				})
+			}
+			err := st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				got, err := tx.Read(store.User(team, user))
+				switch {
+				case err != nil:
+					return err
+				case len(got[0]) == 0:
+					return gone
+				}
+				tx.Put(store.Row{Key: store.Key{Table: plainTable, Team: team, User: user, ID: fmt.Sprint(i)}})
+				return nil
+			})
+			if errors.Is(err, gone) {
+				return nil
+			}
+			return err
+		}) {
+			require.NoError(s, err)
+		}
+		require.Empty(s, s.read(store.Query{Key: store.Key{User: user}, By: store.ByUser}))
+	}
+}
+
+// order tests that of two changes of a row the one with the higher revision came second: what it
+// wrote is what is read.
+func (s suite) order() {
+	for range rounds() {
+		team := newTeam()
+		k := key(plainTable, team, "row")
+		s.put(store.Row{Key: k})
+		for _, err := range s.race(func(i int, st store.Store) error {
+			return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				r, err := get(tx, store.Query{Key: k}.Hold())
+				if err != nil {
+					return err
+				}
+				r.Doc = []byte(fmt.Sprint(i))
+				tx.Put(r, store.Row{Key: key(plainTable, team, "event"+store.Int(r.Revision)), Doc: r.Doc})
+				return nil
+			})
+		}) {
+			require.NoError(s, err)
+		}
+		events := s.read(store.Query{Key: key(plainTable, team, ""), By: store.ByID, From: "event", To: "evenu"})
+		require.Len(s, events, workers)
+		require.Equal(s, s.read(store.Query{Key: k})[0].Doc, events[workers-1].Doc)
+	}
+}
+
+// claims tests that no two claims get one row before its lease ends, and that the longest due come
+// first.
+func (s suite) claims() {
+	team := newTeam()
+	var rows []store.Row
+	const all = 40
+	for i := range all {
+		rows = append(rows, store.Row{Key: key(plainTable, team, fmt.Sprintf("%02d", i)), Due: time.UnixMicro(int64(i + 1))})
+	}
+	s.put(rows...)
+	due := func(until time.Time, n int) store.Query {
+		return store.Query{Key: key(plainTable, team, ""), By: store.ByDue, Until: until, Limit: n, Lock: store.Skip}
+	}
+	s.update(func(tx store.Tx) error {
+		got, err := tx.Read(due(time.UnixMicro(5), 0))
+		require.NoError(s, err)
+		require.Equal(s, []string{"00", "01", "02", "03", "04"}, ids(got[0]))
+		return nil
+	})
+	var mu sync.Mutex
+	claimed := map[string]int{}
+	for _, err := range s.race(func(_ int, st store.Store) error {
+		for {
+			var mine []string
+			err := st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				mine = nil
+				got, err := tx.Read(due(tx.Now(), 3))
+				if err != nil {
+					return err
+				}
+				for _, r := range got[0] {
+					r.Due = tx.Now().Add(time.Hour)
+					tx.Put(r)
+					mine = append(mine, r.ID)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, id := range mine {
+				claimed[id]++
+			}
+			done := len(claimed) == all
+			mu.Unlock()
+			if done {
+				return nil
+			}
+		}
+	}) {
+		require.NoError(s, err)
+	}
+	for id, n := range claimed {
+		require.Equal(s, 1, n, id)
+	}
+}
+
+// snapshot tests that all queries of a Read see the same commits.
+func (s suite) snapshot() {
+	team := newTeam()
+	a, b := key(plainTable, team, "a"), key(plainTable, team, "b")
+	s.put(store.Row{Key: a, Doc: []byte("0")}, store.Row{Key: b, Doc: []byte("0")})
+	for _, err := range s.race(func(i int, st store.Store) error {
+		for range 20 {
+			if i%2 == 0 {
+				err := st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+					got, err := tx.Read(store.Query{Key: a}.Hold(), store.Query{Key: b}.Hold())
+					if err != nil {
+						return err
+					}
+					for _, rows := range got {
+						r := rows[0]
+						r.Doc = strconv.AppendInt(nil, int64(number(r.Doc)+1), 10)
+						tx.Put(r)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			got, err := st.Read(s.T.Context(), store.Query{Key: a}, store.Query{Key: b})
+			if err != nil {
+				return err
+			}
+			if x, y := string(got[0][0].Doc), string(got[1][0].Doc); x != y {
+				return fmt.Errorf("one Read saw %s and %s", x, y)
+			}
+		}
+		return nil
+	}) {
+		require.NoError(s, err)
+	}
+}
+
+// numbers tests that a number which a counter row gave is not given again after what had it was
+// deleted.
+func (s suite) numbers() {
+	team := newTeam()
+	counter := key(plainTable, team, "counter")
+	s.put(store.Row{Key: counter, Doc: []byte("0")})
+	given := map[int]bool{}
+	for range 10 {
+		var n int
+		s.update(func(tx store.Tx) error {
+			r, err := get(tx, store.Query{Key: counter}.Hold())
+			if err != nil {
+				return err
+			}
+			n = number(r.Doc) + 1
+			r.Doc = strconv.AppendInt(nil, int64(n), 10)
+			tx.Put(r, store.Row{Key: key(plainTable, team, "item"+store.Int(int64(n)))})
+			return nil
+		})
+		require.False(s, given[n], "number %d was given twice", n)
+		given[n] = true
+		s.update(func(tx store.Tx) error { tx.Delete(key(plainTable, team, "item"+store.Int(int64(n)))); return nil })
+	}
+	k := key(plainTable, team, "row") // a row that is made anew begins at revision 1
+	for range 3 {
+		s.put(store.Row{Key: k})
+		require.EqualValues(s, 1, s.read(store.Query{Key: k})[0].Revision)
+		s.update(func(tx store.Tx) error { tx.Delete(k); return nil })
+	}
+}

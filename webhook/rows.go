@@ -1,0 +1,404 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// Store keeps events, endpoints, deliveries and attempts in a [store.Store] that has the tables of
+// [Tables]. It is an [Outbox], [Deliveries], [Endpoints], [Log] and [Bodies]. Safe for concurrent
+// use.
+type Store struct {
+	s      store.Store
+	events *events
+	routed atomic.Int64 // when events were routed last, in microseconds
+	swept  atomic.Int64 // when nothing was left to remove last
+}
+
+var _ interface {
+	Outbox
+	Deliveries
+	Endpoints
+	Log
+	Bodies
+} = (*Store)(nil)
+
+// StoreOptions adjusts a [Store] and what [NewOutbox] returns. The zero value, and nil, mean the
+// defaults.
+type StoreOptions struct {
+	// Envelope says how bodies of messages are made.
+	Envelope Envelope
+	// Retention is how long messages and attempts are kept. Default 30 days.
+	Retention time.Duration
+	// Readers get the events, beside the dispatcher, in the order given here.
+	Readers []Reader
+	// OnWritten is called after each commit that wrote events. It must not block; see
+	// [Dispatcher.Wake]. Default: nothing.
+	OnWritten func()
+}
+
+// Reader gets events in the transaction that appends them, with their Seq and Trace, those of a key in
+// the order of Seq. What it puts commits with them; a reader that does its work later puts what it has
+// to do. It may be called again with the same events, as the run of an Update; after an error none of
+// the events is appended. It does not change the events.
+type Reader func(ctx context.Context, tx store.Tx, events []healthlab.Event) error
+
+// NewStore returns a Store.
+func NewStore(s store.Store, opts *StoreOptions) *Store { return &Store{s: s, events: newEvents(opts)} }
+
+// NewOutbox returns what domain packages write their events to: it keeps them for delivery, in the
+// transaction of the change, in the tables of [Tables]. A program without a [Dispatcher] needs none.
+func NewOutbox(opts *StoreOptions) store.Events { return newEvents(opts) }
+
+// Tables declares what a [Store] keeps.
+func Tables() []store.Definition {
+	return []store.Definition{
+		eventRows.Definition(), keyRows.Definition(), routerRows.Definition(), teamRows.Definition(),
+		endpointRows.Definition(), targetRows.Definition(),
+		laneRows.Definition(), waitingRows.Definition(), attemptRows.Definition(),
+	}
+}
+
+// eventRow is an event with its message. It does not change until its body is emptied.
+type eventRow struct {
+	healthlab.Event
+	written time.Time
+	keep    time.Duration // how long, from written on
+	body    []byte        // nil once it is emptied
+}
+
+// eventDoc is the document of an eventRow, before the body.
+type eventDoc struct {
+	ID    uuid.UUID
+	Type  string
+	Key   string `json:",omitempty"`
+	At    time.Time
+	Trace string `json:",omitempty"`
+	Keep  time.Duration
+}
+
+// eventRows has the events of a team under the name of their key and their Seq. The first index is
+// the id, the second the time of writing. Due is when they are removed.
+var eventRows = store.Table[eventRow]{
+	Name: "webhook_event", Unique: [2]bool{true},
+	Row: func(e *eventRow) store.Row {
+		id := eventID(&e.Event)
+		r := store.Row{
+			Key:   store.Key{Team: e.Team, User: e.User, ID: id},
+			Index: [2]string{store.UUID(e.ID)},
+			Due:   e.written.Add(e.keep),
+		}
+		if e.body != nil {
+			r.Index[1] = store.Time(e.written) + id
+		}
+		return r
+	},
+	Encode: func(e *eventRow) ([]byte, error) {
+		doc, err := store.JSON(&eventDoc{e.ID, e.Type, e.Key, e.At, e.Trace, e.keep})
+		if err != nil || e.body == nil {
+			return doc, err
+		}
+		return append(append(doc, '\n'), e.body...), nil
+	},
+	Decode: func(r store.Row, e *eventRow) error {
+		meta, body, full := bytes.Cut(r.Doc, []byte{'\n'}) // JSON has no line end in itself
+		var d eventDoc
+		if err := json.Unmarshal(meta, &d); err != nil {
+			return err
+		}
+		*e = eventRow{
+			Event: healthlab.Event{
+				ID: d.ID, Type: d.Type, Team: r.Team, User: r.User, Key: d.Key, Seq: store.ParseInt(r.ID[len(Lane{}):]), At: d.At, Trace: d.Trace,
+			},
+			written: r.Due.Add(-d.Keep), keep: d.Keep,
+		}
+		if full {
+			e.body = body
+		}
+		return nil
+	},
+}
+
+// keyID returns the name of the key of an event; of the event itself if it has none.
+func keyID(e *healthlab.Event) string {
+	l := LaneOf(*e, healthlab.Ordered, OrderKey)
+	return string(l[:])
+}
+
+// eventID returns the id of the row of an event.
+func eventID(e *healthlab.Event) string { return keyID(e) + store.Int(e.Seq) }
+
+// keyRow counts the events of a key. An event without a key has one as long as it is not routed.
+type keyRow struct {
+	store.Key `json:"-"` // User is the user of all its events; zero for several
+	// Seq is that of the last event, Routed that of the last event in lanes.
+	Seq, Routed int64
+	// Since is when the first event that is not routed was written.
+	Since time.Time `json:",omitzero"`
+}
+
+// keyRows has the keys of a team. Those with events that are not routed are due.
+var keyRows = store.Table[keyRow]{
+	Name: "webhook_key", Clear: true,
+	Row: func(k *keyRow) store.Row { return store.Row{Key: k.Key, Due: k.Since} },
+	Decode: func(r store.Row, k *keyRow) error {
+		k.Key = r.Key
+		return json.Unmarshal(r.Doc, k)
+	},
+}
+
+// routerRow is what one router at a time holds. It counts deliveries.
+type routerRow struct{ Last DeliveryID }
+
+var (
+	routerRows = store.Table[routerRow]{Name: "webhook_router", Clear: true, Row: func(*routerRow) store.Row {
+		return store.Row{Key: routerKey}
+	}}
+	routerKey = store.Key{ID: "router"}
+)
+
+// teamRow is a team that has endpoints, or had an event that was routed.
+type teamRow struct {
+	Team healthlab.TeamID `json:"-"`
+	// Endpoints is how many it has.
+	Endpoints int
+}
+
+var teamRows = store.Table[teamRow]{
+	Name: "webhook_team", Clear: true,
+	Row: func(t *teamRow) store.Row { return store.Row{Key: teamKey(t.Team)} },
+	Decode: func(r store.Row, t *teamRow) error {
+		t.Team.UUID = store.ParseUUID(r.ID)
+		return json.Unmarshal(r.Doc, t)
+	},
+}
+
+func teamKey(team healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(team.UUID)} }
+
+// endpointRows has the endpoints of a team. The first index is the time of creation. Those that
+// may have to be disabled are due.
+var endpointRows = store.Table[Endpoint]{Name: "webhook_endpoint", Row: func(e *Endpoint) store.Row {
+	r := store.Row{
+		Key:   endpointKey(e.Team, e.ID),
+		Index: [2]string{store.Time(e.CreatedAt) + store.UUID(e.ID.UUID)},
+	}
+	if !e.Disabled {
+		r.Due = e.Health.ArmedAt
+	}
+	return r
+}}
+
+func endpointKey(team healthlab.TeamID, id EndpointID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
+}
+
+// targetRow is what a claim needs to know of an endpoint.
+type targetRow struct {
+	ID          EndpointID `json:"-"`
+	Team        healthlab.TeamID
+	PausedUntil time.Time `json:",omitzero"`
+	PauseStep   int       `json:",omitempty"`
+}
+
+// targetRows has the endpoints of all teams.
+var targetRows = store.Table[targetRow]{
+	Name: "webhook_target", Clear: true,
+	Row: func(t *targetRow) store.Row { return store.Row{Key: targetKey(t.ID)} },
+	Decode: func(r store.Row, t *targetRow) error {
+		t.ID.UUID = store.ParseUUID(r.ID)
+		return json.Unmarshal(r.Doc, t)
+	},
+}
+
+func targetKey(id EndpointID) store.Key { return store.Key{ID: store.UUID(id.UUID)} }
+
+func targetOf(e *Endpoint) targetRow {
+	return targetRow{ID: e.ID, Team: e.Team, PausedUntil: e.Health.PausedUntil, PauseStep: e.Health.PauseStep}
+}
+
+// queued is a delivery that is not finished.
+type queued struct {
+	ID      DeliveryID
+	User    healthlab.UserID `json:"-"` // whom the event is about
+	Event   uuid.UUID
+	Type    string
+	Key     string `json:",omitempty"`
+	Seq     int64  `json:",omitempty"`
+	Latest  bool   `json:",omitempty"` // a newer event of its key takes its place
+	Trigger Trigger
+	Queued  time.Time
+}
+
+// supersedeKey is that of the event, by the mode that its type had when it was routed.
+func (d *queued) supersedeKey() string {
+	if d.Latest {
+		return d.Key
+	}
+	return ""
+}
+
+// eventID returns the id of the row of the event.
+func (d *queued) eventID() string {
+	return eventID(&healthlab.Event{ID: d.Event, Key: d.Key, Seq: d.Seq})
+}
+
+// lanePlace names a lane.
+type lanePlace struct {
+	Team     healthlab.TeamID
+	Endpoint EndpointID
+	Lane     Lane
+}
+
+func (p *lanePlace) id() string { return store.UUID(p.Endpoint.UUID) + string(p.Lane[:]) }
+
+func (p *lanePlace) key() store.Key { return store.Key{Team: p.Team, ID: p.id()} }
+
+// placeOfRow returns the lane whose name an id begins with.
+func placeOfRow(r *store.Row) lanePlace {
+	return lanePlace{r.Team, EndpointID{store.ParseUUID(r.ID)}, Lane([]byte(r.ID[16:32]))}
+}
+
+// laneRow is a lane with its head. The others of the lane are waitingRows.
+type laneRow struct {
+	lanePlace   `json:"-"`
+	Head        queued
+	Attempts    int       `json:",omitempty"` // of the head
+	Starts      int       `json:",omitempty"` // claims since the last outcome
+	Claims      int       `json:",omitempty"` // all claims of the delivery's id
+	FirstFailed time.Time `json:",omitzero"`
+	Due         time.Time
+	Quiet       time.Time `json:",omitzero"`  // before this the lane starts nothing
+	LeaseUntil  time.Time `json:",omitzero"`  // zero: no lease
+	Waiting     int       `json:",omitempty"` // how many wait behind the head
+	Newer       bool      `json:",omitempty"` // one of them supersedes the head
+}
+
+// The states of a lane in the order of claims.
+const (
+	laneDue    = "d"
+	laneLeased = "l"
+)
+
+// claimable returns the beginning of the index values of an endpoint's lanes in a state.
+func claimable(endpoint EndpointID, state string) string { return store.UUID(endpoint.UUID) + state }
+
+// ready is when the head may be claimed.
+func (l *laneRow) ready() time.Time {
+	switch {
+	case !l.LeaseUntil.IsZero():
+		return l.LeaseUntil
+	case l.Quiet.After(l.Due):
+		return l.Quiet
+	}
+	return l.Due
+}
+
+// token is that of the last lease.
+func (l *laneRow) token() int64 { return int64(l.Head.ID)<<20 | int64(l.Claims&(1<<20-1)) }
+
+// holds reports whether the lease is that of the head.
+func (l *laneRow) holds(lease Lease) bool {
+	return !l.LeaseUntil.IsZero() && l.Head.ID == lease.Delivery && l.token() == lease.Token
+}
+
+func (l *laneRow) leased(now time.Time) bool { return l.LeaseUntil.After(now) }
+
+// laneRows has the lanes of a team that are not empty. The first index is the order of claims of an
+// endpoint, the second the delivery at the head. A lane is due when its head may be claimed.
+var laneRows = store.Table[laneRow]{
+	Name: "webhook_lane",
+	Row: func(l *laneRow) store.Row {
+		r := store.Row{Key: l.key(), Due: l.ready()}
+		r.User = l.Head.User
+		state := laneDue
+		if !l.LeaseUntil.IsZero() {
+			state = laneLeased
+		}
+		id := store.Int(int64(l.Head.ID))
+		r.Index = [2]string{claimable(l.Endpoint, state) + store.Time(r.Due) + id, id}
+		return r
+	},
+	Decode: func(r store.Row, l *laneRow) error {
+		if err := json.Unmarshal(r.Doc, l); err != nil {
+			return err
+		}
+		l.lanePlace, l.Head.User = placeOfRow(&r), r.User
+		return nil
+	},
+}
+
+// waitingRow is a delivery that waits behind the head of its lane.
+type waitingRow struct {
+	lanePlace `json:"-"`
+	queued
+}
+
+// waitingRows has the deliveries that wait, by lane and place in it. The first index is the key in
+// which a newer one takes their place, the second the event.
+var waitingRows = store.Table[waitingRow]{
+	Name: "webhook_waiting",
+	Row: func(w *waitingRow) store.Row {
+		r := store.Row{Key: w.lanePlace.key()}
+		r.ID += store.Int(int64(w.ID))
+		r.User = w.User
+		if key := w.supersedeKey(); key != "" {
+			r.Index[0] = supersedes(&w.lanePlace, key)
+		}
+		r.Index[1] = store.UUID(w.Event) + store.UUID(w.Endpoint.UUID)
+		return r
+	},
+	Decode: func(r store.Row, w *waitingRow) error {
+		if err := json.Unmarshal(r.Doc, w); err != nil {
+			return err
+		}
+		w.lanePlace, w.User = placeOfRow(&r), r.User
+		return nil
+	},
+}
+
+// supersedes returns the index value of what waits in a lane under a key.
+func supersedes(p *lanePlace, key string) string {
+	h := laneHash("key", []byte(key))
+	return p.id() + string(h[:])
+}
+
+// attemptRow is a line of the log.
+type attemptRow struct {
+	Team healthlab.TeamID `json:"-"`
+	User healthlab.UserID `json:"-"`
+	Attempt
+	Token int64         `json:",omitempty"` // of the lease; 0 without one
+	Keep  time.Duration // how long, from At on
+}
+
+// attemptRows has the log of a team in the order of time. The indexes are those of an endpoint, and
+// of an event. Due is when they are removed.
+var attemptRows = store.Table[attemptRow]{
+	Name: "webhook_attempt",
+	Row: func(a *attemptRow) store.Row {
+		id := store.Time(a.At) + store.Int(int64(a.Delivery)) + store.Int(a.Token) + store.UUID(a.Event)
+		return store.Row{
+			Key:   store.Key{Team: a.Team, User: a.User, ID: id},
+			Index: [2]string{store.UUID(a.Endpoint.UUID) + id, store.UUID(a.Event) + id},
+			Due:   a.At.Add(a.Keep),
+		}
+	},
+	Decode: func(r store.Row, a *attemptRow) error {
+		a.Team, a.User = r.Team, r.User
+		return json.Unmarshal(r.Doc, a)
+	},
+}
+
+// prefixed returns the query with the bounds of the values that begin with prefix.
+func prefixed(q store.Query, prefix string) store.Query {
+	q.From, q.To = prefix, store.End(prefix)
+	return q
+}

@@ -1,0 +1,138 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// events appends events in a transaction.
+type events struct {
+	envelope  Envelope
+	retention time.Duration
+	readers   []Reader
+	written   func() // nil for none
+}
+
+func newEvents(opts *StoreOptions) *events {
+	if opts == nil {
+		opts = &StoreOptions{}
+	}
+	e := &events{envelope: opts.Envelope, retention: opts.Retention, readers: opts.Readers, written: opts.OnWritten}
+	if e.retention <= 0 {
+		e.retention = 30 * 24 * time.Hour
+	}
+	return e
+}
+
+// Append is that of [store.Events]. It reads once and puts two rows an event: the event, and the
+// key that counts it.
+func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
+	if len(list) == 0 {
+		return nil
+	}
+	read := make([]store.Query, 0, 2*len(list))
+	for i := range list {
+		e := &list[i]
+		read = append(read, keyRows.One(store.Key{Team: e.Team, ID: keyID(e)}, store.Held))
+		if !e.User.IsZero() {
+			read = append(read, store.User(e.Team, e.User))
+		}
+	}
+	if _, err := tx.Read(read...); err != nil {
+		return err
+	}
+	seen := map[uuid.UUID]bool{}
+	var appended []healthlab.Event
+	for i, e := range list {
+		switch {
+		case e.ID == uuid.Nil:
+			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+		case seen[e.ID]:
+			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
+		}
+		seen[e.ID] = true
+		kept, err := o.append(ctx, tx, &e)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+		if kept {
+			appended = append(appended, e)
+		}
+	}
+	if len(appended) == 0 {
+		return nil
+	}
+	for _, read := range o.readers {
+		if err := read(ctx, tx, appended); err != nil {
+			return err
+		}
+	}
+	if o.written != nil {
+		tx.AfterCommit(o.written)
+	}
+	return nil
+}
+
+// append appends one event, and sets its Seq, time and Trace. It leaves out an event about a deleted
+// user, and returns false.
+func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (bool, error) {
+	var name *string
+	if !e.User.IsZero() {
+		u, err := store.LockUser(tx, e.Team, e.User)
+		switch {
+		case err != nil:
+			return false, err
+		case u.Known && !u.Live:
+			return false, nil
+		case u.Known:
+			name = &u.ClientUserID
+		}
+	}
+	k, err := nextOfKey(tx, e)
+	if err != nil {
+		return false, err
+	}
+	e.At, e.Trace, e.Seq = healthlab.At(e.At).Time, cmp.Or(e.Trace, healthlab.TraceOf(ctx)), k.Value.Seq
+	body, err := o.envelope.Render(*e, name)
+	if err != nil {
+		return false, err
+	}
+	if err := keyRows.Put(tx, k); err != nil {
+		return false, err
+	}
+	return true, eventRows.Insert(tx, &eventRow{Event: *e, written: tx.Now(), keep: o.retention, body: body})
+}
+
+// nextOfKey returns the key of an event, which counts it.
+func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
+	id := store.Key{Team: e.Team, User: e.User, ID: keyID(e)}
+	k, err := keyRows.Get(tx, store.Key{Team: e.Team, ID: id.ID}, store.Held)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		k = &store.Entry[keyRow]{Value: keyRow{Key: id}}
+	}
+	if k.Value.User != e.User {
+		k.Value.User = healthlab.UserID{}
+	}
+	if k.Value.Since.IsZero() {
+		k.Value.Since = tx.Now()
+	}
+	if e.Key != "" {
+		k.Value.Seq++
+	}
+	return k, nil
+}
+
+// Append is that of [Outbox].
+func (s *Store) Append(ctx context.Context, list []healthlab.Event) error {
+	return s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error { return s.events.Append(ctx, tx, list) })
+}
