@@ -23,7 +23,7 @@ var suites = []string{
 	"healthlabtest", "accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
 	"healthdata/organisation/organisationtest", "healthdata/teamsettings/teamsettingstest", "labreport/labreporttest", "linking/linkingtest", "linking/bulk/bulktest",
 	"linking/pull/pulltest", "orders/orderstest", "orders/appointment/appointmenttest", "orders/catalogue/cataloguetest",
-	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personexport/personexporttest", "personkey/personkeytest", "webhook/webhooktest", "webhook/receiver/receivertest",
+	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personexport/personexporttest", "personkey/personkeytest", "store/storetest", "webhook/webhooktest", "webhook/receiver/receivertest",
 }
 
 // forSuites adds a row for each package of suites.
@@ -198,6 +198,7 @@ var modules = forSuites(map[string][]string{
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
 	"adapters/hl7":           {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
+	"adapters/sqlite":        {"github.com/ncruces/go-sqlite3"},
 	"adapters/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
 	"adapters/blob":          {"filippo.io/age", "github.com/minio/minio-go/v7"},
 	"adapters/lake":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
