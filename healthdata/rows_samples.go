@@ -162,11 +162,7 @@ func (w *seriesWrite) reach() []store.Query {
 		}
 		return []store.Query{w.lastClosed(store.End(w.id))}
 	}
-	want := slices.Clone(w.cells)
-	if open.N > 0 { // the write closes it
-		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
-	}
-	_, load := series.Reach(w.span, want, w.pending())
+	_, load := series.Reach(w.span, w.cells, nil)
 	q := make([]store.Query, 0, 2*len(load))
 	for _, r := range load {
 		from := chunkID(w.id, r.From)

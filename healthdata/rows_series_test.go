@@ -222,6 +222,31 @@ func TestSeriesOverRows_fewBytes(t *testing.T) {
 	require.Len(t, got, n)
 }
 
+// A range finds the chunk that begins before it, and no other that it does not overlap.
+func TestSeriesOverRows_ranges(t *testing.T) {
+	l, ctx := newLane(t, nil), t.Context()
+	var all []series.Sample
+	for i := range 20_000 {
+		all = append(all, healthdatatest.Sample(i, 1))
+	}
+	_, err := l.merge(ctx, series.PerMinute, all...)
+	require.NoError(t, err)
+	require.NoError(t, l.data.View(ctx, l.user.Team, l.user.ID, func(v healthdata.View) error {
+		list, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{"steps"}})
+		require.NoError(t, err)
+		chunks := list[0].Chunks
+		require.Greater(t, len(chunks), 3)
+		for i, c := range chunks {
+			for _, r := range []series.Range{{From: c.Start, To: c.Start + 1}, {From: c.Start + 1, To: c.Stop}, {From: c.Stop, To: c.Stop + 1}} {
+				got, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{"steps"}, From: r.From, To: r.To})
+				require.NoError(t, err)
+				require.Equal(t, chunks[i:i+1], got[0].Chunks)
+			}
+		}
+		return nil
+	}))
+}
+
 // A view that meets a write at every run is read in the end while writers of the user wait.
 func TestView_overRowsUnderWrites(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
