@@ -162,7 +162,13 @@ func (w *seriesWrite) reach() []store.Query {
 		}
 		return []store.Query{w.lastClosed(store.End(w.id))}
 	}
-	_, load := series.Reach(w.span, w.cells, nil)
+	want := slices.Clone(w.cells)
+	if open.N > 0 {
+		// A chunk of a longer grid may own what follows in its last cell, the open chunk among it: what lies
+		// between the two takes part.
+		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
+	}
+	_, load := series.Reach(w.span, want, w.pending())
 	q := make([]store.Query, 0, 2*len(load))
 	for _, r := range load {
 		from := chunkID(w.id, r.From)
