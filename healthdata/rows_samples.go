@@ -163,7 +163,9 @@ func (w *seriesWrite) reach() []store.Query {
 		return []store.Query{w.lastClosed(store.End(w.id))}
 	}
 	want := slices.Clone(w.cells)
-	if open.N > 0 { // the write closes it
+	if open.N > 0 {
+		// A chunk of a longer grid may own what follows in its last cell, the open chunk among it: what lies
+		// between the two takes part.
 		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
 	}
 	_, load := series.Reach(w.span, want, w.pending())

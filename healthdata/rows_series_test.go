@@ -194,6 +194,41 @@ func (l *lane) put(ctx context.Context, r *rapid.T, span series.Span, model map[
 	require.Equal(r, want, [3]int{o.New, o.Changed, o.Same})
 }
 
+// Late writes on grids of other lengths keep the chunks of a series and its open chunk apart.
+func TestSeriesOverRows_mixedGrids(t *testing.T) {
+	l, ctx := newLane(t, nil), t.Context()
+	want := map[int64]bool{}
+	for _, w := range []struct {
+		span          series.Span
+		from, n, step int
+	}{
+		{series.PerSecond, 0, 700, 1},
+		{series.PerSecond, 700, 700, 1},
+		{series.PerSecond, 31_400, 255, 1},
+		{series.PerSecond, 61_655, 255, 1},
+		{series.PerSecond, 91_910, 255, 1},
+		{series.PerSecond, 122_165, 1, 1},
+		{series.Sparse, 122_166, 700, 1},
+		{series.Sparse, 122_867, 257, 1},
+		{series.Sparse, 123_184, 1, 1},
+		{series.Sparse, 123_245, 5, 1},
+		{series.PerSecond, 83_281, 3, 2000},
+		{series.PerMinute, 99_052, 3, 2000},
+		{series.PerMinute, 120_371, 1, 1},
+	} {
+		var in []series.Sample
+		for i := range w.n {
+			in = append(in, healthdatatest.Sample(w.from+i*w.step, 1))
+			want[in[i].Time] = true
+		}
+		_, err := l.merge(ctx, w.span, in...)
+		require.NoError(t, err)
+		got, err := l.read(ctx)
+		require.NoError(t, err)
+		require.Len(t, got, len(want))
+	}
+}
+
 // A sample that is appended puts the head alone, which stays small; once in some hundreds, a chunk. A
 // batch that changes nothing puts nothing.
 func TestSeriesOverRows_fewBytes(t *testing.T) {
@@ -220,6 +255,31 @@ func TestSeriesOverRows_fewBytes(t *testing.T) {
 	got, err := l.read(ctx)
 	require.NoError(t, err)
 	require.Len(t, got, n)
+}
+
+// A range finds the chunk that begins before it, and no other that it does not overlap.
+func TestSeriesOverRows_ranges(t *testing.T) {
+	l, ctx := newLane(t, nil), t.Context()
+	var all []series.Sample
+	for i := range 20_000 {
+		all = append(all, healthdatatest.Sample(i, 1))
+	}
+	_, err := l.merge(ctx, series.PerMinute, all...)
+	require.NoError(t, err)
+	require.NoError(t, l.data.View(ctx, l.user.Team, l.user.ID, func(v healthdata.View) error {
+		list, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{"steps"}})
+		require.NoError(t, err)
+		chunks := list[0].Chunks
+		require.Greater(t, len(chunks), 3)
+		for i, c := range chunks {
+			for _, r := range []series.Range{{From: c.Start, To: c.Start + 1}, {From: c.Start + 1, To: c.Stop}, {From: c.Stop, To: c.Stop + 1}} {
+				got, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{"steps"}, From: r.From, To: r.To})
+				require.NoError(t, err)
+				require.Equal(t, chunks[i:i+1], got[0].Chunks)
+			}
+		}
+		return nil
+	}))
 }
 
 // A view that meets a write at every run is read in the end while writers of the user wait.
