@@ -186,7 +186,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		e.out.note("the track of a workout cannot be read")
 		return none, false
 	}
-	tracks, err := parseGPX(data, e.out.opts.MaxPoints)
+	tracks, err := parseGPX(e.out, data)
 	if err != nil || len(tracks) == 0 {
 		e.out.note("the track of a workout cannot be read")
 		return none, false
@@ -197,6 +197,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 	}
 	rec.measure()
 	rec.fill(w)
+	e.out.possibleTotals(w)
 	return rec.stream(), true
 }
 

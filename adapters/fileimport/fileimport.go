@@ -67,6 +67,9 @@ type Options struct {
 	// MaxPoints bounds the measurements of a FIT, GPX or TCX file. Default 500,000, which
 	// is five days of one a second.
 	MaxPoints int
+	// Now returns the present: times more than 24 hours ahead of it are left out. Default
+	// time.Now.
+	Now func() time.Time
 	// TempDir is where an export is spooled that comes from a reader that cannot
 	// seek. Default os.TempDir().
 	TempDir string
@@ -91,6 +94,9 @@ func (o *Options) orDefaults() Options {
 	}
 	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
+	}
+	if v.Now == nil {
+		v.Now = time.Now
 	}
 	if v.BatchSize <= 0 {
 		v.BatchSize = 5000
@@ -388,7 +394,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	case FIT:
 		return importFIT(out, data)
 	case TCX:
-		return importTCX(out, bytes.TrimLeft(data, " \t")) // some have blanks before the declaration
+		return importTCX(out, data)
 	case GPX:
 		return importGPX(out, data)
 	}

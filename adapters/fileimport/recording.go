@@ -69,8 +69,8 @@ func haversine(lat1, lng1, lat2, lng2 float64) float64 {
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }
 
-// measure puts the points in the order of time and derives what the recording did not
-// say: distance from positions, speed from distance. Nothing is added over a pause.
+// measure derives what the recording did not say: distance from positions, speed from
+// distance. Nothing is added over a pause. The points are those of output.possible.
 func (r *recording) measure() {
 	slices.SortStableFunc(r.points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
 	known := func(of func(*point) float64) bool {

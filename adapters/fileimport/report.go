@@ -23,8 +23,9 @@ type Report struct {
 	Samples map[string]int
 	// Streams counts the recordings of workouts.
 	Streams int
-	// Skipped counts the records that the catalogue has no place for, by the name
-	// that the file gives their type, with the unit where that is why.
+	// Skipped counts what is left out: records that the catalogue has no place for, by the
+	// name that the file gives their type, with the unit where that is why, and parts of the
+	// file that cannot be read or cannot be true, by their kind.
 	Skipped map[string]int
 	// Notes are remarks for the person who imports.
 	Notes []string
@@ -90,6 +91,8 @@ type output struct {
 	sink Sink
 	rep  *Report
 	opts *Options
+
+	places int // parts left out whose place is noted
 }
 
 func count(m *map[string]int, name string, n int) {

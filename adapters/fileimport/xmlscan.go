@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -31,7 +30,6 @@ type scanner struct {
 
 	rooted  bool // the root element has begun
 	started bool // the prolog has begun
-	first   int  // where it begins, after a byte order mark
 
 	// The element that next has just found.
 	name    []byte
@@ -59,8 +57,6 @@ const (
 	endOfStream = 0
 )
 
-var utf8BOM = []byte("\xef\xbb\xbf")
-
 func newScanner(r io.Reader, format Format) *scanner {
 	return &scanner{r: r, format: format, buf: make([]byte, scanBuffer)}
 }
@@ -78,6 +74,9 @@ func (s *scanner) fault(at int, msg string) error {
 		Msg:    msg,
 	}
 }
+
+// line returns the line of the current element, from 1.
+func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byte{'\n'}) + 1 }
 
 // here is a problem of the current element.
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
@@ -166,7 +165,6 @@ func (s *scanner) step() (int, error) {
 		s.started = true
 		if bytes.HasPrefix(s.buf[s.pos:s.end], utf8BOM) {
 			s.pos += len(utf8BOM)
-			s.first = len(utf8BOM)
 		}
 	}
 	b := s.buf[s.pos:s.end]
@@ -453,15 +451,14 @@ func (s *scanner) instruction(b []byte) error {
 		return err
 	}
 	if target := b[2:n]; len(target) == 3 && bytes.EqualFold(target, []byte("xml")) {
-		if s.base+int64(s.pos) != int64(s.first) {
+		if s.rooted {
 			return s.here("an XML declaration inside the document")
 		}
-		if enc := declared(inside, "encoding"); enc != "" &&
-			!strings.EqualFold(enc, "utf-8") && !strings.EqualFold(enc, "us-ascii") {
-			return s.here("the encoding must be UTF-8")
+		if enc := declared(inside, "encoding"); !utf8Encoding(enc) && charsetOf(enc) == nil {
+			return s.here("the encoding must be UTF-8, UTF-16, ISO-8859-1 or windows-1252")
 		}
-		if v := declared(inside, "version"); v != "1.0" {
-			return s.here("the version of XML must be 1.0")
+		if v := declared(inside, "version"); v != "1.0" && v != "1.1" {
+			return s.here("the version of XML must be 1.0 or 1.1")
 		}
 	}
 	s.pos += stop + 2
