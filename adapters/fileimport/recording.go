@@ -317,13 +317,16 @@ func (r *recording) samples(o *output, resource string, source healthdata.Source
 
 // handOver gives a workout, its stream and the samples that were measured in it.
 func (o *output) handOver(w *healthdata.Workout, r *recording) error {
+	refused := o.rep.Refused["workouts"]
 	if err := o.summaries("workouts", w); err != nil {
 		return err
 	}
 	if len(r.points) == 0 {
 		return nil
 	}
-	if err := o.stream(w, r.stream()); err != nil {
+	if o.rep.Refused["workouts"] > refused {
+		o.leaveOut("stream of a workout that is refused", 1)
+	} else if err := o.stream(w, r.stream()); err != nil {
 		return err
 	}
 	err := r.samples(o, "heartrate", w.Source, w.TimezoneOffset, func(p *point) float64 { return p.heart })

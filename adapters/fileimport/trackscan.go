@@ -35,6 +35,7 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 // scan calls start where an element begins, and end with its text, without spaces around it, where
 // it ends. The element is off the stack by then. Text is empty unless wanted reports true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
+	t.sc.told = t.leaveOut
 	t.sc.text = func(b []byte) {
 		if wanted() && len(t.text)+len(b) <= mostText {
 			t.text = append(t.text, b...)
