@@ -20,7 +20,7 @@ func detect(head []byte) (Format, error) {
 	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
 		return GZIP, nil
 	}
-	switch localName(rootName(head)) {
+	switch localName(rootName(utf8Of(head))) {
 	case "gpx":
 		return GPX, nil
 	case "TrainingCenterDatabase":

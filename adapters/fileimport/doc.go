@@ -11,10 +11,16 @@
 //   - [FileError]: what is wrong with a file, and where.
 //
 // The format is found by looking into the file; files of account exports that share their
-// shape are distinguished by name. A malformed file gives one error that says what and where,
-// and nothing of it is handed over: a recording is read wholly before the first call of the
-// sink, and an export of a phone is read twice. Of a damaged FIT file, what can be read is
-// handed over, and of a file of an account export all rows that can be read.
+// shape are distinguished by name. A record, point, row, value or character that cannot be read or
+// cannot be true is left out alone: the report counts it by kind, the first hundred with their
+// place, and everything else is handed over. docs/account-exports.md has the table. A file of
+// which nothing can be read gives one error that says what and where.
+//
+// Points of a recording (FIT, GPX, TCX) are judged before anything is derived. One without a time,
+// with a time before 1990, more than 24 hours ahead of [Options.Now] or more than 7 days from the
+// median of its recording is left out. A position that is out of range, or at 0, 0 away from its
+// neighbours, an altitude outside -500 to 12,000 m, and a value outside its bounds are left out
+// alone. XML is read in UTF-8, UTF-16, ISO-8859-1 and windows-1252.
 //
 // # FIT
 //
@@ -44,7 +50,7 @@
 // the next. A person counts as moving from 0.3 m/s on. Climb is summed over altitudes that are
 // averaged over five points, from rises of two metres on. Heart rate, cadence, power,
 // speed and temperature are read from the extensions in use. Times without a zone are
-// UTC. A track without times is a plan, not a recording, and an error.
+// UTC. A file of tracks without times is a plan, not a recording, and an error.
 //
 // Cadence on foot is steps per minute: recorders count strides, so it is doubled, in
 // FIT, GPX and TCX.

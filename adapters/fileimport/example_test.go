@@ -32,8 +32,8 @@ func (printer) Stream(_ context.Context, w *healthdata.Workout, stream healthdat
 	return nil
 }
 
-// A watch has recorded a short run. Its file is imported, and a damaged copy of it is
-// not.
+// A watch has recorded a short run. Its file is imported. Of a copy that ends early,
+// what stands before is imported.
 func Example() {
 	const run = `<gpx version="1.1"><trk><type>running</type><trkseg>
 <trkpt lat="47.3700" lon="8.54"><time>2026-04-18T06:30:00Z</time><extensions><hr>118</hr></extensions></trkpt>
@@ -47,8 +47,11 @@ func Example() {
 	}
 	fmt.Print(report)
 
-	_, err = fileimport.Import(context.Background(), strings.NewReader(run[:300]), printer{}, nil)
-	fmt.Println("damaged:", err)
+	report, err = fileimport.Import(context.Background(), strings.NewReader(run[:300]), printer{}, nil)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Print(report)
 	// Output:
 	// workouts of manual: running, 200 m in 60 s
 	// its stream: 3 points from 2026-04-18T06:30:00+00:00
@@ -57,5 +60,13 @@ func Example() {
 	//          1  workouts
 	//          1  workout_stream
 	//          3  heartrate
-	// damaged: gpx file, line 4 (byte 300): the file ends inside a tag
+	// workouts of manual: running, 100 m in 30 s
+	// its stream: 2 points from 2026-04-18T06:30:00+00:00
+	// 2 samples of heartrate, the first 118 bpm
+	// file (gpx)
+	//          1  workouts
+	//          1  workout_stream
+	//          2  heartrate
+	//          1  skipped: the end of the file: it ends before its elements do
+	//   note: line 4: left out: the end of the file: it ends before its elements do
 }

@@ -3,87 +3,25 @@ package fileimport
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/text/transform"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// importExport reads an export twice: once to check all of it, and once to hand it
-// over. Head is what has been read of r already.
+// importExport reads an export as a stream, and hands it over as it is read. Head is what has
+// been read of r already.
 func importExport(out *output, r io.Reader, head []byte, beside opener) error {
-	src, done, err := rewindable(r, head, out.opts.TempDir)
-	if err != nil {
-		return fmt.Errorf("read file: %w", err)
+	r = io.MultiReader(bytes.NewReader(head), r)
+	if e := encodingOf(head); e != nil {
+		r = transform.NewReader(r, e.NewDecoder())
 	}
-	defer done()
-	if err := newExport(out, src, nil, true).run(); err != nil {
-		return err
-	}
-	if _, err := src.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read file: %w", err)
-	}
-	return newExport(out, src, beside, false).run()
-}
-
-// rewindable returns a reader of head and then the rest of r that can go back to where
-// head begins.
-func rewindable(r io.Reader, head []byte, dir string) (io.ReadSeeker, func(), error) {
-	c, wrapped := r.(*ctxReader)
-	under := r
-	if wrapped {
-		under = c.r
-	}
-	if s, ok := under.(io.ReadSeeker); ok {
-		if at, err := s.Seek(0, io.SeekCurrent); err == nil {
-			v := &seekFrom{r: r, s: s, start: at - int64(len(head))}
-			_, err := v.Seek(0, io.SeekStart)
-			return v, func() {}, err
-		}
-	}
-	f, err := os.CreateTemp(dir, "export-*.xml")
-	if err != nil {
-		return nil, nil, err
-	}
-	done := func() {
-		_ = f.Close()
-		_ = os.Remove(f.Name())
-	}
-	if _, err = f.Write(head); err == nil {
-		_, err = io.Copy(f, r)
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	if wrapped {
-		return &seekFrom{r: &ctxReader{c.ctx, f}, s: f}, done, nil
-	}
-	return f, done, nil
-}
-
-// seekFrom reads from r and rewinds s, which is below it, to start.
-type seekFrom struct {
-	r     io.Reader
-	s     io.Seeker
-	start int64
-}
-
-func (v *seekFrom) Read(b []byte) (int, error) { return v.r.Read(b) }
-
-func (v *seekFrom) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekStart {
-		return 0, errors.ErrUnsupported
-	}
-	return v.s.Seek(v.start, io.SeekStart)
+	return newExport(out, r, beside).run()
 }
 
 // export is one pass over an export.
@@ -91,7 +29,6 @@ type export struct {
 	out    *output
 	sc     *scanner
 	beside opener
-	check  bool // this pass hands nothing over
 
 	origins origins
 	zones   zones
@@ -127,11 +64,18 @@ const (
 	mostBodyHeld  = 500_000
 )
 
-func newExport(out *output, r io.Reader, beside opener, check bool) *export {
-	return &export{
-		out: out, sc: newScanner(r, HealthExport), beside: beside, check: check,
+func newExport(out *output, r io.Reader, beside opener) *export {
+	e := &export{
+		out: out, sc: newScanner(r, HealthExport), beside: beside,
 		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},
 	}
+	e.sc.told = e.leaveOut
+	return e
+}
+
+// leaveOut counts a part of the file that is left out, with its line.
+func (e *export) leaveOut(what string) {
+	e.out.leaveOutAt("line "+strconv.Itoa(e.sc.line()), what)
 }
 
 // record is a measurement that is being read.
@@ -157,12 +101,16 @@ func (e *export) run() error {
 		switch token {
 		case startToken:
 			err = e.start()
+			if bad := (*itemError)(nil); errors.As(err, &bad) {
+				if len(e.sc.opens) == 2 {
+					e.outer = inNothing
+				}
+				e.leaveOut(bad.what)
+				err = nil
+			}
 		case endToken:
 			err = e.end()
 		default:
-			if e.check {
-				return nil
-			}
 			return e.finish()
 		}
 		if err != nil {
@@ -171,11 +119,20 @@ func (e *export) run() error {
 	}
 }
 
+// itemError says that an item of the export cannot be read, which costs the item.
+type itemError struct{ what string }
+
+// Error says what cannot be read.
+func (e *itemError) Error() string { return e.what }
+
 // start handles the beginning of an element.
 func (e *export) start() error {
 	switch depth := len(e.sc.opens); {
 	case depth == 1 && string(e.sc.name) != "HealthData":
 		return e.sc.here("the document's element must be HealthData")
+	case e.sc.bad && depth == 2:
+		e.outer = inNothing
+	case e.sc.bad:
 	case depth == 2:
 		return e.startOuter()
 	case depth == 3:
@@ -200,16 +157,14 @@ func (e *export) startOuter() error {
 	case "Correlation":
 		e.outer = inCorrelation
 		e.corr = correlation{pressure: string(e.attr("type")) == "HKCorrelationTypeIdentifierBloodPressure"}
-		if !e.corr.pressure && !e.check {
+		if !e.corr.pressure {
 			e.out.skip(string(e.attr("type")))
 		}
 	case "Me":
-		return e.me()
+		e.me()
 	case "ExportDate":
 	default:
-		if !e.check {
-			e.out.skip(string(e.sc.name))
-		}
+		e.out.skip(string(e.sc.name))
 	}
 	return nil
 }
@@ -229,14 +184,14 @@ func (e *export) startInner() error {
 		}
 		e.corr.add(&r)
 	case e.outer == inWorkout:
-		return e.workoutDetail(name)
+		e.workoutDetail(name)
 	}
 	return nil
 }
 
 // end handles the end of an element, which is off the stack already.
 func (e *export) end() error {
-	if len(e.sc.opens) != 1 || e.check {
+	if len(e.sc.opens) != 1 {
 		return nil
 	}
 	switch e.outer {
@@ -283,19 +238,17 @@ func (e *export) readRecord(r *record) error {
 	}
 	*r = record{}
 	if kind.name == nil {
-		return e.sc.here("a record without a type")
+		return &itemError{"record without a type"}
 	}
 	var ok bool
 	if r.start, r.offset, ok = parseStamp(start.raw); !ok {
-		return e.sc.here("a record's startDate is not a date-time with an offset")
+		return &itemError{"record whose startDate is not a date-time with an offset"}
 	}
 	if r.end, _, ok = parseStamp(end.raw); !ok {
-		return e.sc.here("a record's endDate is not a date-time with an offset")
+		return &itemError{"record whose endDate is not a date-time with an offset"}
 	}
 	if r.kind = kindOf(kind.raw); r.kind == nil {
-		if !e.check {
-			r.skip = string(e.sc.value(kind))
-		}
+		r.skip = string(e.sc.value(kind))
 		return nil
 	}
 	if r.end < r.start {
@@ -305,9 +258,7 @@ func (e *export) readRecord(r *record) error {
 	if err := e.recordValue(r, kind, unit, value); err != nil || r.kind == nil {
 		return err
 	}
-	if !e.check {
-		e.setOrigin(r, name, device)
-	}
+	e.setOrigin(r, name, device)
 	return nil
 }
 
@@ -350,7 +301,7 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	}
 	v, err := strconv.ParseFloat(string(value.raw), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return e.sc.here("a record's value is not a number")
+		return &itemError{"record whose value is not a number"}
 	}
 	to := "cm"
 	switch k.use {
@@ -366,14 +317,14 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	}
 	r.value = c.of(v)
 	if math.IsInf(r.value, 0) {
-		return e.sc.here("a record's value is not a number")
+		return &itemError{"record whose value is not a number"}
 	}
 	return nil
 }
 
 // recordMetadata reads a remark on the current record.
 func (e *export) recordMetadata() {
-	if e.rec.kind == nil || e.check {
+	if e.rec.kind == nil {
 		return
 	}
 	switch string(e.attr("key")) {

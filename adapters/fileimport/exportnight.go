@@ -233,14 +233,14 @@ func (p *person) height(r *record) {
 }
 
 // me reads the characteristics of the person.
-func (e *export) me() error {
+func (e *export) me() {
 	f := &healthdata.Profile{}
 	if raw := e.attr("HKCharacteristicTypeIdentifierDateOfBirth"); len(raw) > 0 {
-		d, err := healthlab.ParseDate(string(raw))
-		if err != nil {
-			return e.sc.here("a birth date is not a day")
+		if d, err := healthlab.ParseDate(string(raw)); err == nil {
+			f.BirthDate = &d
+		} else {
+			e.leaveOut("birth date that is no day")
 		}
-		f.BirthDate = &d
 	}
 	sex := strings.ToLower(strings.TrimPrefix(
 		string(e.attr("HKCharacteristicTypeIdentifierBiologicalSex")), "HKBiologicalSex"))
@@ -251,7 +251,6 @@ func (e *export) me() error {
 		f.WheelchairUse = new(true)
 	}
 	e.person.profile = f
-	return nil
 }
 
 func (e *export) finishPerson() error {

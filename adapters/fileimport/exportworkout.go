@@ -25,14 +25,14 @@ type workoutRecord struct {
 func (e *export) startWorkout() error {
 	start, offset, ok := parseStamp(e.attr("startDate"))
 	if !ok {
-		return e.sc.here("a workout's startDate is not a date-time with an offset")
+		return &itemError{"workout whose startDate is not a date-time with an offset"}
 	}
 	end, _, ok := parseStamp(e.attr("endDate"))
 	if !ok {
-		return e.sc.here("a workout's endDate is not a date-time with an offset")
+		return &itemError{"workout whose endDate is not a date-time with an offset"}
 	}
 	if end < start {
-		return e.sc.here("a workout ends before it starts")
+		return &itemError{"workout that ends before it starts"}
 	}
 	var from *origin
 	name := append([]byte(nil), e.attr("sourceName")...)
@@ -43,47 +43,40 @@ func (e *export) startWorkout() error {
 		Sport: healthdata.SportOf(exportSport(string(e.attr("workoutActivityType")))),
 	}
 	e.workout = workoutRecord{w: w, name: from.id}
-	minutes, err := e.quantity("duration", "durationUnit", "min")
-	if err != nil {
-		return err
-	}
-	if minutes != nil {
+	if minutes := e.quantity("duration", "durationUnit", "min"); minutes != nil {
 		w.MovingTime = new(int64(math.Round(*minutes * 60)))
 	}
-	if w.Distance, err = e.quantity("totalDistance", "totalDistanceUnit", "m"); err != nil {
-		return err
-	}
-	w.Calories, err = e.quantity("totalEnergyBurned", "totalEnergyBurnedUnit", "kcal")
-	return err
+	w.Distance = e.quantity("totalDistance", "totalDistanceUnit", "m")
+	w.Calories = e.quantity("totalEnergyBurned", "totalEnergyBurnedUnit", "kcal")
+	e.out.possibleTotals(w)
+	return nil
 }
 
 // quantity reads a number in a unit that another attribute names. It is nil if there
-// is none, or none in a unit that is known.
-func (e *export) quantity(name, unitName, to string) (*float64, error) {
+// is none, or none in a unit that is known; one that cannot be read is left out.
+func (e *export) quantity(name, unitName, to string) *float64 {
 	raw := e.attr(name)
 	if raw == nil {
-		return nil, nil
+		return nil
 	}
 	v, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, e.sc.here("a quantity is not a number")
-	}
 	c, ok := scaleTo(to, e.attr(unitName))
+	if err != nil || math.IsNaN(v) || ok && math.IsInf(c.of(v), 0) {
+		e.leaveOut("value that is no number: " + name)
+		return nil
+	}
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	if v = c.of(v); math.IsInf(v, 0) {
-		return nil, e.sc.here("a quantity is not a number")
-	}
-	return &v, nil
+	return new(c.of(v))
 }
 
 // workoutDetail reads an element inside a workout.
-func (e *export) workoutDetail(name string) error {
+func (e *export) workoutDetail(name string) {
 	w := e.workout.w
 	switch name {
 	case "WorkoutStatistics":
-		return e.statistics(w)
+		e.statistics(w)
 	case "MetadataEntry":
 		switch string(e.attr("key")) {
 		case "HKTimeZone":
@@ -102,52 +95,41 @@ func (e *export) workoutDetail(name string) error {
 			}
 		}
 	}
-	return nil
 }
 
 // statistics reads a total or a mean that newer exports write as an element.
-func (e *export) statistics(w *healthdata.Workout) error {
+func (e *export) statistics(w *healthdata.Workout) {
 	kind := strings.TrimPrefix(string(e.attr("type")), "HKQuantityTypeIdentifier")
-	read := func(attribute, to string, into **float64) error {
-		v, err := e.quantity(attribute, "unit", to)
-		if v != nil {
+	read := func(attribute, to string, into **float64) {
+		if v := e.quantity(attribute, "unit", to); v != nil {
 			*into = v
 		}
-		return err
 	}
-	whole := func(attribute, to string, into **int64) error {
-		v, err := e.quantity(attribute, "unit", to)
-		if v != nil && math.Abs(*v) < 1e15 {
+	whole := func(attribute, to string, into **int64) {
+		if v := e.quantity(attribute, "unit", to); v != nil && math.Abs(*v) < 1e15 {
 			n := int64(math.Round(*v))
 			*into = &n
 		}
-		return err
-	}
-	first := func(errs ...error) error {
-		for _, err := range errs {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 	switch {
 	case kind == "HeartRate":
-		return first(whole("average", "bpm", &w.AverageHR), whole("maximum", "bpm", &w.MaxHR))
+		whole("average", "bpm", &w.AverageHR)
+		whole("maximum", "bpm", &w.MaxHR)
 	case kind == "StepCount":
-		return whole("sum", "count", &w.Steps)
+		whole("sum", "count", &w.Steps)
 	case kind == "ActiveEnergyBurned":
-		return read("sum", "kcal", &w.Calories)
+		read("sum", "kcal", &w.Calories)
 	case strings.HasPrefix(kind, "Distance"):
-		return read("sum", "m", &w.Distance)
+		read("sum", "m", &w.Distance)
 	case strings.HasSuffix(kind, "Power"):
-		err := first(read("average", "W", &w.AverageWatts), read("maximum", "W", &w.MaxWatts))
+		read("average", "W", &w.AverageWatts)
+		read("maximum", "W", &w.MaxWatts)
 		w.DeviceWatts = w.AverageWatts
-		return err
 	case strings.HasSuffix(kind, "Speed"):
-		return first(read("average", "m/s", &w.AverageSpeed), read("maximum", "m/s", &w.MaxSpeed))
+		read("average", "m/s", &w.AverageSpeed)
+		read("maximum", "m/s", &w.MaxSpeed)
 	}
-	return nil
+	e.out.possibleTotals(w)
 }
 
 func (e *export) endWorkout() error {
@@ -165,8 +147,13 @@ func (e *export) endWorkout() error {
 		return nil
 	}
 	stream, ok := e.readRoute(r.route, w)
+	refused := e.out.rep.Refused["workouts"]
 	if err := e.out.summaries("workouts", w); err != nil || !ok {
 		return err
+	}
+	if e.out.rep.Refused["workouts"] > refused {
+		e.out.leaveOut("stream of a workout that is refused", 1)
+		return nil
 	}
 	return e.out.stream(w, stream)
 }
@@ -186,7 +173,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		e.out.note("the track of a workout cannot be read")
 		return none, false
 	}
-	tracks, err := parseGPX(data, e.out.opts.MaxPoints)
+	tracks, err := parseGPX(e.out, data)
 	if err != nil || len(tracks) == 0 {
 		e.out.note("the track of a workout cannot be read")
 		return none, false
@@ -197,6 +184,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 	}
 	rec.measure()
 	rec.fill(w)
+	e.out.possibleTotals(w)
 	return rec.stream(), true
 }
 
@@ -211,22 +199,17 @@ func (e *export) flushWorkouts() error {
 func (e *export) day() error {
 	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
 	if err != nil {
-		return e.sc.here("an activity summary without its day")
+		return &itemError{"activity summary without its day"}
 	}
 	a := &healthdata.Activity{CalendarDate: date}
 	a.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceMultiple}
-	if a.CaloriesActive, err = e.quantity("activeEnergyBurned", "activeEnergyBurnedUnit", "kcal"); err != nil {
-		return err
-	}
+	a.CaloriesActive = e.quantity("activeEnergyBurned", "activeEnergyBurnedUnit", "kcal")
 	if raw := e.attr("appleExerciseTime"); raw != nil {
-		v, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return e.sc.here("a quantity is not a number")
+		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			a.Medium = &v
+		} else {
+			e.leaveOut("value that is no number: appleExerciseTime")
 		}
-		a.Medium = &v
-	}
-	if e.check {
-		return nil
 	}
 	e.days = append(e.days, a)
 	if len(e.days) >= min(1000, e.out.opts.BatchSize) {

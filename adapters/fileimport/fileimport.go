@@ -20,11 +20,11 @@ import (
 
 // Sink takes what a file holds, in pieces of at most [Options.BatchSize].
 //
-// Calls come one after another, from the goroutine that called Import, and only after
-// the whole file has been checked; of the file of an account export, while it is read. What
-// is handed over is the sink's, to keep and to change. A source says the provider, the type,
+// Calls come one after another, from the goroutine that called Import: of a recording after all of
+// it has been read, of an export while it is read. What is handed over is the sink's, to keep and to change. A source says the provider, the type,
 // and where they are known the app and the sport; nothing carries an id, a user or a service
-// time. An error stops the import and reaches the caller wrapped, so that errors.Is works;
+// time. A [*RefusedError], and a healthlab.InvalidError whose problems lead to items of the call
+// ("data", index), cost those items; any other error stops the import and reaches the caller wrapped, so that errors.Is works;
 // what was handed over before stays with the sink. Importing the same file again hands over
 // the same pieces.
 type Sink interface {
@@ -67,11 +67,14 @@ type Options struct {
 	// MaxPoints bounds the measurements of a FIT, GPX or TCX file. Default 500,000, which
 	// is five days of one a second.
 	MaxPoints int
-	// TempDir is where an export is spooled that comes from a reader that cannot
+	// Now returns the present: times more than 24 hours ahead of it are left out. Default
+	// time.Now.
+	Now func() time.Time
+	// TempDir is where an archive or a database is copied that comes from a reader that cannot
 	// seek. Default os.TempDir().
 	TempDir string
-	// MaxArchiveBytes bounds an archive, packed and unpacked, and a database. Default 4 GiB. An
-	// export or a database in an archive is copied to TempDir.
+	// MaxArchiveBytes bounds an archive, packed and unpacked, and a database. Default 4 GiB. A
+	// database in an archive is copied to TempDir.
 	MaxArchiveBytes int64
 	// Database reads a SQLite database of size bytes, such as the export of Health Connect:
 	// healthconnect.Read. It gets the options with their defaults, but for Provider and SourceType,
@@ -91,6 +94,9 @@ func (o *Options) orDefaults() Options {
 	}
 	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
+	}
+	if v.Now == nil {
+		v.Now = time.Now
 	}
 	if v.BatchSize <= 0 {
 		v.BatchSize = 5000
@@ -175,17 +181,13 @@ func (e *sinkError) Error() string { return "hand over: " + e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
 // Import reads one file and hands its content to sink. The format is found by looking
-// into it. A malformed file is a [*FileError], a file of another kind wraps
-// [ErrFormat], and neither hands anything over; of the file of an account export, what
-// stands before the mistake was handed over. Errors of the sink, of the reader and of ctx
-// are returned wrapped.
+// into it. A file of which nothing can be read is a [*FileError], and a file of another kind wraps
+// [ErrFormat]. A part of a file that cannot be read or cannot be true, and an item that the sink
+// refuses, is counted in the report and is no error, unless the sink refuses all. Errors of the
+// sink, of the reader and of ctx are returned wrapped.
 //
 // Of an archive, each file is imported as ImportDir imports those of a folder, and Report.Files
 // has a report for each. An archive that is not valid or unpacks to too much hands nothing over.
-//
-// An export is read twice, first to check the whole of it. A reader that is an
-// io.Seeker is rewound for that; any other is copied to a temporary file first. What it
-// reads must not change meanwhile.
 func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	return importFrom(ctx, r, "", nil, sink, &o)
@@ -337,7 +339,8 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	var table *csvFile
 	if f := fitbitFileOf(head, name); err != nil && f != nil {
 		rep.Format = FitbitExport
-		err = importFitbit(&output{ctx: ctx, sink: sink, rep: &rep, opts: o}, f, io.MultiReader(bytes.NewReader(head), r))
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importFitbit(out, f, io.MultiReader(bytes.NewReader(head), r)))
 		return rep, err
 	}
 	if err != nil {
@@ -361,16 +364,15 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 		return importDatabase(ctx, r, head, sink, o)
 	}
 	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
-	if format == HealthExport {
+	switch {
+	case format == HealthExport:
 		err = importExport(out, r, head, beside)
-		return rep, err
-	}
-	if table != nil {
+	case table != nil:
 		err = importCSV(out, table, r, head, beside)
-		return rep, err
+	default:
+		err = importRecording(out, io.MultiReader(bytes.NewReader(head), r), format)
 	}
-	err = importRecording(out, io.MultiReader(bytes.NewReader(head), r), format)
-	return rep, err
+	return rep, out.result(err)
 }
 
 // importRecording imports a recording, which may be packed with gzip.
@@ -388,7 +390,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	case FIT:
 		return importFIT(out, data)
 	case TCX:
-		return importTCX(out, bytes.TrimLeft(data, " \t")) // some have blanks before the declaration
+		return importTCX(out, data)
 	case GPX:
 		return importGPX(out, data)
 	}

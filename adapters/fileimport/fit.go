@@ -38,9 +38,6 @@ func importFIT(out *output, data []byte) error {
 		err := f.decode(out.ctx, p.content(data), int64(p.from), &budget)
 		var broken *brokenError
 		if errors.As(err, &broken) {
-			if p.damage == "" { // its checksum is right: it was written so
-				return broken.FileError
-			}
 			if first == nil {
 				first = broken.FileError
 			}
@@ -51,20 +48,15 @@ func importFIT(out *output, data []byte) error {
 			notes = append(notes, note)
 			err = nil
 		}
-		if err == nil && p.damage != "" {
-			if n := f.dropStrays(); n > 0 {
-				notes = append(notes, fmt.Sprintf("%d records are left out: their times are far from the others", n))
-			}
-		}
 		if err == nil {
-			err = f.settle(int64(p.from))
+			err = f.settle(out, int64(p.from))
 		}
 		if err != nil {
 			return err
 		}
 		files = append(files, f)
 	}
-	damaged := slices.ContainsFunc(parts, func(p part) bool { return p.damage != "" })
+	damaged := first != nil || slices.ContainsFunc(parts, func(p part) bool { return p.damage != "" })
 	if damaged && !slices.ContainsFunc(files, (*fitFile).any) {
 		if first == nil {
 			first = fitFault(0, "the file is damaged, and nothing of it can be read")

@@ -53,6 +53,7 @@ type fitFile struct {
 	readings     []reading
 	beats        beats
 	between      int // points between sessions
+	untimed      int // records without a time
 	unused       map[string]int
 
 	offset *int // seconds east of UTC
@@ -61,31 +62,6 @@ type fitFile struct {
 // any reports whether there is a measurement.
 func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
-}
-
-// mostStray is the largest plausible distance in seconds between a record of a damaged file and
-// the middle one.
-const mostStray = 7 * 24 * 3600
-
-// dropStrays leaves out the records of a damaged file whose times cannot be right, and says how
-// many those were.
-func (f *fitFile) dropStrays() int {
-	if len(f.points) == 0 {
-		return 0
-	}
-	times := make([]int64, len(f.points))
-	for i := range f.points {
-		times[i] = f.points[i].micros
-	}
-	slices.Sort(times)
-	middle := times[len(times)/2]
-	before := len(f.points)
-	f.points = slices.DeleteFunc(f.points, func(p point) bool { return p.micros < middle-mostStray || p.micros > middle+mostStray })
-	sessions := len(f.sessions)
-	f.sessions = slices.DeleteFunc(f.sessions, func(s fitSession) bool {
-		return math.Abs(s.start-float64(middle)) > mostStray || s.elapsed > mostStray
-	})
-	return before - len(f.points) + sessions - len(f.sessions)
 }
 
 // fitSession is a session message: one workout.
@@ -146,12 +122,13 @@ func (f *fitFile) take(m *proto.Message) int {
 	case mesgnum.Sport:
 		f.sport, f.sub = scaled(m, fieldnum.SportSport, 1, 0), scaled(m, fieldnum.SportSubSport, 1, 0)
 	case mesgnum.Record:
-		if !timed {
-			return 0
-		}
 		p := fitPoint(m)
 		f.unpack(m, &p)
 		if p.empty() {
+			return 0
+		}
+		if !timed {
+			f.untimed++
 			return 0
 		}
 		p.micros = int64(at)
@@ -251,8 +228,10 @@ func (f *fitFile) takeSession(m *proto.Message) {
 	f.sessions = append(f.sessions, s)
 }
 
-// settle turns the file's times into Unix time, and gives points to their sessions.
-func (f *fitFile) settle(base int64) error {
+// settle turns the file's times into Unix time, leaves out what has an impossible one, and gives
+// points to their sessions.
+func (f *fitFile) settle(out *output, base int64) error {
+	out.leaveOut("point without a time", f.untimed)
 	f.points = f.beats.into(f.points)
 	shift := float64(fitEpoch)
 	switch {
@@ -264,7 +243,7 @@ func (f *fitFile) settle(base int64) error {
 		_, offset := at.Zone()
 		f.offset = &offset
 		shift = float64(at.Unix()) - f.localAt
-	case f.anyTimes(func(t float64) bool { return t < fitClock }):
+	case f.anyTimes(func(t float64) bool { return t < fitClock }) && !f.anyTimes(func(t float64) bool { return t >= fitClock }):
 		return fitFault(base, "the clock of the device was not set: it is not known when this was")
 	case f.anyLocal:
 		f.offset = quarter(f.local - f.localAt)
@@ -287,8 +266,42 @@ func (f *fitFile) settle(base int64) error {
 		f.readings[i].at += shift
 	}
 	f.monitorStart += shift
+	f.leaveOutImpossible(out)
 	f.divide()
 	return nil
+}
+
+// leaveOutImpossible leaves out what has a time that cannot be. A session whose time cannot be
+// keeps its totals if it is the only one and has points, which say when it was.
+func (f *fitFile) leaveOutImpossible(out *output) {
+	f.points = out.possible(f.points)
+	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
+	stray := func(s fitSession) bool {
+		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(mostStray.Microseconds())
+	}
+	for i := range f.sessions {
+		s := &f.sessions[i]
+		if s.elapsed > maxWorkoutSeconds {
+			s.elapsed = nan
+			out.leaveOut("session of more than 7 days: its length", 1)
+		}
+		if len(f.sessions) == 1 && len(f.points) > 0 && stray(*s) {
+			s.start = float64(f.points[0].micros) / 1e6
+			out.leaveOut("session with an impossible time: its time", 1)
+		}
+	}
+	f.sessions = possibleItems(out, "session with an impossible time", f.sessions, stray)
+	f.monitor = possibleItems(out, "monitoring with an impossible time", f.monitor, func(m monitored) bool { return bad(m.at) })
+	f.weighings = possibleItems(out, "weighing with an impossible time", f.weighings, func(w weighing) bool { return bad(w.at) })
+	f.readings = possibleItems(out, "reading with an impossible time", f.readings, func(r reading) bool { return bad(r.at) })
+}
+
+// possibleItems leaves out and counts the items that are bad.
+func possibleItems[T any](out *output, what string, items []T, bad func(T) bool) []T {
+	n := len(items)
+	items = slices.DeleteFunc(items, bad)
+	out.leaveOut(what, n-len(items))
+	return items
 }
 
 // anyTimes reports whether a time of something that is kept fits.
@@ -397,7 +410,9 @@ func (f *fitFile) handOverSession(out *output, i int) error {
 		w.ExternalID = uuid.NewSHA1(originSpace, []byte(name)).String()
 		w.ProviderID = w.ExternalID
 	}
+	out.possibleTotals(&w)
 	rec.fill(&w)
+	out.possibleTotals(&w)
 	return out.handOver(&w, &rec)
 }
 

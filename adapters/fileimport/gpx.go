@@ -3,9 +3,7 @@ package fileimport
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -21,12 +19,12 @@ type track struct {
 
 // importGPX hands over every track that has points.
 func importGPX(out *output, data []byte) error {
-	tracks, err := parseGPX(data, out.opts.MaxPoints)
+	tracks, err := parseGPX(out, data)
 	if err != nil {
 		return err
 	}
 	if len(tracks) == 0 {
-		return &FileError{Format: GPX, Offset: int64(len(data)), Line: 1 + bytes.Count(data, []byte{'\n'}), Msg: "the file has no track with points"}
+		return &FileError{Format: GPX, Offset: int64(len(data)), Line: 1 + bytes.Count(data, []byte{'\n'}), Msg: "the file has no track with points that have a time: a planned route is not a recording"}
 	}
 	for i := range tracks {
 		t := &tracks[i]
@@ -40,6 +38,7 @@ func importGPX(out *output, data []byte) error {
 		w.TimeStart = atMicros(rec.points[0].micros)
 		w.TimeEnd = atMicros(rec.points[len(rec.points)-1].micros)
 		rec.fill(w)
+		out.possibleTotals(w)
 		if err := out.handOver(w, &rec); err != nil {
 			return err
 		}
@@ -63,9 +62,12 @@ type gpxReader struct {
 }
 
 // parseGPX reads the tracks that have points. Way points and routes are skipped.
-func parseGPX(data []byte, mostPoints int) ([]track, error) {
-	g := &gpxReader{trackScanner: newTrackScanner(data, GPX, mostPoints)}
+func parseGPX(out *output, data []byte) ([]track, error) {
+	g := &gpxReader{trackScanner: newTrackScanner(out, data, GPX)}
 	err := g.scan(func() bool { return g.trk > 0 }, g.start, g.end)
+	for i := range g.tracks {
+		g.tracks[i].points = out.possible(g.tracks[i].points)
+	}
 	return slices.DeleteFunc(g.tracks, func(t track) bool { return len(t.points) == 0 }), err
 }
 
@@ -96,22 +98,12 @@ func (g *gpxReader) startTrackPoint(depth int) error {
 		return err
 	}
 	for _, a := range g.sc.attrs {
-		v, err := strconv.ParseFloat(string(g.sc.value(a)), 64)
-		switch localName(a.name) {
+		switch name := localName(a.name); name {
 		case "lat":
-			if err != nil || !(math.Abs(v) <= 90) {
-				return g.sc.here("a latitude is a number from -90 to 90")
-			}
-			g.p.lat = v
+			g.p.lat = g.number(name, strings.TrimSpace(string(g.sc.value(a))))
 		case "lon":
-			if err != nil || !(math.Abs(v) <= 180) {
-				return g.sc.here("a longitude is a number from -180 to 180")
-			}
-			g.p.lng = v
+			g.p.lng = g.number(name, strings.TrimSpace(string(g.sc.value(a))))
 		}
-	}
-	if math.IsNaN(g.p.lat) || math.IsNaN(g.p.lng) {
-		return g.sc.here("a track point needs lat and lon")
 	}
 	return nil
 }
@@ -133,18 +125,18 @@ func (g *gpxReader) end(text string) error {
 			t.sport = gpxSport(text)
 		}
 	case depth == g.pt:
-		return g.endPoint()
+		g.endPoint()
 	case depth == g.pt+1 && name == "time":
-		return g.pointTime(text, &g.tracks[len(g.tracks)-1].offset)
+		g.pointTime(text, &g.tracks[len(g.tracks)-1].offset)
 	case text != "":
-		return g.measurement(name, text)
+		g.measurement(name, text)
 	}
 	return nil
 }
 
 // measurement reads a value of a point: its own altitude, and what devices write into
 // extensions, whatever the name space.
-func (g *gpxReader) measurement(name, text string) error {
+func (g *gpxReader) measurement(name, text string) {
 	var into *float64
 	switch name {
 	case "ele":
@@ -160,19 +152,12 @@ func (g *gpxReader) measurement(name, text string) error {
 	case "atemp", "temp", "temperature":
 		into = &g.p.temp
 	default:
-		return nil
+		return
 	}
-	v, err := g.number(text)
-	if err == nil {
-		g.measure(into, v)
-	}
-	return err
+	g.measure(into, g.number(name, text))
 }
 
-func (g *gpxReader) endPoint() error {
-	if !g.timed {
-		return g.sc.here("a track point without a time: a planned route is not a recording")
-	}
+func (g *gpxReader) endPoint() {
 	g.p.gap = g.gap
 	g.gap, g.pt = false, 0
 	t := &g.tracks[len(g.tracks)-1]
@@ -180,7 +165,6 @@ func (g *gpxReader) endPoint() error {
 		g.p.gap = false
 	}
 	t.points = append(t.points, g.p)
-	return nil
 }
 
 // gpxSports maps what recorders write as the type of a track, in lower case.

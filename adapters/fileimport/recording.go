@@ -69,8 +69,8 @@ func haversine(lat1, lng1, lat2, lng2 float64) float64 {
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }
 
-// measure puts the points in the order of time and derives what the recording did not
-// say: distance from positions, speed from distance. Nothing is added over a pause.
+// measure derives what the recording did not say: distance from positions, speed from
+// distance. Nothing is added over a pause. The points are those of output.possible.
 func (r *recording) measure() {
 	slices.SortStableFunc(r.points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
 	known := func(of func(*point) float64) bool {
@@ -317,13 +317,16 @@ func (r *recording) samples(o *output, resource string, source healthdata.Source
 
 // handOver gives a workout, its stream and the samples that were measured in it.
 func (o *output) handOver(w *healthdata.Workout, r *recording) error {
+	refused := o.rep.Refused["workouts"]
 	if err := o.summaries("workouts", w); err != nil {
 		return err
 	}
 	if len(r.points) == 0 {
 		return nil
 	}
-	if err := o.stream(w, r.stream()); err != nil {
+	if o.rep.Refused["workouts"] > refused {
+		o.leaveOut("stream of a workout that is refused", 1)
+	} else if err := o.stream(w, r.stream()); err != nil {
 		return err
 	}
 	err := r.samples(o, "heartrate", w.Source, w.TimezoneOffset, func(p *point) float64 { return p.heart })

@@ -2,11 +2,13 @@ package fileimport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -23,9 +25,13 @@ type Report struct {
 	Samples map[string]int
 	// Streams counts the recordings of workouts.
 	Streams int
-	// Skipped counts the records that the catalogue has no place for, by the name
-	// that the file gives their type, with the unit where that is why.
+	// Skipped counts what is left out: records that the catalogue has no place for, by the
+	// name that the file gives their type, with the unit where that is why, and parts of the
+	// file that cannot be read or cannot be true, by their kind.
 	Skipped map[string]int
+	// Refused counts the items that the sink did not take, by resource. Notes have the first
+	// reasons.
+	Refused map[string]int
 	// Notes are remarks for the person who imports.
 	Notes []string
 	// Files are the reports of the files of an archive, by name. The counts above are their sums.
@@ -62,6 +68,7 @@ func (r Report) String() string {
 	}
 	table(&b, "", r.Samples)
 	table(&b, "skipped: ", r.Skipped)
+	table(&b, "refused: ", r.Refused)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
@@ -70,7 +77,7 @@ func (r Report) String() string {
 
 // add counts what a file of an archive had.
 func (r *Report) add(one *Report) {
-	for _, c := range []struct{ into, from *map[string]int }{{&r.Summaries, &one.Summaries}, {&r.Samples, &one.Samples}, {&r.Skipped, &one.Skipped}} {
+	for _, c := range []struct{ into, from *map[string]int }{{&r.Summaries, &one.Summaries}, {&r.Samples, &one.Samples}, {&r.Skipped, &one.Skipped}, {&r.Refused, &one.Refused}} {
 		for name, n := range *c.from {
 			count(c.into, name, n)
 		}
@@ -90,6 +97,9 @@ type output struct {
 	sink Sink
 	rep  *Report
 	opts *Options
+
+	places  int   // parts left out whose place is noted
+	refused error // the first refusal of the sink
 }
 
 func count(m *map[string]int, name string, n int) {
@@ -158,13 +168,126 @@ func (o *output) summaries(resource string, items ...healthdata.Summary) error {
 			if err := o.ctx.Err(); err != nil {
 				return err
 			}
-			if err := o.sink.Summaries(o.ctx, resource, healthdata.HeadOf(part[0]).Source, part); err != nil {
-				return &sinkError{err}
+			source := healthdata.HeadOf(part[0]).Source
+			n, err := handOverItems(o, resource, part, func(part []healthdata.Summary) error {
+				return o.sink.Summaries(o.ctx, resource, source, part)
+			})
+			if err != nil {
+				return err
 			}
-			count(&o.rep.Summaries, resource, len(part))
+			if n > 0 {
+				count(&o.rep.Summaries, resource, n)
+			}
 		}
 	}
 	return nil
+}
+
+// RefusedError is what a [Sink] returns for a call of which it did not take all items. The import
+// counts the refused ones in [Report.Refused], and goes on.
+type RefusedError struct {
+	// Items are the refused items, by their index in the call. The others are stored.
+	Items []healthdata.ItemRefusal
+}
+
+// Error says how many items were refused.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%d items are refused", len(e.Items)) }
+
+// Unwrap returns healthlab.Invalid.
+func (e *RefusedError) Unwrap() error { return healthlab.Invalid }
+
+// Refusals returns the error of a sink whose service refused some of the items; nil if it took all.
+func Refusals(c healthdata.Counts, err error) error {
+	if err != nil || len(c.Refused) == 0 {
+		return err
+	}
+	return &RefusedError{c.Refused}
+}
+
+// handOverItems hands over items of one resource and one source, and returns how many the sink
+// took. Where the sink refuses a call because of some of its items, as a service does that stores
+// all or none, the others are handed over without them.
+func handOverItems[T any](o *output, resource string, items []T, give func([]T) error) (int, error) {
+	for {
+		err := give(items)
+		if err == nil {
+			return len(items), nil
+		}
+		var partly *RefusedError
+		if errors.As(err, &partly) {
+			for _, item := range partly.Items {
+				for _, p := range item.Problems {
+					o.refuse(resource, p.Field+": "+p.Msg)
+				}
+			}
+			o.refusedItems(resource, len(partly.Items), err)
+			return len(items) - len(partly.Items), nil
+		}
+		bad := o.badItems(resource, err, len(items))
+		if len(bad) == 0 {
+			return 0, &sinkError{err}
+		}
+		o.refusedItems(resource, len(bad), err)
+		good := make([]T, 0, len(items))
+		for i, item := range items {
+			if !bad[i] {
+				good = append(good, item)
+			}
+		}
+		if items = good; len(items) == 0 {
+			return 0, nil
+		}
+	}
+}
+
+// badItems returns the positions of the items that an error of the sink is about; none if it is
+// about something else.
+func (o *output) badItems(resource string, err error, n int) map[int]bool {
+	var invalid *healthlab.InvalidError
+	if !errors.As(err, &invalid) {
+		return nil
+	}
+	bad := map[int]bool{}
+	for _, p := range invalid.Problems {
+		if len(p.Path) < 2 || p.Path[0] != "data" {
+			return nil
+		}
+		i, ok := p.Path[1].(int)
+		if !ok || i < 0 || i >= n {
+			return nil
+		}
+		bad[i] = true
+	}
+	for _, p := range invalid.Problems {
+		var field []string
+		for _, part := range p.Path[2:] {
+			field = append(field, fmt.Sprint(part))
+		}
+		o.refuse(resource, strings.Join(field, ".")+": "+p.Msg)
+	}
+	return bad
+}
+
+// refuse notes a reason of the sink.
+func (o *output) refuse(resource, reason string) {
+	if len(o.rep.Notes) < mostNames {
+		o.note("refused: " + resource + "." + reason)
+	}
+}
+
+func (o *output) refusedItems(resource string, n int, err error) {
+	count(&o.rep.Refused, resource, n)
+	if o.refused == nil {
+		o.refused = err
+	}
+}
+
+// result returns the error of an import: the sink's refusal if it took nothing.
+func (o *output) result(err error) error {
+	if err == nil && o.refused != nil && len(o.rep.Summaries)+len(o.rep.Samples) == 0 {
+		return &sinkError{o.refused}
+	}
+	return err
 }
 
 func (o *output) samples(resource string, source healthdata.Source, samples []healthdata.Sample) error {
@@ -172,10 +295,15 @@ func (o *output) samples(resource string, source healthdata.Source, samples []he
 		if err := o.ctx.Err(); err != nil {
 			return err
 		}
-		if err := o.sink.Samples(o.ctx, resource, source, part); err != nil {
-			return &sinkError{err}
+		n, err := handOverItems(o, resource, part, func(part []healthdata.Sample) error {
+			return o.sink.Samples(o.ctx, resource, source, part)
+		})
+		if err != nil {
+			return err
 		}
-		count(&o.rep.Samples, resource, len(part))
+		if n > 0 {
+			count(&o.rep.Samples, resource, n)
+		}
 	}
 	return nil
 }
@@ -184,7 +312,17 @@ func (o *output) stream(w *healthdata.Workout, s healthdata.WorkoutStream) error
 	if err := o.ctx.Err(); err != nil {
 		return err
 	}
-	if err := o.sink.Stream(o.ctx, w, s); err != nil {
+	err := o.sink.Stream(o.ctx, w, s)
+	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			if n := len(p.Path); n > 0 {
+				o.refuse("workout_stream", fmt.Sprint(p.Path[0])+": "+p.Msg)
+			}
+		}
+		o.refusedItems("workout_stream", 1, err)
+		return nil
+	}
+	if err != nil {
 		return &sinkError{err}
 	}
 	o.rep.Streams++

@@ -33,7 +33,7 @@ func (s *ingestion) add(c healthdata.Counts, err error) error {
 	s.counts.New += c.New
 	s.counts.Changed += c.Changed
 	s.counts.Same += c.Same
-	return err
+	return fileimport.Refusals(c, err)
 }
 
 func (s *ingestion) Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {

@@ -19,7 +19,7 @@ type activityTCX struct {
 
 // importTCX hands over every activity that has points or laps.
 func importTCX(out *output, data []byte) error {
-	r := &tcxReader{trackScanner: newTrackScanner(data, TCX, out.opts.MaxPoints)}
+	r := &tcxReader{trackScanner: newTrackScanner(out, data, TCX)}
 	activities, err := r.read()
 	if err != nil {
 		return err
@@ -33,6 +33,10 @@ func importTCX(out *output, data []byte) error {
 		w.Source = out.recordedBy(healthdata.SourceUnknown)
 		rec := recording{points: a.points, onFoot: onFoot(a.sport)}
 		rec.measure()
+		if a.seconds > maxWorkoutSeconds {
+			out.leaveOut("lap times of more than 7 days", 1)
+			a.seconds = 0
+		}
 		start := a.start
 		if n := len(rec.points); n > 0 && (start == 0 || rec.points[0].micros < start) {
 			start = rec.points[0].micros
@@ -48,7 +52,9 @@ func importTCX(out *output, data []byte) error {
 		if a.calories > 0 {
 			w.Calories = &a.calories
 		}
+		out.possibleTotals(w)
 		rec.fill(w)
+		out.possibleTotals(w)
 		if err := out.handOver(w, &rec); err != nil {
 			return err
 		}
@@ -68,6 +74,16 @@ type tcxReader struct {
 
 func (r *tcxReader) read() ([]activityTCX, error) {
 	err := r.scan(func() bool { return r.activity > 0 }, r.start, r.end)
+	for i := range r.activities {
+		a := &r.activities[i]
+		if a.points = r.out.possible(a.points); len(a.points) == 0 || a.start == 0 {
+			continue
+		}
+		if median := medianTime(a.points); math.Abs(float64(a.start-median)) > float64(mostStray.Microseconds()) {
+			a.start = 0
+			r.out.leaveOut("lap that begins more than 7 days from the median", 1)
+		}
+	}
 	return slices.DeleteFunc(r.activities, func(a activityTCX) bool { return a.start == 0 && len(a.points) == 0 }), err
 }
 
@@ -91,7 +107,7 @@ func (r *tcxReader) start() error {
 	case r.activity == 0:
 	case name == "Lap" && r.lap == 0:
 		r.lap = depth
-		return r.startLap()
+		r.startLap()
 	case name == "Track":
 		r.gap = true
 	case name == "Trackpoint" && r.pt == 0:
@@ -103,21 +119,24 @@ func (r *tcxReader) start() error {
 }
 
 // startLap reads when a lap begins.
-func (r *tcxReader) startLap() error {
+func (r *tcxReader) startLap() {
 	a := r.current()
 	for _, at := range r.sc.attrs {
 		if localName(at.name) != "StartTime" {
 			continue
 		}
-		micros, err := r.time(string(r.sc.value(at)), &a.offset)
-		if err != nil {
-			return err
+		micros := r.time(string(r.sc.value(at)), &a.offset)
+		if micros == untimed {
+			continue
+		}
+		if !r.out.inTime(micros) {
+			r.leaveOut("lap that begins before 1990 or in the future")
+			continue
 		}
 		if a.start == 0 || micros < a.start {
 			a.start = micros
 		}
 	}
-	return nil
 }
 
 func (r *tcxReader) current() *activityTCX { return &r.activities[len(r.activities)-1] }
@@ -134,43 +153,40 @@ func (r *tcxReader) end(text string) error {
 		r.lap = 0
 	case r.lap == 0:
 	case r.pt == 0:
-		return r.total(depth, name, text)
+		r.total(depth, name, text)
 	case depth == r.pt:
-		return r.endPoint()
+		r.endPoint()
 	case depth == r.pt+1 && name == "Time":
-		return r.pointTime(text, &r.current().offset)
+		r.pointTime(text, &r.current().offset)
 	case text != "":
-		return r.measurement(name, text)
+		r.measurement(name, text)
 	}
 	return nil
 }
 
 // total adds a total of a lap to the activity.
-func (r *tcxReader) total(depth int, name, text string) error {
+func (r *tcxReader) total(depth int, name, text string) {
 	a := r.current()
 	into := map[string]*float64{"TotalTimeSeconds": &a.seconds, "DistanceMeters": &a.distance, "Calories": &a.calories}[name]
 	if into == nil || depth != r.lap+1 || text == "" {
-		return nil
+		return
 	}
-	v, err := r.number(text)
-	if err == nil && v > 0 {
+	if v := r.number(name, text); v > 0 {
 		*into += v
 	}
-	return err
 }
 
 // measurement reads a value of a point, and of its extension, whatever the name space.
-func (r *tcxReader) measurement(name, text string) error {
+func (r *tcxReader) measurement(name, text string) {
 	if name == "Value" {
 		name = r.within
 	}
 	var into *float64
-	bound := 1e9
 	switch name {
 	case "LatitudeDegrees":
-		into, bound = &r.p.lat, 90
+		into = &r.p.lat
 	case "LongitudeDegrees":
-		into, bound = &r.p.lng, 180
+		into = &r.p.lng
 	case "AltitudeMeters":
 		into = &r.p.alt
 	case "DistanceMeters":
@@ -184,34 +200,19 @@ func (r *tcxReader) measurement(name, text string) error {
 	case "Watts":
 		into = &r.p.power
 	default:
-		return nil
+		return
 	}
-	v, err := r.number(text)
-	switch {
-	case err != nil:
-		return err
-	case math.Abs(v) > bound:
-		return r.sc.here("a position is a latitude from -90 to 90 and a longitude from -180 to 180")
-	}
-	r.measure(into, v)
-	return nil
+	r.measure(into, r.number(name, text))
 }
 
-// endPoint keeps a point that has a time and a measurement: devices write empty ones at pauses.
-func (r *tcxReader) endPoint() error {
+// endPoint keeps a point that has a measurement: devices write empty ones at pauses.
+func (r *tcxReader) endPoint() {
 	r.pt = 0
-	if math.IsNaN(r.p.lat) != math.IsNaN(r.p.lng) {
-		return r.sc.here("a position needs both LatitudeDegrees and LongitudeDegrees")
+	if r.p.empty() {
+		return
 	}
 	a := r.current()
-	switch {
-	case !r.timed:
-		return r.sc.here("a track point without a time")
-	case r.p.empty():
-		return nil
-	}
 	r.p.gap = r.gap && len(a.points) > 0
 	r.gap = false
 	a.points = append(a.points, r.p)
-	return nil
 }

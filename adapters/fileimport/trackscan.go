@@ -12,13 +12,13 @@ import (
 // trackScanner is what the readers of GPX and TCX files share: the elements of the file, and the
 // point that is being read.
 type trackScanner struct {
+	out   *output
 	sc    *scanner
 	most  int // points of all workouts
 	count int
 	pt    int // depth of the current point, 0 outside
 	gap   bool
 	p     point
-	timed bool
 	text  []byte
 }
 
@@ -28,13 +28,14 @@ const (
 	mostTracks = 10_000
 )
 
-func newTrackScanner(data []byte, format Format, mostPoints int) trackScanner {
-	return trackScanner{sc: newScanner(bytes.NewReader(data), format), most: mostPoints}
+func newTrackScanner(out *output, data []byte, format Format) trackScanner {
+	return trackScanner{out: out, sc: newScanner(bytes.NewReader(utf8Of(data)), format), most: out.opts.MaxPoints}
 }
 
 // scan calls start where an element begins, and end with its text, without spaces around it, where
 // it ends. The element is off the stack by then. Text is empty unless wanted reports true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
+	t.sc.told = t.leaveOut
 	t.sc.text = func(b []byte) {
 		if wanted() && len(t.text)+len(b) <= mostText {
 			t.text = append(t.text, b...)
@@ -62,36 +63,43 @@ func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
 		return t.sc.here("more points than a recording may have")
 	}
-	t.pt, t.p, t.timed = depth, newPoint(), false
+	t.pt, t.p = depth, newPoint()
+	t.p.micros = untimed
 	return nil
 }
 
-// time reads a time in Unix micros, and the offset that it is written with unless that is UTC.
-func (t *trackScanner) time(text string, offset **int) (int64, error) {
+// time reads a time in Unix micros, and the offset that it is written with unless that is UTC. One
+// that cannot be read is untimed.
+func (t *trackScanner) time(text string, offset **int) int64 {
 	at, seconds, err := healthlab.ParseTimeOffset(text)
 	if err != nil {
-		return 0, t.sc.here("a time is an ISO 8601 date and time")
+		t.leaveOut("time that is no ISO 8601 date and time")
+		return untimed
 	}
-	if seconds != 0 {
+	if seconds != 0 && t.out.inTime(at.UnixMicro()) {
 		*offset = &seconds
 	}
-	return at.UnixMicro(), nil
+	return at.UnixMicro()
 }
 
 // pointTime reads the time of the point.
-func (t *trackScanner) pointTime(text string, offset **int) (err error) {
-	t.p.micros, err = t.time(text, offset)
-	t.timed = true
-	return err
+func (t *trackScanner) pointTime(text string, offset **int) {
+	t.p.micros = t.time(text, offset)
 }
 
-// number reads a number that may stand in a recording.
-func (t *trackScanner) number(text string) (float64, error) {
+// leaveOut counts a part of the file that cannot be read, with its line.
+func (t *trackScanner) leaveOut(what string) {
+	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
+}
+
+// number reads a number. One that cannot be read is left out, and NaN.
+func (t *trackScanner) number(name, text string) float64 {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
-		return 0, t.sc.here("a measurement is not a number")
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		t.leaveOut("value that is no number: " + name)
+		return nan
 	}
-	return v, nil
+	return v
 }
 
 // measure sets a value of the point.

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 )
 
 // A scanner reads XML 1.0 as a stream of elements, in one buffer whose size does not
-// depend on the file. It is strict about what it reads: tags that match, attributes
-// that are quoted and unique, references that are defined, text that is valid UTF-8,
-// one root. It is lenient about one thing, the internal document type subset, which
-// it passes over without reading: phones write broken ones.
+// depend on the file. What is well formed it reads as encoding/xml does. What is not costs
+// itself, and is told: characters that XML does not allow and undefined references are dropped,
+// an element whose tag is broken comes without attributes, end tags that match nothing are
+// passed over, and a file may end early. The internal document type subset is passed over.
 //
 // It knows the five predefined entities only, so that no file can blow up in memory.
 type scanner struct {
@@ -31,14 +30,17 @@ type scanner struct {
 
 	rooted  bool // the root element has begun
 	started bool // the prolog has begun
-	first   int  // where it begins, after a byte order mark
 
 	// The element that next has just found.
 	name    []byte
 	attrs   []attr
 	pending bool // it was <x/>: its end has not been told yet
 
-	text    func([]byte) // receives text, with references replaced; may be nil
+	bad bool // its tag cannot be read: it has no attributes
+
+	told    func(what string) // what is not well formed; may be nil
+	dirty   bool              // the tag has characters that are dropped
+	text    func([]byte)      // receives text, with references replaced; may be nil
 	scratch []byte
 }
 
@@ -59,8 +61,6 @@ const (
 	endOfStream = 0
 )
 
-var utf8BOM = []byte("\xef\xbb\xbf")
-
 func newScanner(r io.Reader, format Format) *scanner {
 	return &scanner{r: r, format: format, buf: make([]byte, scanBuffer)}
 }
@@ -78,6 +78,9 @@ func (s *scanner) fault(at int, msg string) error {
 		Msg:    msg,
 	}
 }
+
+// line returns the line of the current element, from 1.
+func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byte{'\n'}) + 1 }
 
 // here is a problem of the current element.
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
@@ -143,16 +146,25 @@ func (s *scanner) next() (int, error) {
 			continue
 		}
 		switch {
-		case s.pos < s.end && s.buf[s.pos] == '<':
-			return 0, s.fault(s.end, "the file ends inside a tag")
-		case len(s.opens) > 0:
-			return 0, s.fault(s.end, "the file ends before its elements do")
 		case !s.rooted:
 			return 0, s.fault(s.end, "the file has no element")
+		case len(s.opens) > 0 || s.pos < s.end && s.buf[s.pos] == '<':
+			s.tell("the end of the file: it ends before its elements do")
 		case !allSpace(s.buf[s.pos:s.end]):
-			return 0, s.fault(s.pos, "text after the end of the document")
+			s.tell(textOutside)
 		}
+		s.pos = s.end
 		return endOfStream, nil
+	}
+}
+
+// textOutside is told of text before or behind the root element.
+const textOutside = "text outside the document's element"
+
+// tell tells what is not well formed.
+func (s *scanner) tell(what string) {
+	if s.told != nil {
+		s.told(what)
 	}
 }
 
@@ -166,7 +178,6 @@ func (s *scanner) step() (int, error) {
 		s.started = true
 		if bytes.HasPrefix(s.buf[s.pos:s.end], utf8BOM) {
 			s.pos += len(utf8BOM)
-			s.first = len(utf8BOM)
 		}
 	}
 	b := s.buf[s.pos:s.end]
@@ -211,35 +222,33 @@ func (s *scanner) chars(b []byte) error {
 		return nil
 	}
 	if len(s.opens) == 0 {
-		return s.here("text outside the document's element")
+		s.tell(textOutside)
+		return nil
 	}
-	refs := false
+	refs, dirty := false, false
 	for i := 0; i < len(b); {
 		switch class := byteClass[b[i]]; {
 		case class == plain || b[i] == '"' || b[i] == '\'' || b[i] == '>':
-			if b[i] == '>' && i >= 2 && b[i-1] == ']' && b[i-2] == ']' {
-				return s.fault(s.pos+i, "]]> in a text")
-			}
+			dirty = dirty || b[i] == '>' && i >= 2 && b[i-1] == ']' && b[i-2] == ']'
 			i++
 		case b[i] == '&':
 			n := reference(b[i:])
-			if n == 0 {
-				return s.fault(s.pos+i, "a reference to something undefined")
-			}
-			i += n
-			refs = true
+			refs, dirty = true, dirty || n == 0
+			i += max(n, 1)
 		case class == multi:
 			n := runeLen(b[i:])
-			if n == 0 {
-				return s.fault(s.pos+i, "not a valid character of UTF-8")
-			}
-			i += n
+			dirty = dirty || n == 0
+			i += max(n, 1)
 		default:
-			return s.fault(s.pos+i, "a character that XML does not allow")
+			dirty = true
+			i++
 		}
 	}
+	if dirty {
+		s.tell(badCharacter)
+	}
 	if s.text != nil {
-		if refs {
+		if refs || dirty {
 			b = s.expand(b)
 		}
 		s.text(b)
@@ -247,53 +256,100 @@ func (s *scanner) chars(b []byte) error {
 	return nil
 }
 
+// badCharacter is told of characters and references that are dropped.
+const badCharacter = "character or reference that XML does not allow"
+
+// startTag reads a start tag. One that cannot be read is passed over up to its end; where another
+// tag begins before that, there is no element.
 func (s *scanner) startTag(b []byte) (int, error) {
 	n, err := s.nameAt(b, 1)
-	if err != nil {
+	if errors.Is(err, errMore) {
 		return 0, err
 	}
+	if err != nil {
+		s.tell("< that begins no tag")
+		s.pos++
+		return 0, nil
+	}
 	if len(s.opens) == 0 && s.rooted {
-		return 0, s.here("a second element after the document's own")
+		s.tell("element behind the document's own")
+		s.pos = s.end
+		for !s.eof {
+			if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
+				return 0, err
+			}
+			s.pos = s.end
+		}
+		return 0, errMore
 	}
 	if len(s.opens) >= mostDepth {
 		return 0, s.here("elements are nested too deeply")
 	}
-	s.attrs = s.attrs[:0]
-	i := n
-	for {
-		space := i
-		for i < len(b) && spaceByte[b[i]] {
-			i++
-		}
-		if i >= len(b) {
+	s.attrs, s.bad, s.dirty = s.attrs[:0], false, false
+	i, closed, err := s.tagRest(b, n)
+	var broken *FileError
+	if errors.As(err, &broken) {
+		end := bytes.IndexAny(b[n:], "<>")
+		switch {
+		case end < 0:
 			return 0, errMore
+		case b[n+end] == '<':
+			s.tell("tag that cannot be read")
+			s.pos += n + end
+			return 0, nil
 		}
-		if b[i] == '>' || b[i] == '/' {
-			break
-		}
-		if i == space {
-			return 0, s.fault(s.pos+i, "a space is missing before an attribute")
-		}
-		if i, err = s.attribute(b, i); err != nil {
-			return 0, err
-		}
+		i = n + end + 1
+		closed = b[i-2] == '/'
+		s.attrs, s.bad, s.dirty, err = s.attrs[:0], true, false, nil
 	}
-	closed := b[i] == '/'
-	if closed {
-		if i++; i >= len(b) {
-			return 0, errMore
-		}
-		if b[i] != '>' {
-			return 0, s.fault(s.pos+i, "a / inside a tag")
-		}
+	if err != nil {
+		return 0, err
+	}
+	if s.dirty {
+		s.tell(badCharacter)
+	}
+	if s.bad {
+		s.tell("tag that cannot be read")
 	}
 	s.rooted = true
 	s.opens = append(s.opens, len(s.names))
 	s.names = append(s.names, b[1:n]...)
 	s.name = b[1:n]
 	s.pending = closed
-	s.pos += i + 1
+	s.pos += i
 	return startToken, nil
+}
+
+// tagRest reads attributes from b[i] on, and returns where the tag ends, and whether it is <x/>.
+func (s *scanner) tagRest(b []byte, i int) (end int, closed bool, err error) {
+	for {
+		space := i
+		for i < len(b) && spaceByte[b[i]] {
+			i++
+		}
+		if i >= len(b) {
+			return 0, false, errMore
+		}
+		if b[i] == '>' || b[i] == '/' {
+			break
+		}
+		if i == space {
+			return 0, false, s.fault(s.pos+i, "a space is missing before an attribute")
+		}
+		if i, err = s.attribute(b, i); err != nil {
+			return 0, false, err
+		}
+	}
+	closed = b[i] == '/'
+	if closed {
+		if i++; i >= len(b) {
+			return 0, false, errMore
+		}
+		if b[i] != '>' {
+			return 0, false, s.fault(s.pos+i, "a / inside a tag")
+		}
+	}
+	return i + 1, closed, nil
 }
 
 // nameAt reads a name that begins at b[i] and returns where it ends.
@@ -383,9 +439,9 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 				if len(b)-n < mostReference && !s.eof {
 					return 0, false, errMore
 				}
-				return 0, false, s.fault(s.pos+n, "a reference to something undefined")
+				s.dirty = true
 			}
-			n += m
+			n += max(m, 1)
 			refs = true
 		case class == multi:
 			if !utf8.FullRune(b[n:]) {
@@ -393,41 +449,56 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 			}
 			m := runeLen(b[n:])
 			if m == 0 {
-				return 0, false, s.fault(s.pos+n, "not a valid character of UTF-8")
+				s.dirty, refs = true, true
 			}
-			n += m
+			n += max(m, 1)
 		case c == '<':
 			return 0, false, s.fault(s.pos+n, "a < inside an attribute")
 		default:
-			return 0, false, s.fault(s.pos+n, "a character that XML does not allow")
+			s.dirty, refs = true, true
+			n++
 		}
 	}
 	return 0, false, errMore
 }
 
+// endTag reads an end tag. It ends all elements inside its own, one a call. One that matches no
+// start tag is passed over.
 func (s *scanner) endTag(b []byte) (int, error) {
-	n, err := s.nameAt(b, 2)
-	if err != nil {
-		return 0, err
-	}
-	name := b[2:n]
-	for n < len(b) && spaceByte[b[n]] {
-		n++
-	}
-	if n >= len(b) {
+	end := bytes.IndexByte(b, '>')
+	if end < 0 {
 		return 0, errMore
 	}
-	if b[n] != '>' {
-		return 0, s.fault(s.pos+n, "an end tag holds a name only")
+	name := bytes.TrimRight(b[2:end], " \t\r\n")
+	open := len(s.opens) - 1
+	for open >= 0 && string(name) != string(s.nameOf(open)) {
+		open--
 	}
-	if len(s.opens) == 0 || string(name) != string(s.names[s.opens[len(s.opens)-1]:]) {
-		return 0, s.here("an end tag that matches no start tag")
+	if open < 0 {
+		s.tell("end tag that matches no start tag")
+		s.pos += end + 1
+		return 0, nil
+	}
+	s.attrs = s.attrs[:0]
+	if last := len(s.opens) - 1; open < last {
+		s.tell("element without its end tag")
+		s.name = bytes.Clone(s.nameOf(last))
+		s.pop()
+		return endToken, nil
 	}
 	s.name = name
-	s.attrs = s.attrs[:0]
-	s.pos += n + 1
+	s.pos += end + 1
 	s.pop()
 	return endToken, nil
+}
+
+// nameOf returns the name of an open element.
+func (s *scanner) nameOf(i int) []byte {
+	end := len(s.names)
+	if i+1 < len(s.opens) {
+		end = s.opens[i+1]
+	}
+	return s.names[s.opens[i]:end]
 }
 
 func (s *scanner) pop() {
@@ -436,35 +507,28 @@ func (s *scanner) pop() {
 	s.names = s.names[:last]
 }
 
-// instruction passes over <?...?>. The XML declaration must not name another
-// encoding than UTF-8.
+// instruction passes over <?...?>. The XML declaration must name an encoding that is read.
 func (s *scanner) instruction(b []byte) error {
 	stop := bytes.Index(b[2:], []byte("?>"))
 	if stop < 0 {
 		return errMore
 	}
-	stop += 2
-	inside := b[2:stop]
-	if err := s.opaque(inside, 2); err != nil {
-		return err
-	}
+	inside := b[2 : stop+2]
 	n, err := s.nameAt(b, 2)
-	if err != nil {
-		return err
-	}
-	if target := b[2:n]; len(target) == 3 && bytes.EqualFold(target, []byte("xml")) {
-		if s.base+int64(s.pos) != int64(s.first) {
-			return s.here("an XML declaration inside the document")
-		}
-		if enc := declared(inside, "encoding"); enc != "" &&
-			!strings.EqualFold(enc, "utf-8") && !strings.EqualFold(enc, "us-ascii") {
-			return s.here("the encoding must be UTF-8")
-		}
-		if v := declared(inside, "version"); v != "1.0" {
-			return s.here("the version of XML must be 1.0")
+	if err != nil || s.opaque(inside) {
+		s.tell("processing instruction that cannot be read")
+	} else if target := b[2:n]; len(target) == 3 && bytes.EqualFold(target, []byte("xml")) {
+		enc := declared(inside, "encoding")
+		switch {
+		case s.rooted:
+			s.tell("XML declaration inside the document")
+		case !utf8Encoding(enc) && charsetOf(enc) == nil:
+			return s.here("the encoding must be UTF-8, UTF-16, ISO-8859-1 or windows-1252")
+		case declared(inside, "version") != "1.0":
+			s.tell("XML declaration of another version than 1.0")
 		}
 	}
-	s.pos += stop + 2
+	s.pos += stop + 4
 	return nil
 }
 
@@ -474,38 +538,35 @@ func (s *scanner) declaration(b []byte) error {
 	const comment, cdata, doctype = "<!--", "<![CDATA[", "<!DOCTYPE"
 	switch {
 	case bytes.HasPrefix(b, []byte(comment)):
-		stop := bytes.Index(b[4:], []byte("--"))
-		if stop < 0 || stop+7 > len(b) {
+		stop := bytes.Index(b[4:], []byte("-->"))
+		if stop < 0 {
 			return errMore
 		}
-		if b[4+stop+2] != '>' {
-			return s.fault(s.pos+4+stop, "-- inside a comment")
-		}
-		if err := s.opaque(b[4:4+stop], 4); err != nil {
-			return err
+		if inside := b[4 : 4+stop]; s.opaque(inside) || bytes.Contains(inside, []byte("--")) || bytes.HasSuffix(inside, []byte("-")) {
+			s.tell("comment that is not well formed")
 		}
 		s.pos += stop + 7
 		return nil
 	case bytes.HasPrefix(b, []byte(cdata)):
-		if len(s.opens) == 0 {
-			return s.here("text outside the document's element")
-		}
 		stop := bytes.Index(b, []byte("]]>"))
 		if stop < 0 {
 			return errMore
 		}
 		inside := b[len(cdata):stop]
-		if err := s.opaque(inside, len(cdata)); err != nil {
-			return err
+		if s.opaque(inside) {
+			s.tell(badCharacter)
+			inside = clean(nil, inside)
 		}
-		if s.text != nil {
+		if len(s.opens) == 0 {
+			s.tell(textOutside)
+		} else if s.text != nil {
 			s.text(inside)
 		}
 		s.pos += stop + 3
 		return nil
 	case bytes.HasPrefix(b, []byte(doctype)):
 		if s.rooted {
-			return s.here("a document type inside the document")
+			s.tell("document type inside the document")
 		}
 		n, err := documentType(b[len(doctype):])
 		if err != nil {
@@ -516,26 +577,48 @@ func (s *scanner) declaration(b []byte) error {
 	case len(b) < len(doctype):
 		return errMore
 	}
-	return s.here("an unknown declaration")
+	end := bytes.IndexByte(b, '>')
+	if end < 0 {
+		return errMore
+	}
+	s.tell("declaration that is unknown")
+	s.pos += end + 1
+	return nil
 }
 
-// opaque checks the characters of what is passed over; at is where b begins after pos.
-func (s *scanner) opaque(b []byte, at int) error {
+// opaque reports whether a text has characters that XML does not allow.
+func (s *scanner) opaque(b []byte) bool {
 	for i := 0; i < len(b); {
 		switch {
 		case byteClass[b[i]] == multi:
 			n := runeLen(b[i:])
 			if n == 0 {
-				return s.fault(s.pos+at+i, "not a valid character of UTF-8")
+				return true
 			}
 			i += n
 		case byteClass[b[i]] == banned:
-			return s.fault(s.pos+at+i, "a character that XML does not allow")
+			return true
 		default:
 			i++
 		}
 	}
-	return nil
+	return false
+}
+
+// clean appends the characters that XML allows.
+func clean(out, b []byte) []byte {
+	for i := 0; i < len(b); {
+		n := 1
+		switch byteClass[b[i]] {
+		case banned:
+			n = 0
+		case multi:
+			n = runeLen(b[i:])
+		}
+		out = append(out, b[i:i+n]...)
+		i += max(n, 1)
+	}
+	return out
 }
 
 // value returns an attribute's value with references replaced. It is valid until the
@@ -547,6 +630,8 @@ func (s *scanner) value(a attr) []byte {
 	return s.expand(a.raw)
 }
 
+// expand replaces references, and drops those that are undefined and characters that XML does not
+// allow.
 func (s *scanner) expand(b []byte) []byte {
 	out := s.scratch[:0]
 	for len(b) > 0 {
@@ -555,12 +640,17 @@ func (s *scanner) expand(b []byte) []byte {
 			if n < 0 {
 				n = len(b)
 			}
-			out = append(out, b[:n]...)
+			out = clean(out, b[:n])
 			b = b[n:]
 			continue
 		}
 		n := reference(b)
-		out = utf8.AppendRune(out, referenced(b[1:n-1]))
+		if n > 0 {
+			out = utf8.AppendRune(out, referenced(b[1:n-1]))
+		} else if n = 1 + bytes.IndexByte(b[:min(len(b), mostReference)], ';'); n < 2 || bytes.ContainsAny(b[:n], " \t\r\n<>\"'") {
+			n = 1
+			out = append(out, '&')
+		}
 		b = b[n:]
 	}
 	s.scratch = out

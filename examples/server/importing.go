@@ -92,9 +92,9 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 	if err != nil {
 		return err
 	}
-	_, err = in.Health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
-	in.count(len(items))
-	return err
+	counts, err := in.Health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
+	in.count(len(items) - len(counts.Refused))
+	return fileimport.Refusals(counts, err)
 }
 
 // Samples stores samples of one source.
@@ -103,9 +103,9 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 	if err != nil {
 		return err
 	}
-	_, err = in.Health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
-	in.count(len(samples))
-	return err
+	counts, err := in.Health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
+	in.count(len(samples) - len(counts.Refused))
+	return fileimport.Refusals(counts, err)
 }
 
 // Stream stores the stream of a workout that was stored before, and so has its id.

@@ -1,0 +1,82 @@
+package fileimport
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// utf8BOM is the byte order mark of UTF-8.
+var utf8BOM = []byte("\xef\xbb\xbf")
+
+// utf8Encoding reports whether the name of an encoding is one that UTF-8 contains.
+func utf8Encoding(name string) bool {
+	switch strings.ToLower(name) {
+	case "", "utf-8", "utf8", "us-ascii", "ascii":
+		return true
+	}
+	return false
+}
+
+// charsetOf returns the encoding of a declared name; nil if it is none that is read. UTF-16 is
+// known by its bytes before its declaration can be read, so a declaration of it in a text of
+// bytes is UTF-8.
+func charsetOf(name string) encoding.Encoding {
+	switch strings.ToLower(name) {
+	case "iso-8859-1", "latin1", "latin-1", "iso_8859-1", "iso8859-1", "windows-1252", "cp1252":
+		return charmap.Windows1252
+	case "iso-8859-15", "latin-9":
+		return charmap.ISO8859_15
+	case "utf-16", "utf-16le", "utf-16be", "unicode":
+		return encoding.Nop
+	}
+	return nil
+}
+
+// wideOf returns the encoding of a text of two bytes a character; nil if it is none. It is known
+// by its byte order mark, or by the zero bytes of its first character.
+func wideOf(head []byte) encoding.Encoding {
+	switch {
+	case len(head) < 4:
+		return nil
+	case head[0] == 0xff && head[1] == 0xfe, head[0] == '<' && head[1] == 0 && head[3] == 0:
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	case head[0] == 0xfe && head[1] == 0xff, head[0] == 0 && head[1] == '<' && head[2] == 0:
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	}
+	return nil
+}
+
+// encodingOf returns the encoding of a text by its first bytes, and by the declaration of XML;
+// nil if it is UTF-8.
+func encodingOf(head []byte) encoding.Encoding {
+	if wide := wideOf(head); wide != nil {
+		return wide
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), " \t\r\n")
+	if bytes.HasPrefix(text, []byte("<?xml")) && !bytes.HasPrefix(head, utf8BOM) {
+		declaration, _, found := bytes.Cut(text, []byte("?>"))
+		if name := declared(declaration, "encoding"); found && !utf8Encoding(name) {
+			if e := charsetOf(name); e != encoding.Nop {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// utf8Of returns a text in UTF-8.
+func utf8Of(data []byte) []byte {
+	e := encodingOf(data[:min(len(data), detectBytes)])
+	if e == nil {
+		return data
+	}
+	out, err := e.NewDecoder().Bytes(data)
+	if err != nil {
+		return data
+	}
+	return out
+}

@@ -1,0 +1,224 @@
+package fileimport
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+const (
+	// untimed is the time of a point without one, or whose time cannot be read.
+	untimed = math.MinInt64
+	// mostStray is the longest time between a point and the median of its recording.
+	mostStray = 7 * 24 * time.Hour
+	// mostAhead is how far a time may be ahead of the present.
+	mostAhead = 24 * time.Hour
+	// lowestAltitude and highestAltitude bound the altitude of a point in metres.
+	lowestAltitude, highestAltitude = -500, 12_000
+	// maxWorkoutSeconds is the longest workout.
+	maxWorkoutSeconds = 7 * 24 * 3600
+	// nearZero is the distance in metres within which another point makes 0, 0 plausible.
+	nearZero = 10_000
+)
+
+// firstInstant is the first time that anything is recorded at, in Unix microseconds.
+var firstInstant = time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// inTime reports whether a time in Unix microseconds can be one of a measurement.
+func (o *output) inTime(micros int64) bool {
+	return micros >= firstInstant && micros <= o.opts.Now().Add(mostAhead).UnixMicro()
+}
+
+// possible returns the points of a recording that can be true, in the order of time. A point
+// without a possible time is left out; an impossible value of a point is left out alone. The
+// report counts both.
+func (o *output) possible(points []point) []point {
+	drop := func(why string, bad func(*point) bool) {
+		kept := points[:0]
+		gap := false // a pause before a point that is left out is one before the next
+		for i := range points {
+			p := points[i]
+			if bad(&p) {
+				gap = gap || p.gap
+				o.leaveOut(why, 1)
+				continue
+			}
+			p.gap, gap = p.gap || gap && len(kept) > 0, false
+			kept = append(kept, p)
+		}
+		points = kept
+	}
+	drop("point without a time", func(p *point) bool { return p.micros == untimed })
+	drop("point before 1990 or in the future", func(p *point) bool { return !o.inTime(p.micros) })
+	if len(points) == 0 {
+		return nil
+	}
+	median := medianTime(points)
+	drop("point more than 7 days from the median", func(p *point) bool {
+		return math.Abs(float64(p.micros-median)) > float64(mostStray.Microseconds())
+	})
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
+	o.possiblePositions(points)
+	o.possibleValues(points)
+	return points
+}
+
+func medianTime(points []point) int64 {
+	times := make([]int64, len(points))
+	for i := range points {
+		times[i] = points[i].micros
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// possiblePositions takes away positions that are out of range or lack a part, and those at 0, 0
+// that no other position is near.
+func (o *output) possiblePositions(points []point) {
+	for i := range points {
+		p := &points[i]
+		if !p.anyPosition() {
+			continue
+		}
+		if !(math.Abs(p.lat) <= 90 && math.Abs(p.lng) <= 180) {
+			p.lat, p.lng = nan, nan
+			o.leaveOut("position out of range", 1)
+		}
+	}
+	zero := func(p *point) bool { return p.lat == 0 && p.lng == 0 }
+	near := func(p *point) bool {
+		return p.anyPosition() && !zero(p) && haversine(0, 0, p.lat, p.lng) <= nearZero
+	}
+	// next is the first position from i on, in the direction step, that is not 0, 0.
+	next := func(i, step int) bool {
+		for ; i >= 0 && i < len(points); i += step {
+			if p := &points[i]; p.anyPosition() && !zero(p) {
+				return near(p)
+			}
+		}
+		return false
+	}
+	for i := 0; i < len(points); {
+		if !zero(&points[i]) {
+			i++
+			continue
+		}
+		end := i
+		for end < len(points) && (zero(&points[end]) || !points[end].anyPosition()) {
+			end++
+		}
+		if !next(i-1, -1) && !next(end, 1) {
+			for j := i; j < end; j++ {
+				if zero(&points[j]) {
+					points[j].lat, points[j].lng = nan, nan
+					o.leaveOut("position at 0, 0", 1)
+				}
+			}
+		}
+		i = end
+	}
+}
+
+// anyPosition reports whether the point has a part of a position.
+func (p *point) anyPosition() bool { return !math.IsNaN(p.lat) || !math.IsNaN(p.lng) }
+
+// measured is a value of a point with the values that it can have.
+type measured struct {
+	name      string
+	of        func(*point) *float64
+	low, high float64
+}
+
+// measurements returns the values of points, with the bounds of the catalogue.
+func measurements() []measured {
+	workout := healthdata.ResourceBySlug("workouts").PartBounds()
+	bounds := func(slug string) healthdata.Bounds {
+		b, _ := healthdata.ResourceBySlug(slug).Bounds()
+		return b
+	}
+	in := func(name string, b healthdata.Bounds, of func(*point) *float64) measured {
+		return measured{name, of, b.Low, b.High}
+	}
+	return []measured{
+		{"altitude", func(p *point) *float64 { return &p.alt }, lowestAltitude, highestAltitude},
+		in("distance", workout["distance"], func(p *point) *float64 { return &p.dist }),
+		in("speed", workout["max_speed"], func(p *point) *float64 { return &p.speed }),
+		in("power", workout["max_watts"], func(p *point) *float64 { return &p.power }),
+		in("heart rate", bounds("heartrate"), func(p *point) *float64 { return &p.heart }),
+		in("breathing rate", bounds("respiratory_rate"), func(p *point) *float64 { return &p.breath }),
+		{"cadence", func(p *point) *float64 { return &p.cadence }, 0, 1000},
+		{"temperature", func(p *point) *float64 { return &p.temp }, -100, 100},
+	}
+}
+
+// possibleValues takes away values that cannot be.
+func (o *output) possibleValues(points []point) {
+	for _, m := range measurements() {
+		n := 0
+		for i := range points {
+			if v := m.of(&points[i]); *v < m.low || *v > m.high {
+				*v = nan
+				n++
+			}
+		}
+		o.leaveOut(m.name+" out of range", n)
+	}
+}
+
+// possibleTotals takes away what a workout cannot have, so that it is derived from the points
+// where they say it.
+func (o *output) possibleTotals(w *healthdata.Workout) {
+	bounds := healthdata.ResourceBySlug("workouts").PartBounds()
+	bad := func(name string, v float64) bool {
+		b := bounds[name]
+		if v >= b.Low && v <= b.High {
+			return false
+		}
+		o.leaveOut("total out of range: "+name, 1)
+		return true
+	}
+	for name, v := range map[string]**float64{
+		"distance": &w.Distance, "calories": &w.Calories, "average_speed": &w.AverageSpeed, "max_speed": &w.MaxSpeed,
+		"average_watts": &w.AverageWatts, "max_watts": &w.MaxWatts, "device_watts": &w.DeviceWatts,
+		"weighted_average_watts": &w.WeightedAverageWatts, "total_elevation_gain": &w.TotalElevationGain,
+		"elev_high": &w.ElevHigh, "elev_low": &w.ElevLow,
+	} {
+		if *v != nil && bad(name, **v) {
+			*v = nil
+		}
+	}
+	for name, v := range map[string]**int64{
+		"average_hr": &w.AverageHR, "max_hr": &w.MaxHR, "moving_time": &w.MovingTime, "steps": &w.Steps,
+	} {
+		if *v != nil && bad(name, float64(**v)) {
+			*v = nil
+		}
+	}
+	for _, v := range []**float64{&w.ElevHigh, &w.ElevLow} {
+		if *v != nil && (**v < lowestAltitude || **v > highestAltitude) {
+			*v = nil
+			o.leaveOut("altitude out of range", 1)
+		}
+	}
+}
+
+// leaveOut counts parts of a file that are left out as they cannot be read or cannot be true.
+func (o *output) leaveOut(what string, n int) {
+	if n > 0 {
+		count(&o.rep.Skipped, what, n)
+	}
+}
+
+// leaveOutAt counts a part that is left out, and notes its place.
+func (o *output) leaveOutAt(place, what string) {
+	o.leaveOut(what, 1)
+	if o.places++; o.places <= mostRemarks {
+		o.note(fmt.Sprintf("%s: left out: %s", place, what))
+	} else if o.places == mostRemarks+1 {
+		o.note("further places are left out; they are counted")
+	}
+}
