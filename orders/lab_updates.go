@@ -49,11 +49,6 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			return nil
 		}
 		if w.to.IsZero() {
-			if s.opts.Reviews == nil {
-				s.opts.Log.Warn("lab results match no order for certain", "message", m.ID, "decision", string(w.code))
-				s.dropReport(ctx, m)
-				return nil
-			}
 			settings, err := s.opts.Settings(ctx, m.Team)
 			if err != nil {
 				return fmt.Errorf("team settings: %w", err)
@@ -306,9 +301,6 @@ func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
 // isUnderReview reports whether a message was held for review before: whatever its order could
 // take by now, and whatever was decided, a person decides.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
-	if s.opts.Reviews == nil {
-		return false, nil
-	}
 	_, err := s.opts.Reviews.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
 		return false, nil

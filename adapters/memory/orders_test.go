@@ -86,7 +86,7 @@ func TestCenters(t *testing.T) {
 // twice is one store as two processes would see it.
 func twice(testing.TB) []orderstest.Process {
 	s := newStore()
-	p := orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	p := orderstest.Process{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 	return []orderstest.Process{p, p}
 }
 

@@ -51,8 +51,8 @@ func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	require.NoError(t, err)
 	anybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	d.orders, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
-		Environment: healthlab.Production,
-		Now:         func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
+		Environment: healthlab.Production, Reviews: d.store.Reviews(),
+		Now: func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},
