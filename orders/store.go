@@ -156,7 +156,8 @@ type Store interface {
 	Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (Record, error)
 
 	// List returns one page in the order that the query asks for; ties by id
-	// ascending. A page past the end has no orders and the true total.
+	// ascending. A page past the end has no orders and the true total. In a restored
+	// backup, orders of persons whose key was deleted are left out of pages; the total has them.
 	List(ctx context.Context, q Query) (Page, error)
 
 	// CountByStatus returns the number of a team's orders in each latest status; a status

@@ -3,12 +3,14 @@ package memory
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 type ordersStore struct {
@@ -146,6 +148,9 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	first := min((q.Page-1)*q.Size, len(found))
 	for _, kept := range found[first:min(first+q.Size, len(found))] {
 		r, err := v.orders.load(ctx, kept)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
 		if err != nil {
 			return orders.Page{}, err
 		}
@@ -190,7 +195,7 @@ func (t *orderTable) sort(ctx context.Context, q *orders.Query, found []*keptOrd
 		by[kept] = &kept.read.Order
 		if q.Sort == orders.SortPatientName {
 			r, err := t.decode(ctx, kept)
-			if err != nil {
+			if err != nil && !errors.Is(err, personkey.ErrErased) { // the order is left out when it is read
 				return err
 			}
 			by[kept] = &r.Order

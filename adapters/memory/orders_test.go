@@ -93,3 +93,10 @@ func twice(testing.TB) []orderstest.Process {
 func TestOrderWalks(t *testing.T) { orderstest.RunTwoProcesses(t, twice) }
 
 func TestConcurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, twice) }
+
+func TestOrdersOfErasedKeys(t *testing.T) {
+	orderstest.RunErasedKeys(t, func(testing.TB) orderstest.ErasedKeysHarness {
+		s := newStore()
+		return orderstest.ErasedKeysHarness{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.PersonKeys()}
+	})
+}
