@@ -247,19 +247,11 @@ func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time
 	defer v.mu.Unlock()
 	at := v.clock()
 	due := v.orders.due(n, now, &v.orders.labDue, func(r *orders.Record) time.Time { return dueUnlessLeased(r.Lab.Due, r.Lab.Lease, at) })
-	out := make([]orders.Record, 0, len(due))
-	for _, kept := range due {
-		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) {
-			r.Lab.Lease = at.Add(lease)
-			r.Lab.Attempts++
-			r.Lab.Started = true
-		})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded)
-	}
-	return out, nil
+	return v.orders.claim(ctx, due, func(r *orders.Record) {
+		r.Lab.Lease = at.Add(lease)
+		r.Lab.Attempts++
+		r.Lab.Started = true
+	})
 }
 
 func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
@@ -274,15 +266,7 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Tim
 		}
 		return dueUnlessLeased(r.Notifications.Due, r.Notifications.Lease, at)
 	})
-	out := make([]orders.Record, 0, len(due))
-	for _, kept := range due {
-		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded)
-	}
-	return out, nil
+	return v.orders.claim(ctx, due, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
 }
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, lease time.Duration) (string, time.Time, error) {

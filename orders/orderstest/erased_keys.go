@@ -2,6 +2,7 @@ package orderstest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,7 @@ func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) 
 		for i, name := range []string{"1", "2", "3", "4", "5"} {
 			r := newRecord("a", name)
 			r.PatientDetails = &people.PatientDetails{FirstName: new("Ana"), LastName: new("Roe " + name), DOB: birthday, Gender: people.Female}
-			if i%2 == 0 {
+			if r.Lab.Due = noon; i%2 == 0 {
 				r.UserID = other
 			}
 			stored, err := h.Orders.Insert(t.Context(), r, begin)
@@ -58,6 +59,15 @@ func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) 
 				}
 			}
 		}
+		var claimed []orders.OrderID
+		for range 5 {
+			due, err := h.Orders.Claim(t.Context(), 1, noon, time.Hour)
+			require.NoError(t, err)
+			for _, r := range due {
+				claimed = append(claimed, r.ID)
+			}
+		}
+		require.ElementsMatch(t, left, claimed)
 	})
 	t.Run("Reviews", func(t *testing.T) {
 		h := newStore(t)
