@@ -38,7 +38,8 @@ type Store interface {
 	// it must be pure. Concurrent updates behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) ([]healthlab.Event, error)) (Job, error)
 
-	// List returns jobs, newest first, ties by descending id.
+	// List returns jobs, newest first, ties by descending id. In a restored backup, List and
+	// Claim leave out jobs of persons whose key was deleted.
 	List(ctx context.Context, q Query) ([]Job, error)
 
 	// Claim takes at most n jobs of any team whose DueAt is not later than the store's own

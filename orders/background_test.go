@@ -26,7 +26,7 @@ func TestBackground(t *testing.T) {
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
 		var logged syncBuffer
-		service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Log: slog.New(slog.NewTextHandler(&logged, nil))})
 		require.NoError(t, err)
 		d.Service = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000

@@ -25,7 +25,7 @@ func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	s, err := orders.New(store.Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), book,
-		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: on}, nil
 		}})
 	require.NoError(t, err)
@@ -83,8 +83,9 @@ func newLabs(t *testing.T, registry *people.Registry, markers ...catalogue.Marke
 		Labs: []catalogue.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}}, Markers: markers,
 	})
 	require.NoError(t, err)
-	s, err := orders.New(memory.New(nil).Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
-		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+	store := memory.New(nil)
+	s, err := orders.New(store.Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
+		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
 	require.NoError(t, err)

@@ -135,13 +135,6 @@ func TestReportOfHeldResults(t *testing.T) {
 		require.Equal(t, ben, file)
 		require.Equal(t, 1, a.files.left(t))
 	})
-	t.Run("without reviews", func(t *testing.T) {
-		a := newArchive(t, func(o *orders.Options) { o.Reviews = nil })
-		mine := a.requisitioned("walk-in")
-		require.NoError(t, a.StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
-		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" })))
-		require.Zero(t, a.files.left(t))
-	})
 	// A disk that fails decides nothing, and can be asked again.
 	t.Run("disk", func(t *testing.T) {
 		a, _, his, held := hold(t)

@@ -32,7 +32,8 @@ func Example() {
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	service, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Now: now})
+	store := memory.New(nil)
+	service, err := orders.New(store.Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Now: now})
 	check(err)
 
 	team, patient := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}

@@ -169,7 +169,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
 			require.NoError(t, err)
 			d.Service = service
 			first, err := d.creates(nil, "walk-in", named("two"))
@@ -385,7 +385,7 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 func TestLabThatReusesSampleIDs(t *testing.T) {
 	d := newFixture(t)
 	lab := &reusing{d.lab, true}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	one := d.placed("walk-in", withOutcome("never_again"))

@@ -38,7 +38,7 @@ func (d *fixture) once(s *orders.Service, key string, edit ...func(*orders.Place
 // once. There is one order; each answer is the stored one, or asks to ask again.
 func TestOneKeyOneOrder(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
 	require.NoError(t, err)
 	callers := prove.Count(100, 1000)
 	answers := make([]string, callers)

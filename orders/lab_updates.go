@@ -50,11 +50,6 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			return nil
 		}
 		if w.to.IsZero() {
-			if s.opts.Reviews == nil {
-				s.opts.Log.Warn("lab results match no order for certain", "message", m.ID, "decision", string(w.code))
-				s.dropReport(ctx, m)
-				return nil
-			}
 			settings, err := s.opts.Settings(ctx, m.Team)
 			if err != nil {
 				return fmt.Errorf("team settings: %w", err)
@@ -317,9 +312,6 @@ func (m Message) contradicts(o *Order) bool {
 // isUnderReview reports whether a message was held for review before: whatever its order could
 // take by now, and whatever was decided, a person decides.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
-	if s.opts.Reviews == nil {
-		return false, nil
-	}
 	_, err := s.opts.Reviews.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
 		return false, nil

@@ -61,7 +61,8 @@ const (
 	PartialResult Trigger = "partial_result"
 	// FinalResult: the lab reported all there will be.
 	FinalResult Trigger = "final_result"
-	// CorrectedResult: the lab replaced its final report.
+	// CorrectedResult: the lab replaced its final report. After partial results alone, the final
+	// report is implied, and the order is completed and corrected.
 	CorrectedResult Trigger = "result_corrected"
 	// RedrawOffered: the lab reported all there will be, lost some of it by its own
 	// fault, and the patient may come again.

@@ -90,11 +90,4 @@ func TestOperationsDecideWhatTeamsHandOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got, seen)
 	require.Equal(t, []string{orders.EventMatchReviewCreated, orders.EventMatchReviewUpdated, orders.EventMatchReviewUpdated}, d.reviewsTold(r.ID))
-
-	none := *d.opts
-	none.Reviews = nil
-	*d.opts = none
-	d.restart()
-	_, err = d.Operations().Waiting(t.Context(), orders.ResultQuery{Team: d.team})
-	requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
 }

@@ -81,7 +81,7 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{31: healthlab.Invalid, 32: nil} {
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}})
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Portal: &portal.Options{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
 	}
 }

@@ -186,7 +186,7 @@ func TestLabAccounts(t *testing.T) {
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
 				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews()})
 			require.NoError(t, err)
 			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
 				if tc.want != "" {
@@ -215,7 +215,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"az"}}}},
 				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews()})
 			require.NoError(t, err)
 			needed := flow == catalogue.OrderDelegated || flow == catalogue.FullyDelegated
 			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))

@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 		organism("P. mirabilis", labresult.Normal), organism("E. faecalis", labresult.Normal)}})
 	require.Equal(t, []string{"P. mirabilis", "E. faecalis", "red", "sweet", "not asked"}, texts(got))
 	require.Equal(t, labresult.UnknownInterpretation, labresult.Worst(first.Results[1:2]))
-	require.Equal(t, labresult.Normal, *got.Metadata.Interpretation)
+	require.Equal(t, labresult.UnknownInterpretation, *got.Metadata.Interpretation, "the colour has none")
 	first.Metadata.Notes = ptr("took antibiotics")
 	got = merge(first, labresult.Report{Metadata: labresult.Metadata{Notes: ptr("fasting")}}, first)
 	require.Equal(t, "took antibiotics\nfasting", *got.Metadata.Notes)
@@ -72,6 +73,60 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 	require.NoError(t, json.Unmarshal(messages[len(messages)-1].Body, &last))
 	require.Equal(t, orders.SampleError, last.Data.LowLevel())
 	require.Nil(t, last.Data.Interpretation)
+}
+
+// A correction after a partial report is a correction, with and without a final report before
+// it. Without one, the order is completed and corrected.
+func TestCorrectionAfterAPartialReport(t *testing.T) {
+	for _, name := range []string{"walk-in", "kit", "on site"} {
+		for _, final := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, final %t", name, final), func(t *testing.T) {
+				d := newReviewFixture(t)
+				d.settings.OnSiteCollection = true
+				o := d.requisitioned(name)
+				report := func(on orders.Trigger, value string) {
+					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results[0].Result = on, value })))
+				}
+				report(orders.PartialResult, "1")
+				if final {
+					report(orders.FinalResult, "1")
+				}
+				report(orders.CorrectedResult, "2")
+				require.Empty(t, d.waiting())
+				got := d.get(o)
+				require.Equal(t, orders.Corrected, got.LowLevel())
+				require.Equal(t, orders.Completed, got.Events[len(got.Events)-2].Status.LowLevel())
+				require.Equal(t, "Iron", got.LastEvent.CorrectedMarkers[0].Name)
+				results, err := d.Results(t.Context(), d.team, o.ID)
+				require.NoError(t, err)
+				require.Equal(t, labresult.Corrected, results.Metadata.Status)
+				require.Equal(t, "2", results.Results[0].Result)
+				require.Equal(t, "1", *results.Results[0].PreviousResult)
+				require.NotNil(t, results.Results[0].CorrectedAt)
+				var told []orders.LowLevel
+				for _, m := range d.messages(o) {
+					var event struct {
+						Data orders.Order `json:"data"`
+					}
+					require.NoError(t, json.Unmarshal(m.Body, &event))
+					told = append(told, event.Data.LowLevel())
+				}
+				require.Equal(t, []orders.LowLevel{orders.Completed, orders.Corrected}, told[len(told)-2:])
+				report(orders.CorrectedResult, "3")
+				results, err = d.Results(t.Context(), d.team, o.ID)
+				require.NoError(t, err)
+				require.Equal(t, "2", *results.Results[0].PreviousResult)
+			})
+		}
+	}
+}
+
+// A correction of results that never came waits for review.
+func TestCorrectionWithoutAReport(t *testing.T) {
+	d := newReviewFixture(t)
+	o := d.requisitioned("walk-in")
+	held := d.held(d.report(o, func(m *orders.Message) { m.On = orders.CorrectedResult }))
+	require.Equal(t, orders.MatchWrongCollection, held.DecisionCode)
 }
 
 // Susceptibilities of two isolates have the same codes: a correction changes those of its

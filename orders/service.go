@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options adjusts a Service. A zero field means its default, unless it is required.
 type Options struct {
 	// Environment is sandbox, where orders may be simulated, or production. Required.
 	Environment healthlab.Environment
@@ -28,7 +28,7 @@ type Options struct {
 	// there are none.
 	People people.Store
 	// Reviews keeps results that match no order for certain, in the store of the orders.
-	// Default: such results are not taken in.
+	// Required.
 	Reviews ReviewStore
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
@@ -177,7 +177,8 @@ type Service struct {
 	opts         Options
 }
 
-// New returns a Service. All four interfaces are required; nil options mean the defaults.
+// New returns a Service. All four interfaces, Options.Environment and Options.Reviews are
+// required. Errors: Invalid, if one of them is missing.
 func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
@@ -185,6 +186,9 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 	s := &Service{store: visibleStore{store}, allOrders: store, users: users, lab: lab}
 	if opts != nil {
 		s.opts = *opts
+	}
+	if s.opts.Reviews == nil {
+		return nil, fmt.Errorf("%w: orders.Options.Reviews: must be a ReviewStore, which keeps results that match no order for certain; both stores have one (Store.Reviews)", healthlab.Invalid)
 	}
 	if err := s.opts.Portal.Check(); err != nil {
 		return nil, err

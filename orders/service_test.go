@@ -335,7 +335,7 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	on := healthlab.DateOf(d.now())
@@ -363,7 +363,7 @@ func TestSampleIDOfAnotherOrder(t *testing.T) {
 	d := newFixture(t)
 	var logged syncBuffer
 	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), oneSampleID{d.lab},
-		&orders.Options{Environment: healthlab.Production, Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		&orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	require.NoError(t, err)
 	d.Service = service
 	d.placed("walk-in")
@@ -559,4 +559,14 @@ func TestSimulateRules(t *testing.T) {
 	production := newFixture(t, func(o *orders.Options) { o.Environment = healthlab.Production })
 	_, err = production.Simulate(t.Context(), production.team, production.placed("walk-in").ID, "", orders.SimulationFlags{})
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
+}
+
+// Results that match no order for certain are kept: a service without a place for them is refused.
+func TestServiceNeedsReviews(t *testing.T) {
+	d := newFixture(t)
+	for name, opts := range map[string]*orders.Options{"none": {Environment: healthlab.Production}, "nil options": nil} {
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, opts)
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+		require.ErrorContains(t, err, "orders.Options.Reviews", name)
+	}
 }

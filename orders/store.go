@@ -158,7 +158,8 @@ type Store interface {
 	Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (Record, error)
 
 	// List returns one page in the order that the query asks for; ties by id
-	// ascending. A page past the end has no orders and the true total.
+	// ascending. A page past the end has no orders and the true total. In a restored
+	// backup, orders of persons whose key was deleted are left out of pages; the total has them.
 	List(ctx context.Context, q Query) (Page, error)
 
 	// CountByStatus returns the number of a team's orders in each latest status; a status
@@ -176,7 +177,8 @@ type Store interface {
 	// whose Lab.Lease has ended: the longest due first. It sets their Lab.Lease to the end
 	// of the lease, adds one to their Lab.Attempts, sets Lab.Started, and returns them so;
 	// that is no new revision and no event. Two claims that run at the same time never
-	// return the same order.
+	// return the same order. Orders of persons whose key was deleted are not returned by any
+	// claim; each is passed over until its lease ends.
 	Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
 
 	// ClaimNotifications is Claim for Notifications.Due and Notifications.Lease; it changes

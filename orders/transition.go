@@ -151,7 +151,7 @@ func (s Step) detail(to LowLevel) StatusDetail {
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
 // maxImplied bounds how many steps a message can imply before its own.
-const maxImplied = 5
+const maxImplied = 6
 
 // impliedPath returns the shortest way from where the order stands to what is reported,
 // the report included, over steps that it implies. False if there is none.
@@ -161,6 +161,10 @@ func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
 		path []Trigger
 	}
 	m, f := r.Method(), r.Facts()
+	implied := impliable
+	if on == CorrectedResult && r.HasResults() {
+		implied = append(slices.Clone(impliable), FinalResult) // the correction of a final report that did not come
+	}
 	// A kit on its way says nothing of the requisition of its patient.
 	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
 	seen := map[LowLevel]bool{r.LowLevel(): true}
@@ -172,7 +176,7 @@ func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
 		if len(w.path) == maxImplied {
 			continue
 		}
-		for _, i := range impliable {
+		for _, i := range implied {
 			if to, ok := Next(m, w.at, i, f); ok && !seen[to] && (i != LabAccepted || !parcel) {
 				seen[to] = true
 				todo = append(todo, way{to, append(slices.Clone(w.path), i)})

@@ -238,7 +238,8 @@ type ReviewStore interface {
 	// is ([RawResult.Owner]) is deleted, where the same store keeps users, Result and
 	// Results do not find it.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
-	// Results returns a page. Invalid if the cursor is none of such a query.
+	// Results returns a page. Invalid if the cursor is none of such a query. In a restored
+	// backup, results of persons whose key was deleted are left out of pages; the total has them.
 	Results(ctx context.Context, q ResultQuery) (ResultPage, error)
 	// UpdateResult lets change edit a result, and writes it with the events: as
 	// [Store.Update].

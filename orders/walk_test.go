@@ -151,7 +151,7 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
 	require.NoError(t, err)
 	const customers, each = 4, 10
 	var wg sync.WaitGroup

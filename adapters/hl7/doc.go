@@ -7,7 +7,8 @@
 //	lab := hl7.New(mllp.NewClient("lab.example.com:2575", nil), store.LabJournal(), &hl7.Options{
 //		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 //	})
-//	service, err := orders.New(store, users, catalogue, lab, &orders.Options{Environment: healthlab.Production})
+//	service, err := orders.New(store, users, catalogue, lab,
+//		&orders.Options{Environment: healthlab.Production, Reviews: reviews})
 //	go mllp.NewServer(lab, nil).Serve(ctx, listener)
 //
 // Names to know:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -184,8 +185,14 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	}
 	slices.SortFunc(list, order)
 	out := []labreport.Job{}
-	for _, at := range list[:min(len(list), max(1, q.Size))] {
+	for _, at := range list {
+		if len(out) == max(1, q.Size) {
+			break
+		}
 		j, err := v.reports.load(ctx, v.reports.jobs[at.ID])
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -212,6 +219,10 @@ func (v jobStore) Claim(ctx context.Context, n int, lease time.Duration) ([]labr
 	var out []labreport.Job
 	for _, id := range due[:min(len(due), max(0, n))] {
 		j, err := v.reports.load(ctx, v.reports.jobs[id])
+		if errors.Is(err, personkey.ErrErased) {
+			v.reports.jobs[id].due = at.Add(lease)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -32,3 +32,10 @@ func TestBlobEncryption(t *testing.T) {
 		return labreporttest.EncryptedBlobs{Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
 	})
 }
+
+func TestParsingJobsOfErasedKeys(t *testing.T) {
+	labreporttest.RunErasedKeys(t, func(testing.TB) labreporttest.ErasedKeysHarness {
+		s, setClock := clockedStore()
+		return labreporttest.ErasedKeysHarness{Jobs: s.ParsingJobs(), Keys: s.PersonKeys(), SetClock: setClock}
+	})
+}

@@ -3,12 +3,14 @@ package memory
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 type ordersStore struct {
@@ -146,6 +148,9 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	first := min((q.Page-1)*q.Size, len(found))
 	for _, kept := range found[first:min(first+q.Size, len(found))] {
 		r, err := v.orders.load(ctx, kept)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
 		if err != nil {
 			return orders.Page{}, err
 		}
@@ -190,7 +195,7 @@ func (t *orderTable) sort(ctx context.Context, q *orders.Query, found []*keptOrd
 		by[kept] = &kept.read.Order
 		if q.Sort == orders.SortPatientName {
 			r, err := t.decode(ctx, kept)
-			if err != nil {
+			if err != nil && !errors.Is(err, personkey.ErrErased) { // the order is left out when it is read
 				return err
 			}
 			by[kept] = &r.Order
@@ -242,19 +247,11 @@ func (v ordersStore) Claim(ctx context.Context, n int, now time.Time, lease time
 	defer v.mu.Unlock()
 	at := v.clock()
 	due := v.orders.due(n, now, &v.orders.labDue, func(r *orders.Record) time.Time { return dueUnlessLeased(r.Lab.Due, r.Lab.Lease, at) })
-	out := make([]orders.Record, 0, len(due))
-	for _, kept := range due {
-		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) {
-			r.Lab.Lease = at.Add(lease)
-			r.Lab.Attempts++
-			r.Lab.Started = true
-		})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded)
-	}
-	return out, nil
+	return v.orders.claim(ctx, due, func(r *orders.Record) {
+		r.Lab.Lease = at.Add(lease)
+		r.Lab.Attempts++
+		r.Lab.Started = true
+	})
 }
 
 func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error) {
@@ -269,15 +266,7 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now time.Tim
 		}
 		return dueUnlessLeased(r.Notifications.Due, r.Notifications.Lease, at)
 	})
-	out := make([]orders.Record, 0, len(due))
-	for _, kept := range due {
-		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded)
-	}
-	return out, nil
+	return v.orders.claim(ctx, due, func(r *orders.Record) { r.Notifications.Lease = at.Add(lease) })
 }
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, lease time.Duration) (string, time.Time, error) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -319,9 +320,29 @@ func (t *orderTable) due(n int, now time.Time, scheduled *work.Due[orders.OrderI
 	return due[:max(min(n, len(due)), 0)]
 }
 
+// claim moves the times of orders that are due, and returns those whose persons are not erased.
+func (t *orderTable) claim(ctx context.Context, due []*keptOrder, move func(*orders.Record)) ([]orders.Record, error) {
+	out := make([]orders.Record, 0, len(due))
+	for _, kept := range due {
+		loaded, err := t.updateTimes(ctx, kept, move)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, loaded)
+	}
+	return out, nil
+}
+
 // updateTimes keeps an order whose times alone change.
 func (t *orderTable) updateTimes(ctx context.Context, kept *keptOrder, move func(*orders.Record)) (orders.Record, error) {
 	r, err := t.decode(ctx, kept)
+	if errors.Is(err, personkey.ErrErased) {
+		move(&kept.read)
+		t.schedule(kept.read.ID, &kept.read)
+	}
 	if err != nil {
 		return orders.Record{}, err
 	}

@@ -86,10 +86,17 @@ func TestCenters(t *testing.T) {
 // twice is one store as two processes would see it.
 func twice(testing.TB) []orderstest.Process {
 	s := newStore()
-	p := orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	p := orderstest.Process{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 	return []orderstest.Process{p, p}
 }
 
 func TestOrderWalks(t *testing.T) { orderstest.RunTwoProcesses(t, twice) }
 
 func TestConcurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, twice) }
+
+func TestOrdersOfErasedKeys(t *testing.T) {
+	orderstest.RunErasedKeys(t, func(testing.TB) orderstest.ErasedKeysHarness {
+		s := newStore()
+		return orderstest.ErasedKeysHarness{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.PersonKeys()}
+	})
+}

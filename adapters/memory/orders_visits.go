@@ -16,15 +16,7 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now time.Time, leas
 	defer v.mu.Unlock()
 	at := v.clock()
 	due := v.orders.due(n, now, &v.orders.visitsDue, func(r *orders.Record) time.Time { return dueUnlessLeased(r.VisitWork.Due, r.VisitWork.Lease, at) })
-	out := make([]orders.Record, 0, len(due))
-	for _, kept := range due {
-		loaded, err := v.orders.updateTimes(ctx, kept, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded)
-	}
-	return out, nil
+	return v.orders.claim(ctx, due, func(r *orders.Record) { r.VisitWork.Lease = at.Add(lease) })
 }
 
 type slotCache struct {

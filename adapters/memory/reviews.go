@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -161,6 +162,9 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	}
 	for _, k := range found {
 		r, err := v.reviews.load(ctx, k)
+		if errors.Is(err, personkey.ErrErased) {
+			continue
+		}
 		if err != nil {
 			return orders.ResultPage{}, err
 		}

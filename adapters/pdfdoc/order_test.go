@@ -41,18 +41,19 @@ type fixture struct {
 	orders *orders.Service
 	store  *memory.Store
 	people people.Store
+	ids    *[]uuid.UUID // every id that the service made
 }
 
 func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	t.Helper()
-	d := fixture{store: memory.New(nil)}
+	d := fixture{store: memory.New(nil), ids: new([]uuid.UUID)}
 	d.people = d.store.Persons()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	anybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	d.orders, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
-		Environment: healthlab.Production,
-		Now:         func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
+		Environment: healthlab.Production, Reviews: d.store.Reviews(), NewID: d.newID,
+		Now: func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},

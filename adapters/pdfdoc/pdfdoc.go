@@ -5,7 +5,7 @@
 //
 //	printer, err := pdfdoc.New(nil)
 //	service, err := orders.New(store, users, catalogue, lab, &orders.Options{
-//		Environment: healthlab.Production, Files: files,
+//		Environment: healthlab.Production, Reviews: reviews, Files: files,
 //	})
 //	printed := documents.New(service, printer, nil)
 //

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -163,16 +164,25 @@ func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.J
 	if err := healthlab.CheckText(status...); err != nil {
 		return nil, err
 	}
-	var out []labreport.Job
-	err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
-		b.Queue(listJobs, q.Team.UUID, db.Optional(q.User.UUID), status, q.Corrected, db.Nullable(q.After.CreatedAt), q.After.ID.UUID, max(1, q.Size)).
-			Query(func(rows pgx.Rows) (err error) {
-				out, err = v.s.scanJobs(ctx, rows)
-				return err
-			})
-	})
-	if err != nil {
-		return nil, err
+	out := []labreport.Job{}
+	for size := max(1, q.Size); len(out) < size; {
+		var found []labreport.Job
+		var end labreport.ListPosition
+		n := 0
+		err := v.s.db.Read(ctx, q.Team, func(b *pgx.Batch) {
+			b.Queue(listJobs, q.Team.UUID, db.Optional(q.User.UUID), status, q.Corrected, db.Nullable(q.After.CreatedAt), q.After.ID.UUID, size-len(out)).
+				Query(func(rows pgx.Rows) (err error) {
+					found, n, end, err = v.s.scanJobs(ctx, rows)
+					return err
+				})
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, found...); n == len(found) {
+			break // those of erased persons have to be made up for
+		}
+		q.After = end
 	}
 	return out, nil
 }
@@ -185,7 +195,7 @@ func (v parsingJobs) Claim(ctx context.Context, n int, lease time.Duration) ([]l
 	err := v.s.db.Do(ctx, db.AllTeams, db.Writing, func(u *db.Tx) error {
 		return u.Alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimJobs, n, lease).Query(func(rows pgx.Rows) (err error) {
-				out, err = v.s.scanJobs(ctx, rows)
+				out, _, _, err = v.s.scanJobs(ctx, rows)
 				return err
 			})
 		})
@@ -254,6 +264,7 @@ func (s *Store) keepJob(ctx context.Context, j *labreport.Job) ([]any, error) {
 	}, healthlab.CheckText(string(j.Status))
 }
 
+// scanJob reads a job. After [personkey.ErrErased], j has its id and when it was made.
 func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) error {
 	var kept labreport.Job
 	var user *uuid.UUID
@@ -266,6 +277,7 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 	if err := row.Scan(&team, &id, &user, &revision, &status, &due, &made, &files, &doc); err != nil {
 		return err
 	}
+	j.ID.UUID, j.CreatedAt = id, made.UTC()
 	ref := personkey.Ref{Team: healthlab.TeamID{UUID: team}}
 	if user != nil {
 		ref.User.UUID = *user
@@ -289,14 +301,20 @@ func (s *Store) scanJob(ctx context.Context, row pgx.Row, j *labreport.Job) erro
 	return nil
 }
 
-func (s *Store) scanJobs(ctx context.Context, rows pgx.Rows) ([]labreport.Job, error) {
-	out := []labreport.Job{}
+// scanJobs reads jobs, without those of persons whose key was deleted. It returns how many rows
+// there are, and where the last of them stands in a list.
+func (s *Store) scanJobs(ctx context.Context, rows pgx.Rows) (out []labreport.Job, n int, end labreport.ListPosition, err error) {
+	out = []labreport.Job{}
 	for rows.Next() {
 		var j labreport.Job
-		if err := s.scanJob(ctx, rows, &j); err != nil {
-			return nil, err
+		err := s.scanJob(ctx, rows, &j)
+		if err != nil && !errors.Is(err, personkey.ErrErased) {
+			return nil, 0, end, err
 		}
-		out = append(out, j)
+		n, end = n+1, labreport.ListPosition{CreatedAt: j.CreatedAt, ID: j.ID}
+		if err == nil {
+			out = append(out, j)
+		}
 	}
-	return out, rows.Err()
+	return out, n, end, rows.Err()
 }

@@ -74,3 +74,11 @@ func TestClaimsAndChangesOfOneJob(t *testing.T) {
 	})
 	require.NoError(t, err)
 }
+
+func TestParsingJobsOfErasedKeys(t *testing.T) {
+	t.Parallel()
+	labreporttest.RunErasedKeys(t, func(t testing.TB) labreporttest.ErasedKeysHarness {
+		pool, opts := pgtest.Pool(t), sealed()
+		return labreporttest.ErasedKeysHarness{Jobs: postgres.New(pool, opts).ParsingJobs(), Keys: opts.Keys, SetClock: setClock(t, pool)}
+	})
+}

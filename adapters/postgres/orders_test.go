@@ -353,3 +353,12 @@ func TestErasedTransactions(t *testing.T) {
 		require.Equal(t, tc.left, rows(t, pool, "orders"))
 	}
 }
+
+func TestOrdersOfErasedKeys(t *testing.T) {
+	t.Parallel()
+	orderstest.RunErasedKeys(t, func(t testing.TB) orderstest.ErasedKeysHarness {
+		opts := sealed()
+		s := postgres.New(pgtest.Pool(t), opts)
+		return orderstest.ErasedKeysHarness{Orders: s.Orders(), Reviews: s.Reviews(), Keys: opts.Keys}
+	})
+}

@@ -91,8 +91,8 @@ func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error)
 	}
 	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	return orders.New(s.Orders(), everybody, book, lab, &orders.Options{
-		Environment: healthlab.Production,
-		Centers:     centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,
+		Environment: healthlab.Production, Reviews: s.Reviews(),
+		Centers: centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,
 		Providers: []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{PSCScheduling: true}, nil

@@ -40,7 +40,7 @@ func init() {
 
 func processOf(pool *pgxpool.Pool) orderstest.Process {
 	s := postgres.New(pool, nil)
-	return orderstest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	return orderstest.Process{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 }
 
 // createOnce says that it is there, waits until it is told to begin, and prints the

@@ -50,7 +50,8 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	service, err := orders.New(memory.New(nil).Orders(), anyUser, source, NewBackend(api.URL), &orders.Options{Environment: healthlab.Production})
+	store := memory.New(nil)
+	service, err := orders.New(store.Orders(), anyUser, source, NewBackend(api.URL), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func Example() {
 		panic(err)
 	}
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	service, err := orders.New(memory.New(nil).Orders(), users, book, sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Sandbox})
+	store := memory.New(nil)
+	service, err := orders.New(store.Orders(), users, book, sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Sandbox, Reviews: store.Reviews()})
 	if err != nil {
 		panic(err)
 	}

@@ -270,7 +270,8 @@ func bracket(name string, v *string) string {
 	return "(" + name + " " + *v + ")"
 }
 
-// flagOf says what is to be seen at once: the lab's own flag, and what it means.
+// flagOf says what is to be seen at once: the lab's own flag, and what it means. Only a normal
+// result has no words.
 func flagOf(one labresult.Result) string {
 	var words []string
 	switch {
@@ -279,7 +280,7 @@ func flagOf(one labresult.Result) string {
 	case one.IsBelowMinRange != nil && *one.IsBelowMinRange:
 		words = append(words, "Low")
 	}
-	if one.Interpretation == labresult.Abnormal && len(words) == 0 || one.Interpretation == labresult.Critical {
+	if one.Interpretation == labresult.Critical || one.Interpretation != labresult.Normal && len(words) == 0 {
 		words = append(words, inWords(string(one.Interpretation)))
 	}
 	text := strings.Join(words, ", ")

@@ -2,6 +2,7 @@ package labresult_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -70,6 +71,19 @@ func TestInterpretationReadsTheText(t *testing.T) {
 	require.Equal(t, labresult.UnknownInterpretation, interpretationOf(labresult.Result{Result: "3", ReferenceRange: &words, MaxRangeValue: &number}))
 	require.Equal(t, labresult.UnknownInterpretation, interpretationOf(labresult.Result{Result: "3", MaxRangeValue: &number}))
 	require.Equal(t, labresult.Abnormal, interpretationOf(labresult.Result{Result: "21", MaxRangeValue: &number}))
+}
+
+func TestWorst(t *testing.T) {
+	const n, a, c, u = labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation
+	rank := []labresult.Interpretation{n, u, a, c}
+	require.Equal(t, u, labresult.Worst(nil))
+	for _, x := range rank {
+		for _, y := range rank {
+			want := rank[max(slices.Index(rank, x), slices.Index(rank, y))]
+			require.Equal(t, want, labresult.Worst([]labresult.Result{{Interpretation: x}, {Interpretation: y}}), "%s and %s", x, y)
+		}
+	}
+	require.Equal(t, u, labresult.Worst([]labresult.Result{{Interpretation: n}, {}}))
 }
 
 // TestInterpretationIsDecided compares with every value on a grid of halves that a result may stand for:

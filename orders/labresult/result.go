@@ -288,17 +288,24 @@ type ClinicalInformation struct {
 	TotalVolume *string `json:"total_volume"`
 }
 
-// Worst returns the interpretation of several results: critical over abnormal over
-// normal; unknown if none of them is any of these.
+// Worst returns the interpretation of several results: critical over abnormal over unknown
+// over normal; unknown if there are none. A result without an interpretation is unknown.
 func Worst(results []Result) Interpretation {
-	worst := UnknownInterpretation
+	if len(results) == 0 {
+		return UnknownInterpretation
+	}
+	worst := Normal
 	for _, r := range results {
-		switch {
-		case r.Interpretation == Critical:
+		switch r.Interpretation {
+		case Critical:
 			return Critical
-		case r.Interpretation == Abnormal,
-			r.Interpretation == Normal && worst == UnknownInterpretation:
-			worst = r.Interpretation
+		case Abnormal:
+			worst = Abnormal
+		case Normal:
+		default:
+			if worst == Normal {
+				worst = UnknownInterpretation
+			}
 		}
 	}
 	return worst

@@ -27,6 +27,7 @@ import (
 // Process is one process's view of a store that keeps orders.
 type Process struct {
 	Orders   orders.Store
+	Reviews  orders.ReviewStore
 	Keys     idempotency.Keys
 	Messages webhook.Log
 }
@@ -87,7 +88,7 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	for _, p := range processes {
 		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
-			Environment: healthlab.Sandbox, Simulator: simulation.Lab{}, Now: func() time.Time { return noon },
+			Environment: healthlab.Sandbox, Reviews: p.Reviews, Simulator: simulation.Lab{}, Now: func() time.Time { return noon },
 			NewID: func() uuid.UUID {
 				w.mu.Lock()
 				defer w.mu.Unlock()

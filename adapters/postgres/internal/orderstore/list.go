@@ -3,6 +3,7 @@ package orderstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -223,7 +224,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	}
 	for i := range all {
 		name, err := keys.Open(ctx, all[i].ref, personkey.RowSortName(all[i].id), all[i].box)
-		if err != nil {
+		if err != nil && !errors.Is(err, personkey.ErrErased) { // the order is left out when it is read
 			return nil, db.Answer(fmt.Errorf("decode the name of an order: %w", err))
 		}
 		all[i].name = string(name)
@@ -245,7 +246,7 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	return ids, nil
 }
 
-// eachOrder hands on the orders that are read, in their order. Their documents take most
+// eachOrder hands on the orders that are read, in their order, without those of erased persons. Their documents take most
 // of the time of a page: they are decoded on all cores, after the keys of their persons are there.
 func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
@@ -275,6 +276,9 @@ func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(p
 		}
 		decoding.Wait()
 		for _, o := range list {
+			if errors.Is(o.fault, personkey.ErrErased) {
+				continue
+			}
 			if o.fault != nil {
 				return o.fault
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/outbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/personkey"
 )
 
 // Orders returns the store as an [orders.Store].
@@ -287,7 +288,11 @@ func (v ordersStore) claim(ctx context.Context, sql string, n int, now time.Time
 			b.Queue(sql, now.UTC(), n, lease).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var r orders.Record
-					if err := v.s.scanOrder(ctx, rows, &r); err != nil {
+					err := v.s.scanOrder(ctx, rows, &r)
+					if errors.Is(err, personkey.ErrErased) {
+						continue
+					}
+					if err != nil {
 						return err
 					}
 					out = append(out, r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escala
 	created_at = $10, doc = $11
 where team_id = $1 and raw_id = $2`
 
-	selectResult = `select r.raw_id, r.user_id, r.doc, r.revision from healthlab.raw_result r where r.team_id = $1 and r.raw_id = $2`
+	selectResult = `select r.raw_id, r.user_id, r.doc, r.revision, r.created_at from healthlab.raw_result r where r.team_id = $1 and r.raw_id = $2`
 
 	selectVisibleResult = selectResult + notDeleted
 
@@ -57,7 +58,7 @@ where team_id = $1 and raw_id = $2`
 	countResults = `select count(*)` + resultFilters
 
 	// The cursor names the row where the page before ended, whatever became of it.
-	selectResults = `select raw_id, user_id, doc, revision` + resultFilters + `
+	selectResults = `select raw_id, user_id, doc, revision, created_at` + resultFilters + `
 	and ($10::uuid is null or (created_at, raw_id) = ($11, $10) or created_at < $11 or created_at = $11 and raw_id > $10)
 order by created_at desc, raw_id limit $12`
 
@@ -103,15 +104,18 @@ func (v reviews) resultRow(ctx context.Context, r orders.RawResult, revision int
 	}, nil
 }
 
+// scanResult reads a result. After [personkey.ErrErased], r has its id and when it was made.
 func (v reviews) scanResult(ctx context.Context, row pgx.Row, team healthlab.TeamID, r *orders.RawResult) error {
 	var id orders.RawResultID
 	var user *uuid.UUID
 	var doc []byte
 	var kept orders.RawResult
 	var revision int64
-	if err := row.Scan(&id.UUID, &user, &doc, &revision); err != nil {
+	var made time.Time
+	if err := row.Scan(&id.UUID, &user, &doc, &revision, &made); err != nil {
 		return err
 	}
+	r.ID, r.CreatedAt = id, healthlab.At(made)
 	ref := personkey.Ref{Team: team}
 	if user != nil {
 		ref.User.UUID = *user
@@ -202,20 +206,28 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		search[0], search[1], q.Escalated}
 	var page orders.ResultPage
 	var more bool
+	var read int // rows of the page, those of erased persons included
+	var last orders.RawResult
 	err = v.s.db.Do(ctx, q.Team, db.Reading, func(x *db.Tx) error {
-		page, more = orders.ResultPage{Results: []orders.RawResult{}}, false
+		page, more, read = orders.ResultPage{Results: []orders.RawResult{}}, false, 0
 		b := x.Batch()
 		b.Queue(countResults, filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
 		b.Queue(selectResults, append(filters, after, at, q.Limit+2)...).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var r orders.RawResult
-				if err := v.scanResult(ctx, rows, q.Team, &r); err != nil {
+				err := v.scanResult(ctx, rows, q.Team, &r)
+				erased := errors.Is(err, personkey.ErrErased)
+				if err != nil && !erased {
 					return err
 				}
 				if after != nil && r.ID.UUID == *after {
 					continue
 				}
-				if more = len(page.Results) == q.Limit; !more {
+				if more = read == q.Limit; more {
+					continue
+				}
+				read, last = read+1, r
+				if !erased {
 					page.Results = append(page.Results, r)
 				}
 			}
@@ -227,7 +239,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		return orders.ResultPage{}, err
 	}
 	if more {
-		page.Next = resultCursor(&page.Results[q.Limit-1])
+		page.Next = resultCursor(&last)
 	}
 	return page, nil
 }

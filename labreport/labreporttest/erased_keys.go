@@ -1,0 +1,58 @@
+package labreporttest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/personkey"
+)
+
+// ErasedKeysHarness is a fresh, empty store that encrypts parsing jobs.
+type ErasedKeysHarness struct {
+	Jobs labreport.Store
+	// Keys are those of the store.
+	Keys *personkey.Keys
+	// SetClock puts the store's clock at an instant, where it stands still.
+	SetClock func(now time.Time)
+}
+
+// RunErasedKeys runs what [labreport.Store] promises about a person whose key was deleted
+// while the jobs are there, as in a restored backup. newStore returns a fresh, empty store and
+// registers its own cleanup on t.
+func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) {
+	h := newStore(t)
+	h.SetClock(jobsAt)
+	team, erased, other := jobTeam(), conformance.User("ana"), conformance.User("ben")
+	var left []labreport.JobID
+	for i := range 7 {
+		j := parsingJob(team)
+		if j.User = erased; i%3 == 0 {
+			j.User = other
+			left = append(left, j.ID)
+		}
+		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
+	}
+	require.NoError(t, h.Keys.Delete(t.Context(), personkey.Ref{Team: team, User: erased}))
+	for _, size := range []int{1, 2, 3, 50} {
+		var ids []labreport.JobID
+		q := labreport.Query{Team: team, Size: size}
+		for {
+			jobs, err := h.Jobs.List(t.Context(), q)
+			require.NoError(t, err)
+			ids = append(ids, jobIDs(jobs)...)
+			if len(jobs) < size {
+				break
+			}
+			last := jobs[size-1]
+			q.After = labreport.ListPosition{CreatedAt: last.CreatedAt, ID: last.ID}
+		}
+		require.ElementsMatch(t, left, ids, "%d", size)
+	}
+	jobs, err := h.Jobs.Claim(t.Context(), 10, time.Hour)
+	require.NoError(t, err)
+	require.ElementsMatch(t, left, jobIDs(jobs))
+}
