@@ -86,9 +86,10 @@ var textFormats = map[string]format{
 func TestOneBadItem(t *testing.T) {
 	for name, f := range textFormats {
 		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "raw_hr_hr.csv") // a CSV file is known by its name
 			read := func(text string) (*recordingSink, fileimport.Report) {
 				var s recordingSink
-				rep, err := importNamed(t, "raw_hr_hr.csv", text, &s)
+				rep, err := importNamed(t, path, text, &s)
 				require.NoError(t, err)
 				return &s, rep
 			}
@@ -139,10 +140,9 @@ func TestOneBadFITItem(t *testing.T) {
 	}
 }
 
-// importNamed imports a file with a name.
-func importNamed(t testing.TB, name, text string, sink fileimport.Sink) (fileimport.Report, error) {
+// importNamed imports a text that is written to path.
+func importNamed(t testing.TB, path, text string, sink fileimport.Sink) (fileimport.Report, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return fileimport.ImportFile(t.Context(), path, sink, nil)
 }
