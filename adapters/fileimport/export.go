@@ -70,6 +70,7 @@ func newExport(out *output, r io.Reader, beside opener) *export {
 		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},
 	}
 	e.sc.told = e.leaveOut
+	e.sc.flat = []string{"Record", "Workout", "ActivitySummary", "Correlation"}
 	return e
 }
 

@@ -342,7 +342,7 @@ func TestExportFaults(t *testing.T) {
 		"twice":        {strings.Replace(fine, `value="44"`, `value="44" value="44"`, 1), "tag that cannot be read", 0},
 		"spaces":       {strings.Replace(fine, `value=`, `Company App Version="2.6.0" value=`, 1), "tag that cannot be read", 0},
 		"open quote":   {strings.Replace(fine, `"44"`, `"44`, 1), "tag that cannot be read", 0},
-		"other end":    {strings.Replace(fine, `/>`, `></Workout>`, 1), "end tag that matches no start tag", 0},
+		"other end":    {strings.Replace(fine, `/>`, `></Workout>`, 1), "end tag that matches no start tag", 1},
 		"entity":       {strings.Replace(fine, `"W"`, `"&company;"`, 1), "character or reference", 1},
 		"reference":    {strings.Replace(fine, `"W"`, `"a&#x0b;b"`, 1), "character or reference", 1},
 		"less":         {strings.Replace(fine, `"W"`, `"<"`, 1), "tag that cannot be read", 0},

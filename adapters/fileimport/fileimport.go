@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/text/transform"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -329,12 +331,21 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 		return rep, err
 	}
 	r = &ctxReader{ctx, r}
+	return importText(ctx, r, name, beside, sink, o)
+}
+
+// importText is importFrom of a reader that ends with ctx.
+func importText(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
+	var rep Report
 	head := make([]byte, detectBytes)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return rep, fmt.Errorf("read file: %w", err)
 	}
 	head = head[:n]
+	if wide := wideOf(head); wide != nil {
+		return importText(ctx, transform.NewReader(io.MultiReader(bytes.NewReader(head), r), wide.NewDecoder()), name, beside, sink, o)
+	}
 	format, err := detect(head)
 	var table *csvFile
 	if f := fitbitFileOf(head, name); err != nil && f != nil {
@@ -423,7 +434,54 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 		return Report{Format: SQLite}, err
 	}
 	defer done()
-	return o.Database(ctx, db, size, sink, o)
+	partial := &partialSink{output{ctx: ctx, sink: sink, rep: &Report{}, opts: o}}
+	rep, err := o.Database(ctx, db, size, partial, o)
+	for resource, n := range partial.out.rep.Refused {
+		count(&rep.Refused, resource, n)
+		for _, counts := range []map[string]int{rep.Summaries, rep.Samples} {
+			if counts == nil {
+				continue
+			}
+			if counts[resource] -= n; counts[resource] <= 0 {
+				delete(counts, resource)
+			}
+		}
+	}
+	rep.Notes = append(rep.Notes, partial.out.rep.Notes...)
+	partial.out.rep.Summaries, partial.out.rep.Samples = rep.Summaries, rep.Samples
+	return rep, partial.out.result(err)
+}
+
+// partialSink is a sink that takes calls of which the one below refuses items.
+type partialSink struct{ out output }
+
+// Summaries is [Sink].
+func (p *partialSink) Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
+	_, err := handOverItems(&p.out, resource, items, func(part []healthdata.Summary) error {
+		return p.out.sink.Summaries(ctx, resource, source, part)
+	})
+	return unwrapSink(err)
+}
+
+// Samples is [Sink].
+func (p *partialSink) Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
+	_, err := handOverItems(&p.out, resource, samples, func(part []healthdata.Sample) error {
+		return p.out.sink.Samples(ctx, resource, source, part)
+	})
+	return unwrapSink(err)
+}
+
+// Stream is [Sink].
+func (p *partialSink) Stream(ctx context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
+	return p.out.sink.Stream(ctx, w, stream)
+}
+
+// unwrapSink returns the error of the sink itself: the reader of the database marks it.
+func unwrapSink(err error) error {
+	if of := (*sinkError)(nil); errors.As(err, &of) {
+		return of.err
+	}
+	return err
 }
 
 // readWhole reads a recording, which must be small.

@@ -58,7 +58,7 @@ var stravaTimes = []string{"Jan 2, 2006, 3:04:05 PM", "2 Jan 2006, 15:04:05"}
 func stravaStart(r *rows) (time.Time, bool) {
 	text := strings.NewReplacer("\u202f", " ", "\u00a0", " ").Replace(r.text("Activity Date"))
 	for _, layout := range stravaTimes {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear && t.Year() <= lastYear {
+		if t, err := time.Parse(layout, strings.Replace(text, " Sept ", " Sep ", 1)); err == nil && t.Year() >= firstYear && t.Year() <= lastYear {
 			return t, true
 		}
 	}
@@ -128,10 +128,15 @@ func readStravaActivities(r *rows) error {
 				return err
 			}
 		}
+		refused := r.out.rep.Refused["workouts"]
 		if err := r.out.summaries("workouts", w); err != nil {
 			return err
 		}
 		if stream == nil {
+			continue
+		}
+		if r.out.rep.Refused["workouts"] > refused {
+			r.leave("stream of a workout that is refused")
 			continue
 		}
 		if err := r.out.stream(w, *stream); err != nil {

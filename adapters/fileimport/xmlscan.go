@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -38,6 +39,7 @@ type scanner struct {
 
 	bad bool // its tag cannot be read: it has no attributes
 
+	flat    []string          // elements that never stand in themselves
 	told    func(what string) // what is not well formed; may be nil
 	dirty   bool              // the tag has characters that are dropped
 	text    func([]byte)      // receives text, with references replaced; may be nil
@@ -285,6 +287,13 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	if len(s.opens) >= mostDepth {
 		return 0, s.here("elements are nested too deeply")
 	}
+	if s.opened(b[1:n]) {
+		s.tell("element without its end tag")
+		last := len(s.opens) - 1
+		s.name, s.attrs = bytes.Clone(s.nameOf(last)), s.attrs[:0]
+		s.pop()
+		return endToken, nil
+	}
 	s.attrs, s.bad, s.dirty = s.attrs[:0], false, false
 	i, closed, err := s.tagRest(b, n)
 	var broken *FileError
@@ -492,6 +501,19 @@ func (s *scanner) endTag(b []byte) (int, error) {
 	return endToken, nil
 }
 
+// opened reports whether an element that never stands in itself is open.
+func (s *scanner) opened(name []byte) bool {
+	if !slices.Contains(s.flat, string(name)) {
+		return false
+	}
+	for i := range s.opens {
+		if string(s.nameOf(i)) == string(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // nameOf returns the name of an open element.
 func (s *scanner) nameOf(i int) []byte {
 	end := len(s.names)
@@ -510,6 +532,11 @@ func (s *scanner) pop() {
 // instruction passes over <?...?>. The XML declaration must name an encoding that is read.
 func (s *scanner) instruction(b []byte) error {
 	stop := bytes.Index(b[2:], []byte("?>"))
+	if lt := bytes.IndexByte(b[2:], '<'); lt >= 0 && (stop < 0 || lt < stop) {
+		s.tell("processing instruction that cannot be read")
+		s.pos += 2 + lt
+		return nil
+	}
 	if stop < 0 {
 		return errMore
 	}
