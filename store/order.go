@@ -31,12 +31,12 @@ func CutText(s string) (text, rest string, ok bool) {
 
 // Int returns n as 8 bytes in the order of the numbers, negative ones included.
 func Int(n int64) string {
-	return string(binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63)) //nolint:gosec // the bits are kept
+	return string(binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63))
 }
 
 // ParseInt returns the number that [Int] made. s has at least 8 bytes.
 func ParseInt(s string) int64 {
-	return int64(binary.BigEndian.Uint64([]byte(s[:8])) ^ 1<<63) //nolint:gosec // the bits are kept
+	return int64(binary.BigEndian.Uint64([]byte(s[:8])) ^ 1<<63)
 }
 
 // Time returns t as 8 bytes in the order of time, to the microsecond.

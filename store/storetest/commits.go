@@ -254,15 +254,12 @@ func (s suite) rules() {
 			return nil
 		}},
 		{"put after Held", false, func(tx store.Tx) error {
-			r, err := get(tx, store.Query{Key: k})
-			if err != nil {
+			if _, err := get(tx, store.Query{Key: k}); err != nil {
 				return err
 			}
-			if r, err = get(tx, store.Query{Key: k}.Hold()); err != nil {
-				return err
-			}
+			r, err := get(tx, store.Query{Key: k}.Hold())
 			tx.Put(r)
-			return nil
+			return err
 		}},
 		{"new row of a locked user", false, func(tx store.Tx) error {
 			_, err := store.LockUser(tx, team, user)
@@ -305,7 +302,7 @@ func (s suite) afterCommit() {
 	var called []string
 	run := func(name string, fail error) error {
 		return s.Update(s.T.Context(), func(ctx context.Context, tx store.Tx) error {
-			tx.AfterCommit(func() {
+			tx.AfterCommit(func() { //nolint:contextcheck // the transaction of ctx has ended
 				require.Len(s, s.read(store.Query{Key: k}), 1)
 				called = append(called, name)
 			})

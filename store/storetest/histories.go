@@ -123,10 +123,10 @@ type history struct {
 var errUndo = errors.New("undo")
 
 func newHistory(seed uint64) history {
-	h := history{Rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a repeatable test
+	h := history{Rand: rand.New(rand.NewPCG(seed, 1))}
 	id := func() (u uuid.UUID) {
 		for i := range u {
-			u[i] = byte(h.Uint32()) //nolint:gosec // the low byte
+			u[i] = byte(h.Uint32())
 		}
 		return u
 	}
@@ -157,8 +157,8 @@ func (h history) due() time.Time {
 func (h history) query() store.Query {
 	q := store.Query{
 		Key: store.Key{Table: h.table(), Team: h.teams[h.IntN(3)], User: h.users[1+h.IntN(2)], ID: h.value(1)},
-		By:  store.By(h.IntN(6)), Until: time.UnixMicro(int64(h.IntN(6))).UTC(), //nolint:gosec // below 6
-		Desc: h.IntN(2) == 0, Lock: store.Lock(h.IntN(3)), Bare: h.IntN(4) == 0, //nolint:gosec // below 3
+		By:  store.By(h.IntN(6)), Until: time.UnixMicro(int64(h.IntN(6))).UTC(),
+		Desc: h.IntN(2) == 0, Lock: store.Lock(h.IntN(3)), Bare: h.IntN(4) == 0,
 	}
 	if h.IntN(2) == 0 {
 		q.Limit = 1 + h.IntN(4)
@@ -258,7 +258,7 @@ func (s suite) same(want, got []store.Row, q store.Query) {
 // histories compares random transactions with a model.
 func (s suite) histories() {
 	for seed := range prove.Count(150, 2_000) {
-		h := newHistory(uint64(seed)) //nolint:gosec // not negative
+		h := newHistory(uint64(seed))
 		m := model{}
 		for range 6 {
 			var next model

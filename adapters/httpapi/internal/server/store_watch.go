@@ -30,7 +30,8 @@ type StoreWatch struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	silent time.Time // when the last ping failed; zero while the store answers
+	silent bool
+	paused bool      // it was pinged a moment ago, and did not answer
 	asking *question // nil for none
 }
 
@@ -77,14 +78,14 @@ func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.Cancel
 func (w *StoreWatch) isSilent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.silent.IsZero()
+	return w.silent
 }
 
 // answers pings the store, or waits for the ping under way. True if ctx ends first.
 func (w *StoreWatch) answers(ctx context.Context) bool {
 	w.mu.Lock()
 	q := w.asking
-	if q == nil && !w.silent.IsZero() && time.Since(w.silent) < probePause {
+	if q == nil && w.paused {
 		w.mu.Unlock()
 		return false
 	}
@@ -106,12 +107,12 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 func (w *StoreWatch) ask(q *question) {
 	q.ok = w.ping()
 	w.mu.Lock()
-	was := !w.silent.IsZero()
-	w.asking, w.silent = nil, time.Time{}
-	if !q.ok {
-		w.silent = time.Now()
-	}
+	was := w.silent
+	w.asking, w.silent, w.paused = nil, !q.ok, !q.ok
 	w.mu.Unlock()
+	if !q.ok {
+		time.AfterFunc(probePause, w.resume)
+	}
 	close(q.done)
 	switch {
 	case !q.ok && !was:
@@ -119,6 +120,13 @@ func (w *StoreWatch) ask(q *question) {
 	case q.ok && was:
 		w.Log.Warn("the store answers")
 	}
+}
+
+// resume lets the next request ping a silent store.
+func (w *StoreWatch) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.paused = false
 }
 
 func (w *StoreWatch) ping() bool {
