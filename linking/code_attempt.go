@@ -49,7 +49,8 @@ func (e *TooManyTriesError) RetryAfter() time.Duration { return e.After }
 // Redeem decides a try and records the result in t: the code is used, or the wrong try is
 // counted. It changes nothing but t. If the client has used up its wrong tries, Redeem does not
 // check the code, so the client cannot learn that it is right. All other clients can redeem a
-// code that is new enough, whatever other clients have tried.
+// code that is new enough, whatever other clients have tried. A code that was used or has expired
+// is no wrong try: its sender knows it.
 //
 // Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -65,10 +66,11 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 	case c == nil:
 		t.wrong(at)
 		return Code{}, errCode()
-	case !c.UsedAt.IsZero():
-		t.wrong(at)
+	case !c.UsedAt.IsZero(): // whoever has it guesses nothing: it counts for no one behind the address
 		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
-	case !at.Before(c.ExpiresAt), t.TeamFirst-c.FirstBefore >= MaxWrongPerCode/2:
+	case !at.Before(c.ExpiresAt):
+		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
+	case t.TeamFirst-c.FirstBefore >= MaxWrongPerCode/2:
 		t.wrong(at)
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
 	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= MaxWrongPerCode/2:

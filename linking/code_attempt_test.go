@@ -152,8 +152,8 @@ func TestRedeemVerdicts(t *testing.T) {
 		wrong int
 	}{
 		{"unknown", nil, noon, linking.RuleCodeInvalid, 1},
-		{"used", &used, noon, linking.RuleCodeConsumed, 1},
-		{"at its end", &code, noon.Add(time.Hour), linking.RuleCodeExpired, 1},
+		{"used", &used, noon, linking.RuleCodeConsumed, 0},
+		{"at its end", &code, noon.Add(time.Hour), linking.RuleCodeExpired, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			try := linking.CodeAttempt{Code: c.code}
@@ -163,7 +163,7 @@ func TestRedeemVerdicts(t *testing.T) {
 			require.Equal(t, c.rule, rule.Type)
 			require.Equal(t, c.wrong, try.Wrong)
 			require.EqualValues(t, c.wrong, try.TeamWrong)
-			require.EqualValues(t, 1, try.TeamFirst)
+			require.EqualValues(t, c.wrong, try.TeamFirst)
 		})
 	}
 	// Who has used up the tries learns nothing, not even from a right code.

@@ -47,7 +47,7 @@ func TestUndecidedResultsAreUnknownEverywhere(t *testing.T) {
 			id := d.keep(t, o, orders.LabAccepted)
 			before := len(*d.ids)
 			require.NoError(t, d.orders.Receive(t.Context(), orders.Message{ID: "1", Team: team, Order: id, SampleID: *o.SampleID, On: orders.FinalResult,
-				At: noon, Results: &labresult.Report{Results: c.results}}))
+				At: noon, Patient: orders.ReportedAs(o.PatientDetails), Results: &labresult.Report{Results: c.results}}))
 
 			handler := httpapi.Handler(httpapi.Config{Orders: d.orders, Documents: d.Service,
 				Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }})
