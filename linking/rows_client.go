@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,6 +64,9 @@ func (r clientRows) countConnections(tx store.Tx, team healthlab.TeamID, provide
 		}
 		for _, row := range got[0] {
 			u, err := r.users.Get(tx, team, row.User, store.Plain)
+			if errors.Is(err, healthlab.NotFound) {
+				continue // erased since the page was read
+			}
 			if err != nil {
 				return n, err
 			}
@@ -213,7 +217,7 @@ func (r clientRows) ProveClient(ctx context.Context, team healthlab.TeamID, prov
 	proven := func(c *TeamClient) bool { return c.ProvenURL == redirectURL && !c.ProvenAt.IsZero() }
 	c, err := r.Client(ctx, team, provider, clientID)
 	switch {
-	case healthlab.KindOf(err) == healthlab.NotFound, err == nil && proven(&c):
+	case errors.Is(err, healthlab.NotFound), err == nil && proven(&c):
 		return nil
 	case err != nil:
 		return err
