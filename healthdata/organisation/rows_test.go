@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,24 +18,13 @@ import (
 )
 
 func TestStoreOverRows(t *testing.T) {
-	tables := slices.Concat(organisation.Tables(), teamsettings.Tables(), healthdata.UserTables())
+	tables := slices.Concat(organisation.Tables(), teamsettings.Tables(), healthdata.UserTables(), linking.Tables())
 	s, err := memory.NewEngine(tables, nil)
 	require.NoError(t, err)
-	clients := memory.New(nil).TeamClients() // of another store, so that they go after the team
 	organisationtest.RunStore(t, organisationtest.StoreHarness{
 		Organisations: organisation.NewStore(s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
-			teamsettings.DeleteTeam,
-			func(ctx context.Context, tx store.Tx, team healthlab.TeamID) error {
-				list, err := clients.Clients(ctx, linking.ClientQuery{Team: team})
-				for _, c := range list {
-					tx.AfterCommit(func() {
-						_, err := clients.ForgetClients(ctx, team, c.Provider, time.Time{})
-						require.NoError(t, err)
-					})
-				}
-				return err
-			},
+			teamsettings.DeleteTeam, linking.DeleteTeam,
 		}}),
-		Users: healthdata.NewUsers(s, nil), Choices: teamsettings.NewStore(s), Clients: clients,
+		Users: healthdata.NewUsers(s, nil), Choices: teamsettings.NewStore(s), Clients: linking.NewTeamClients(s),
 	})
 }

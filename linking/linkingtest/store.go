@@ -11,9 +11,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // StoreHarness is a fresh, empty store as the suite of linking needs it. All interfaces look
@@ -28,7 +28,7 @@ type StoreHarness struct {
 	// Data makes a healthdata.Service possible; the suite writes none.
 	Data healthdata.Data
 	// Messages shows the events that were written.
-	Messages webhook.Log
+	Messages healthdatatest.Messages
 	// SetClock puts the store's clock at an instant, where it stands still. RunCredentialStore and
 	// RunCredentialRefresh need it.
 	SetClock func(now time.Time)

@@ -1,0 +1,169 @@
+package linking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+var errNoSession = fmt.Errorf("%w: the team has no such link session", healthlab.NotFound)
+
+// InsertSession implements [Store].
+func (r *Rows) InsertSession(ctx context.Context, s Session) error {
+	if s.ID.UUID == uuid.Nil || s.Team.IsZero() || s.User.IsZero() {
+		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
+	}
+	s, err := normalSession(s)
+	if err != nil {
+		return err
+	}
+	s.Revision = 1
+	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		if err := lockKnownUser(tx, s.Team, s.User); err != nil {
+			return err
+		}
+		if err := sessionTable.Insert(tx, &s); err != nil {
+			return err
+		}
+		return prune(tx, sessionTable.Name)
+	})
+	return conflict(err, sessionTable.Name, "the link session's id is taken")
+}
+
+// conflict returns healthlab.Conflict for the key of a row that is taken.
+func conflict(err error, table, msg string) error {
+	var taken *store.TakenError
+	if errors.As(err, &taken) && taken.Table == table {
+		return fmt.Errorf("%w: %s", healthlab.Conflict, msg)
+	}
+	return err
+}
+
+// normalSession returns a copy of a session in the form in which it is kept.
+func normalSession(s Session) (Session, error) {
+	s, err := sessionTable.Copy(&s)
+	s.CreatedAt, s.ExpiresAt = instant(s.CreatedAt), instant(s.ExpiresAt)
+	for i := range s.Attempts {
+		s.Attempts[i].At = instant(s.Attempts[i].At)
+	}
+	if len(s.Attempts) == 0 {
+		s.Attempts = nil
+	}
+	return s, err
+}
+
+// Session implements [Store].
+func (r *Rows) Session(ctx context.Context, team healthlab.TeamID, id SessionID) (Session, error) {
+	e, err := sessionTable.LookOne(ctx, r.s, sessionKey(team, id))
+	switch {
+	case err != nil:
+		return Session{}, err
+	case e == nil:
+		return Session{}, errNoSession
+	}
+	return e.Value, nil
+}
+
+// holdSession reads a session that will be put.
+func holdSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry[Session], error) {
+	e, err := sessionTable.Get(tx, sessionKey(team, id), store.Held)
+	if err == nil && e == nil {
+		err = errNoSession
+	}
+	return e, err
+}
+
+// putSession writes a changed session back and returns it as it is kept.
+func putSession(tx store.Tx, e *store.Entry[Session], next Session) (Session, error) {
+	was := e.Value
+	next.ID, next.Team, next.User, next.Token = was.ID, was.Team, was.User, was.Token
+	next.CreatedAt, next.ExpiresAt, next.Revision = was.CreatedAt, was.ExpiresAt, was.Revision+1
+	next, err := normalSession(next)
+	if err != nil {
+		return Session{}, err
+	}
+	e.Value = next
+	return next, sessionTable.Put(tx, e)
+}
+
+// UpdateSession implements [Store].
+func (r *Rows) UpdateSession(ctx context.Context, team healthlab.TeamID, id SessionID, change func(*Session) error) (Session, error) {
+	var out Session
+	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		e, err := holdSession(tx, team, id)
+		if err != nil {
+			return err
+		}
+		next := e.Value
+		if err := change(&next); err != nil {
+			return err
+		}
+		out, err = putSession(tx, e, next)
+		return err
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	return out, nil
+}
+
+// Complete implements [Store].
+func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
+	var out Session
+	err := r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		e, err := holdSession(tx, c.Team, c.Session)
+		if err != nil {
+			return err
+		}
+		next, user, provider := e.Value, e.Value.User, c.Credential.Provider
+		u, err := r.users.Update(ctx, tx, c.Team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
+			events, err := c.Change(&next, u)
+			if err != nil {
+				return nil, err
+			}
+			return events, r.checkSole(tx, c.Team, user, provider, c.Sole)
+		})
+		if err != nil {
+			return err
+		}
+		if out, err = putSession(tx, e, next); err != nil {
+			return err
+		}
+		if to := u.Connection(provider); to != nil && to.Client != "" {
+			// The client is not forgotten while a connection is bound to it.
+			if _, err := tx.Read(clientTable.One(clientKey(c.Team, provider), store.Shared)); err != nil {
+				return err
+			}
+		}
+		grant := c.Credential
+		grant.Team, grant.User = c.Team, user
+		return replaceCredential(tx, grant)
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	return out, nil
+}
+
+// checkSole fails if another live user of the team has the account; nil does not look.
+func (r *Rows) checkSole(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, account *string) error {
+	if account == nil {
+		return nil
+	}
+	others, err := r.users.WithAccount(tx, provider, *account)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other.Team == team && other.User != user {
+			return &AccountTakenError{}
+		}
+	}
+	return nil
+}
