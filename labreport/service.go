@@ -260,7 +260,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 			break
 		}
 	}
-	after, stop := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
+	after, stop := work.Grace(ctx, afterTimeout)
 	defer stop()
 	if kept != nil {
 		return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", kept), s.fail(after, j, s.now(), ProcessingError))
@@ -275,7 +275,8 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	return j.Published(), nil
 }
 
-// afterTimeout is how long the store may take to bring a new job to its work, or to its end.
+// afterTimeout is how long the store may take to bring a new job to its work, or to its end, after the
+// request has ended.
 const afterTimeout = 3 * time.Second
 
 // keepTimeout is how long keeping the files of a job may take.

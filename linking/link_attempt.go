@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // linkAttempt is one try under way.
@@ -150,7 +151,7 @@ func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) 
 	if kind == TokenConsumed || kind == TokenExpired {
 		return t.session, err
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, stop := work.Grace(ctx, 3*time.Second)
 	defer stop()
 	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.recordFailure(t.n, kind) })
 	if bad != nil {

@@ -261,6 +261,18 @@ func (s *scanner) chars(b []byte) error {
 // badCharacter is told of characters and references that are dropped.
 const badCharacter = "character or reference that XML does not allow"
 
+// passRest passes over the rest of the document, and returns errMore.
+func (s *scanner) passRest() error {
+	s.pos = s.end
+	for !s.eof {
+		if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		s.pos = s.end
+	}
+	return errMore
+}
+
 // startTag reads a start tag. One that cannot be read is passed over up to its end; where another
 // tag begins before that, there is no element.
 func (s *scanner) startTag(b []byte) (int, error) {
@@ -275,14 +287,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	}
 	if len(s.opens) == 0 && s.rooted {
 		s.tell("element behind the document's own")
-		s.pos = s.end
-		for !s.eof {
-			if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
-				return 0, err
-			}
-			s.pos = s.end
-		}
-		return 0, errMore
+		return 0, s.passRest()
 	}
 	if len(s.opens) >= mostDepth {
 		return 0, s.here("elements are nested too deeply")

@@ -85,7 +85,7 @@ func New(keys Keys, opts *Options) *Service {
 	return s
 }
 
-// finishTime is how long the store may take to finish a key, also if the request has ended.
+// finishTime is how long the store may take to finish a key after the request has ended.
 const finishTime = 3 * time.Second
 
 // Once runs a request once and returns the same answer every time. do gets the id for the
@@ -105,7 +105,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 		return state.Answer, err
 	}
 	out, err := do(ctx, state.Order)
-	after, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	after, stop := work.Grace(ctx, finishTime)
 	defer stop()
 	if err != nil || out.Failed && req.SuccessOnly {
 		// The key is free again, also if ctx has ended.
