@@ -109,7 +109,7 @@ func TestRows_visits(t *testing.T) {
 // twoProcesses is one store as two processes see it.
 func twoProcesses(t testing.TB) []orderstest.Process {
 	s := newRowStore(t)
-	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}
+	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Reviews: orders.NewReviewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}
 	return []orderstest.Process{p, p}
 }
 

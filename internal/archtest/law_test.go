@@ -120,7 +120,8 @@ var testsMayImport = forSuites(map[string][]string{
 
 	"internal/seriesbox": {"."},
 	// The tests read the printed documents with pdftext.
-	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
+	// What is printed agrees with what the API answers.
+	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox", "adapters/httpapi"},
 	// The export is tested with the assembly, in a folder.
 	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
 	// The assembly is tested with the sandbox's providers and laboratory.
@@ -197,8 +198,11 @@ var modules = forSuites(map[string][]string{
 	"adapters/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
-	"adapters/hl7":           {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
-	"adapters/sqlite":        {"github.com/ncruces/go-sqlite3"},
+	"adapters/hl7":    {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
+	"adapters/sqlite": {"github.com/ncruces/go-sqlite3"},
+	// Files in other encodings than UTF-8.
+	"adapters/fileimport": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
+		"github.com/muktihari/fit", "golang.org/x/text"},
 	"adapters/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
 	"adapters/blob":          {"filippo.io/age", "github.com/minio/minio-go/v7"},
 	"adapters/lake":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},

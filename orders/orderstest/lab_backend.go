@@ -141,15 +141,18 @@ var labCases = map[string]func(*testing.T, LabHarness){
 			h.Pass()
 		}
 		got, _ := h.heard(t, "", 10)
+		reports := 0
 		for _, m := range got {
 			if m.Results == nil {
 				continue
 			}
+			reports++
 			require.NotNil(t, m.Patient, "results are about somebody")
 			require.False(t, m.Patient.Contradicts(s.Order.PatientDetails), "the laboratory was sent the patient")
 			require.False(t, m.Attached, "no person has decided")
 			require.True(t, m.Patient.DOB == s.Order.PatientDetails.DOB || m.Patient.FirstName+m.Patient.FullName != "", "by name or birth date")
 		}
+		require.NotZero(t, reports, "the laboratory reports results within the calls of Pass")
 	},
 	"Updates/SameCursorSameMessages": func(t *testing.T, h LabHarness) {
 		_, err := h.Lab.Submit(t.Context(), h.submission())
