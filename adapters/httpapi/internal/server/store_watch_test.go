@@ -32,6 +32,13 @@ func (s *pingedStore) set(hangs bool, err error) {
 	s.hangs, s.err = hangs, err
 }
 
+// mostAtOnce returns how many pings there were at once.
+func (s *pingedStore) mostAtOnce() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
 func (s *pingedStore) Ping(ctx context.Context) error {
 	s.mu.Lock()
 	hangs, err := s.hangs, s.err
@@ -77,7 +84,7 @@ func TestStoreWatch(t *testing.T) {
 					for _, ctx := range requests {
 						require.NoError(t, ctx.Err(), "it goes on while the store answers")
 					}
-					require.Equal(t, 1, store.most)
+					require.Equal(t, 1, store.mostAtOnce())
 					return
 				}
 				for _, ctx := range requests {
@@ -91,7 +98,7 @@ func TestStoreWatch(t *testing.T) {
 				require.True(t, server.StoreSilent(ctx), "what begins meanwhile ends at once")
 				free()
 				time.Sleep(5 * time.Minute)
-				require.Equal(t, 1, store.most)
+				require.Equal(t, 1, store.mostAtOnce())
 
 				store.set(false, nil)
 				time.Sleep(storeTimeout/2 + time.Second) // the ping that hangs, and the next
