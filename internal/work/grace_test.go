@@ -21,7 +21,7 @@ func TestGrace_endsSomeTimeAfterTheContext(t *testing.T) {
 		gone()
 		time.Sleep(3*time.Second - 1)
 		require.NoError(t, late.Err())
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		require.Error(t, late.Err())
 
