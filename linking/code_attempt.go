@@ -66,7 +66,7 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 	case c == nil:
 		t.wrong(at)
 		return Code{}, errCode()
-	case !c.UsedAt.IsZero(): // whoever has it guesses nothing: it counts for no one behind the address
+	case !c.UsedAt.IsZero(): // its sender guesses nothing, so it is no wrong try of the address
 		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
 	case !at.Before(c.ExpiresAt):
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")

@@ -85,7 +85,7 @@ func reservationKey(team healthlab.TeamID, user healthlab.UserID, name string) s
 	return store.Key{Team: team, User: user, ID: digest(name)}
 }
 
-// transactionRow is held by whoever changes an order of a transaction.
+// transactionRow is held by each change of an order of the transaction.
 type transactionRow struct {
 	Team healthlab.TeamID
 	ID   TransactionID

@@ -36,7 +36,7 @@ type Store interface {
 // A rule that is about a row that the transaction does not write reads that row with the lock
 // [Shared]. A rule about a range (a count, a free name that no unique index holds) is safe only
 // if the transaction reads the row that names the range, such as the user or the team, with the
-// lock [Held], and whoever writes in the range reads that row at least Shared.
+// lock [Held], and each transaction that writes in the range reads that row at least Shared.
 type Tx interface {
 	// Now returns the store's clock at the begin of the transaction, in UTC to the microsecond.
 	// Leases and due times count from it.

@@ -39,7 +39,7 @@ type arrival struct {
 	tie   uuid.UUID // and the greatest id of those of that time
 }
 
-// route puts events into lanes. It holds the keys of the events, so nobody else appends to these
+// route puts events into lanes. It holds the keys of the events, so no other transaction appends to these
 // keys or routes them, and the users, so that none of them is deleted.
 func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (Routed, error) {
 	q := newQueue(tx, s.events.retention)

@@ -15,7 +15,7 @@ import (
 type Engine struct {
 	defs map[string]store.Definition
 	now  func() time.Time
-	turn chan struct{} // holds one token: whoever has it updates
+	turn chan struct{} // holds one token while an update runs
 	last atomic.Pointer[ordered]
 }
 

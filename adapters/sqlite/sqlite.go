@@ -56,7 +56,7 @@ type Store struct {
 	guard   *sqlite3.Conn // keeps other processes out
 	readers chan *conn
 
-	turn    chan struct{} // holds one token: whoever has it uses what follows
+	turn    chan struct{} // holds one token while an update uses the fields that follow
 	writer  *conn
 	open    bool         // a transaction is open
 	group   []chan error // of the updates of the open transaction

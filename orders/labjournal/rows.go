@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// journal has the last places of a laboratory's deliveries and messages. Whoever adds one holds it.
+// journal has the last places of a laboratory's deliveries and messages. A transaction that adds one holds it.
 type journal struct {
 	Lab            string
 	Place, Message int64

@@ -112,7 +112,7 @@ func (s suite) skewOverRange() {
 	}
 }
 
-// erasure tests that nothing of a person stays behind an erasure, whoever writes beside it.
+// erasure tests that uploads beside an erasure leave nothing of the person behind.
 func (s suite) erasure() {
 	gone := errors.New("the user is gone")
 	for range rounds() {
