@@ -121,34 +121,45 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 		if err != nil {
 			return err
 		}
-		next, user, provider := e.Value, e.Value.User, c.Credential.Provider
-		u, err := r.users.Update(ctx, tx, c.Team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
-			events, err := c.Change(&next, u)
-			if err != nil {
-				return nil, err
-			}
-			return events, r.checkSole(tx, c.Team, user, provider, c.Sole)
-		})
-		if err != nil {
+		next, grant := e.Value, c.Credential
+		grant.Team, grant.User = c.Team, e.Value.User
+		if err := r.Connect(ctx, tx, grant, c.Sole, func(u *healthdata.User) ([]healthlab.Event, error) {
+			return c.Change(&next, u)
+		}); err != nil {
 			return err
 		}
-		if out, err = putSession(tx, e, next); err != nil {
-			return err
-		}
-		if to := u.Connection(provider); to != nil && to.Client != "" {
-			// The client is not forgotten while a connection is bound to it.
-			if _, err := tx.Read(clientTable.One(clientKey(c.Team, provider), store.Shared)); err != nil {
-				return err
-			}
-		}
-		grant := c.Credential
-		grant.Team, grant.User = c.Team, user
-		return replaceCredential(tx, grant)
+		out, err = putSession(tx, e, next)
+		return err
 	})
 	if err != nil {
 		return Session{}, err
 	}
 	return out, nil
+}
+
+// Connect changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
+// credential of the user and provider that it names; one without a Box is removed. sole is as in
+// [Completion].
+func (r *Rows) Connect(ctx context.Context, tx store.Tx, grant Credential, sole *string,
+	change func(*healthdata.User) ([]healthlab.Event, error),
+) error {
+	u, err := r.users.Update(ctx, tx, grant.Team, grant.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+		events, err := change(u)
+		if err != nil {
+			return nil, err
+		}
+		return events, r.checkSole(tx, grant.Team, grant.User, grant.Provider, sole)
+	})
+	if err != nil {
+		return err
+	}
+	if to := u.Connection(grant.Provider); to != nil && to.Client != "" {
+		// The client is not forgotten while a connection is bound to it.
+		if _, err := tx.Read(clientTable.One(clientKey(grant.Team, grant.Provider), store.Shared)); err != nil {
+			return err
+		}
+	}
+	return replaceCredential(tx, grant)
 }
 
 // checkSole fails if another live user of the team has the account; nil does not look.
