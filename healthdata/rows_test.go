@@ -44,8 +44,10 @@ func TestData_overRows(t *testing.T) {
 
 // Users and Data over one store keep the promises of Users about data.
 func TestUsers_overRowsWithData(t *testing.T) {
-	healthdatatest.RunUsers(t, func(t testing.TB) healthdatatest.UsersHarness {
+	newStore := func(t testing.TB) healthdatatest.UsersHarness {
 		h := dataOfRows(newRows(t, false))
 		return healthdatatest.UsersHarness{Users: h.Users, Messages: h.Messages, Data: h.Data}
-	})
+	}
+	healthdatatest.RunUsers(t, newStore)
+	t.Run("model", func(t *testing.T) { healthdatatest.RunUsersModel(t, newStore) })
 }

@@ -11,14 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// userRecord is a user as it is kept.
-type userRecord struct {
-	User User
-	// Leased is until when an erasure has the user.
-	Leased time.Time
-}
-
-// userDoc is the document of a userRecord.
+// userDoc is the document of a user.
 type userDoc struct {
 	ID           healthlab.UserID
 	Team         healthlab.TeamID
@@ -31,32 +24,29 @@ type userDoc struct {
 	Consents     []Consent    `json:",omitempty"`
 	DeletedAt    time.Time
 	Revision     int64
-	Leased       time.Time
 }
 
-var userTable = store.Table[userRecord]{
+var userTable = store.Table[User]{
 	Name: store.UserTable, Unique: [2]bool{true},
-	Row: func(r *userRecord) store.Row {
-		u := &r.User
+	Row: func(u *User) store.Row {
 		return store.Row{
-			Key: store.UserKey(u.Team, u.ID), Due: u.DeletedAt,
+			Key:   store.UserKey(u.Team, u.ID),
 			Index: store.UserIndex(u.ID, u.ClientUserID, u.CreatedOn.Time, u.DeletedAt),
 		}
 	},
-	Encode: func(r *userRecord) ([]byte, error) {
-		u := &r.User
+	Encode: func(u *User) ([]byte, error) {
 		return store.JSON(&userDoc{
 			u.ID, u.Team, u.ClientUserID, u.CreatedOn, u.FallbackTimeZone, u.FallbackBirthDate, u.IngestionStart, u.IngestionEnd,
-			u.Connections, u.Consents, u.DeletedAt, u.Revision, r.Leased,
+			u.Connections, u.Consents, u.DeletedAt, u.Revision,
 		})
 	},
-	Decode: func(row store.Row, r *userRecord) error {
+	Decode: func(row store.Row, u *User) error {
 		var d userDoc
 		err := json.Unmarshal(row.Doc, &d)
-		*r = userRecord{User: User{
+		*u = User{
 			ID: d.ID, Team: d.Team, ClientUserID: d.ClientUserID, CreatedOn: d.CreatedOn, FallbackTimeZone: d.Zone, FallbackBirthDate: d.Birth,
 			IngestionStart: d.Start, IngestionEnd: d.End, Connections: d.Connections, Consents: d.Consents, DeletedAt: d.DeletedAt, Revision: d.Revision,
-		}, Leased: d.Leased}
+		}
 		return err
 	},
 }
@@ -70,6 +60,45 @@ type teamOfUser struct {
 var userIDTable = store.Table[teamOfUser]{Name: "user_id", Clear: true, Row: func(t *teamOfUser) store.Row {
 	return store.Row{Key: store.Key{User: t.User, ID: store.UUID(t.User.UUID)}}
 }}
+
+// erasure is what is kept of the erasure of a deleted user. It can be read when the key of the person is
+// deleted already, so that an erasure that was stopped goes on.
+type erasure struct {
+	Team      healthlab.TeamID
+	User      healthlab.UserID
+	DeletedAt time.Time
+	// Leased is until when a caller of ClaimErasures has the user.
+	Leased time.Time
+}
+
+var erasureTable = store.Table[erasure]{Name: "user_erasure", Clear: true, Row: func(e *erasure) store.Row {
+	return store.Row{Key: erasureKey(e.Team, e.User), Due: e.DeletedAt}
+}}
+
+func erasureKey(team healthlab.TeamID, user healthlab.UserID) store.Key {
+	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID)}
+}
+
+// putErasure writes what changed of the erasure of a user.
+func putErasure(tx store.Tx, was, now *User) error {
+	if was.DeletedAt.Equal(now.DeletedAt) {
+		return nil
+	}
+	e, err := erasureTable.Get(tx, erasureKey(now.Team, now.ID), store.Held)
+	switch {
+	case err != nil:
+		return err
+	case e == nil && now.Live():
+		return nil
+	case e == nil:
+		return erasureTable.Insert(tx, &erasure{Team: now.Team, User: now.ID, DeletedAt: now.DeletedAt})
+	case now.Live():
+		erasureTable.Delete(tx, e)
+		return nil
+	}
+	e.Value.DeletedAt = now.DeletedAt
+	return erasureTable.Put(tx, e)
+}
 
 // ConnectionRow says when the service has to look at a connection of a live user.
 type ConnectionRow struct {
@@ -133,7 +162,8 @@ func holdAccount(tx store.Tx, digest []byte) error {
 // UserTables declares what [NewUsers] keeps.
 func UserTables() []store.Definition {
 	return []store.Definition{
-		userTable.Definition(), userIDTable.Definition(), ConnectionTable.Definition(), accountTable.Definition(), lockTable.Definition(),
+		userTable.Definition(), userIDTable.Definition(), erasureTable.Definition(), ConnectionTable.Definition(), accountTable.Definition(),
+		lockTable.Definition(),
 	}
 }
 
@@ -177,7 +207,7 @@ func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, 
 	case e == nil:
 		return User{}, noUser()
 	}
-	return e.Value.User, nil
+	return e.Value, nil
 }
 
 // Update changes a user as [Users].Update does, in a transaction.
@@ -191,7 +221,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	case e == nil:
 		return User{}, noUser()
 	}
-	was, edited := e.Value.User, e.Value.User.Clone()
+	was, edited := e.Value, e.Value.Clone()
 	events, err := change(&edited)
 	if err != nil {
 		return User{}, err
@@ -205,11 +235,11 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 		return User{}, err
 	}
 	// The user first, so that what follows sees the user as it is from now on.
-	e.Value.User = next
-	if next.Live() {
-		e.Value.Leased = time.Time{}
-	}
+	e.Value = next
 	if err := userTable.Put(tx, e); err != nil {
+		return User{}, err
+	}
+	if err := putErasure(tx, &was, &next); err != nil {
 		return User{}, err
 	}
 	if err := putConnections(tx, &was, &next); err != nil {
@@ -349,16 +379,16 @@ func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef
 // It does nothing if the user is deleted or has no such connection.
 func (r *UserRows) SetDue(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, provider string, due time.Time) error {
 	e, err := userTable.Get(tx, store.UserKey(team, id), store.Held)
-	if err != nil || e == nil || !e.Value.User.Live() {
+	if err != nil || e == nil || !e.Value.Live() {
 		return err
 	}
-	was, next := e.Value.User, e.Value.User.Clone()
+	was, next := e.Value, e.Value.Clone()
 	c := next.Connection(provider)
 	if c == nil {
 		return nil
 	}
 	c.Due = healthlab.At(due).Time
-	e.Value.User = next
+	e.Value = next
 	if err := userTable.Put(tx, e); err != nil {
 		return err
 	}

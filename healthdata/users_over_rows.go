@@ -46,7 +46,7 @@ func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
 		if err := checkLimit(tx, u.Team, limit); err != nil {
 			return err
 		}
-		if err := userTable.Insert(tx, &userRecord{User: u}); err != nil {
+		if err := userTable.Insert(tx, &u); err != nil {
 			return err
 		}
 		if err := userIDTable.Insert(tx, &teamOfUser{u.ID, u.Team}); err != nil {
@@ -90,7 +90,7 @@ func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id health
 	case e == nil:
 		return User{}, noUser()
 	}
-	return e.Value.User, nil
+	return e.Value, nil
 }
 
 func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
@@ -165,7 +165,7 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	}
 	users, err := userTable.Decoded(slices.Concat(got...))
 	for _, e := range users {
-		page.Users = append(page.Users, e.Value.User)
+		page.Users = append(page.Users, e.Value)
 	}
 	return page, err
 }
@@ -178,7 +178,7 @@ func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, 
 	}
 	users := []User{}
 	for _, e := range found {
-		if u := e.Value.User; (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
+		if u := e.Value; (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
 			users = append(users, u)
 		}
 	}
@@ -224,7 +224,7 @@ func (v usersOverRows) Metrics(ctx context.Context, team healthlab.TeamID) (Team
 			return err
 		}
 		m.Users++
-		for _, c := range users[0].Value.User.Connections {
+		for _, c := range users[0].Value.Connections {
 			if c.Status == Deregistered {
 				continue
 			}
@@ -259,20 +259,29 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 	var out []UserRef
 	err := v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		out = nil
-		found, err := userTable.Find(tx, store.Query{By: store.ByDue, Until: deletedBefore, Lock: store.Skip})
+		found, err := erasureTable.Find(tx, store.Query{By: store.ByDue, Until: deletedBefore, Lock: store.Plain})
 		if err != nil {
 			return err
 		}
-		for _, e := range found {
-			u := &e.Value.User
-			if len(out) >= n || e.Value.Leased.After(tx.Now()) {
+		for _, seen := range found {
+			if len(out) >= n {
+				break
+			}
+			if seen.Value.Leased.After(tx.Now()) {
 				continue
 			}
-			e.Value.Leased = tx.Now().Add(lease)
-			if err := userTable.Put(tx, e); err != nil {
+			e, err := erasureTable.Get(tx, erasureKey(seen.Value.Team, seen.Value.User), store.Skip)
+			if err != nil {
 				return err
 			}
-			out = append(out, UserRef{u.Team, u.ID})
+			if e == nil || e.Value.Leased.After(tx.Now()) || e.Value.DeletedAt.After(deletedBefore) {
+				continue // another transaction has it, or changed it since it was read
+			}
+			e.Value.Leased = healthlab.At(tx.Now().Add(lease)).Time
+			if err := erasureTable.Put(tx, e); err != nil {
+				return err
+			}
+			out = append(out, UserRef{e.Value.Team, e.Value.User})
 		}
 		return nil
 	})
@@ -314,7 +323,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// eraseRows deletes rows of a user, the row of table [store.UserTable] as the last one, and reports
+// eraseRows deletes rows of a user, those of the user and of the erasure as the last ones, and reports
 // whether that was done.
 func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID) (done bool, err error) {
 	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: rowsAnErasure, Lock: store.Held, Bare: true})
@@ -323,12 +332,12 @@ func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID) (done bo
 	}
 	more := len(got[0]) == rowsAnErasure
 	for _, row := range got[0] {
-		if row.Table != store.UserTable && (row.Team == team || row.Team.IsZero()) {
+		if row.Table != store.UserTable && row.Table != erasureTable.Name && (row.Team == team || row.Team.IsZero()) {
 			tx.Delete(row.Key)
 		}
 	}
 	if !more {
-		tx.Delete(store.UserKey(team, id))
+		tx.Delete(store.UserKey(team, id), erasureTable.Key(erasureKey(team, id)))
 		return true, nil
 	}
 	return false, nil
