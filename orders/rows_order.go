@@ -318,7 +318,7 @@ func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	}
 	was := &e.entry.Value
 	_, err = w.tx.Read(orderTransactions.One(transactionKey(w.team, was.OrderTransaction.ID), store.Held),
-		store.User(w.team, was.UserID), store.User(healthlab.TeamID{}, was.UserID))
+		store.User(w.team, was.UserID))
 	if err != nil {
 		return nil, err
 	}
@@ -353,12 +353,12 @@ func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, err
 
 // open reads what a new order needs, and returns the state of its user. Conflict if the id is taken.
 func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
-	got, err := w.tx.Read(store.User(w.team, r.UserID), store.User(healthlab.TeamID{}, r.UserID),
+	got, err := w.tx.Read(store.User(w.team, r.UserID),
 		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held), orderCounters.One(counterKey(w.team), store.Held))
 	if err != nil {
 		return nil, store.UserState{}, err
 	}
-	if len(got[2]) > 0 {
+	if len(got[1]) > 0 {
 		return nil, store.UserState{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	r.Revision = 0
@@ -455,7 +455,7 @@ func (w *orderWriter) openTransaction(id TransactionID) error {
 // moveName keeps the name of an order for another user than before: that of a kit which was
 // registered for another person.
 func (w *orderWriter) moveName(r *Record) error {
-	got, err := w.tx.Read(store.User(w.team, r.UserID), store.User(healthlab.TeamID{}, r.UserID),
+	got, err := w.tx.Read(store.User(w.team, r.UserID),
 		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {
 		return err
@@ -465,7 +465,7 @@ func (w *orderWriter) moveName(r *Record) error {
 			return err
 		}
 	}
-	name, err := orderNames.Decoded(got[2])
+	name, err := orderNames.Decoded(got[1])
 	if err != nil || len(name) == 0 {
 		return err
 	}

@@ -163,11 +163,8 @@ func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID
 	if user.IsZero() {
 		return true, nil
 	}
-	got, err := tx.Read(store.User(team, user), store.User(healthlab.TeamID{}, user))
-	if err != nil {
-		return false, err
-	}
-	return store.StateOf(got[0]).Known || v.opts.UsersElsewhere, nil
+	u, err := store.LockUser(tx, team, user)
+	return u.Known || v.opts.UsersElsewhere, err
 }
 
 // Open is that of [Store].

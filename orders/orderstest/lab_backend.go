@@ -147,7 +147,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 				continue
 			}
 			reports++
-			require.NotNil(t, m.Patient, "results are about somebody")
+			require.NotNil(t, m.Patient, "results name a patient")
 			require.False(t, m.Patient.Contradicts(s.Order.PatientDetails), "the laboratory was sent the patient")
 			require.False(t, m.Attached, "no person has decided")
 			require.True(t, m.Patient.DOB == s.Order.PatientDetails.DOB || m.Patient.FirstName+m.Patient.FullName != "", "by name or birth date")

@@ -142,18 +142,18 @@ func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 // AddCoverage is that of [Store].
 func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		got, err := tx.Read(store.User(c.Team, c.User), store.User(healthlab.TeamID{}, c.User), infoRows.One(infoKey(c.Team, c.User), store.Held),
+		got, err := tx.Read(store.User(c.Team, c.User), infoRows.One(infoKey(c.Team, c.User), store.Held),
 			coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
 		if err != nil {
 			return err
 		}
 		switch {
-		case len(got[2]) == 0:
+		case len(got[1]) == 0:
 			return errNoInfo()
-		case len(got[3]) > 0:
+		case len(got[2]) > 0:
 			return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
 		}
-		had, err := coverageRows.Decoded(got[4])
+		had, err := coverageRows.Decoded(got[3])
 		if err != nil {
 			return err
 		}
