@@ -78,13 +78,12 @@ func (r rowStore) Append(ctx context.Context, entries []Entry, sign func(Head) [
 			return err
 		}
 		for i, team := range teams {
-			heads, err := headTable.Decoded(got[i])
+			h, err := headTable.DecodedOne(got[i])
 			if err != nil {
 				return err
 			}
-			h := &store.Entry[headRow]{Value: headRow{SignedHead: SignedHead{Head: Head{Team: team}}}}
-			if len(heads) > 0 {
-				h = heads[0]
+			if h == nil {
+				h = &store.Entry[headRow]{Value: headRow{SignedHead: SignedHead{Head: Head{Team: team}}}}
 			}
 			lines, head := Chain(h.Value.Head, byTeam[team])
 			for j := range lines {
@@ -127,12 +126,12 @@ func (r rowStore) headOf(ctx context.Context, team healthlab.TeamID) ([]SignedHe
 	if err != nil {
 		return nil, err
 	}
-	heads, err := headTable.Decoded(got[0])
+	h, err := headTable.DecodedOne(got[0])
 	switch {
 	case err != nil:
 		return nil, err
-	case len(heads) > 0:
-		return []SignedHead{heads[0].Value.SignedHead}, nil
+	case h != nil:
+		return []SignedHead{h.Value.SignedHead}, nil
 	case len(got[1]) > 0:
 		return []SignedHead{{Head: Head{Team: team}}}, nil
 	}
@@ -178,16 +177,15 @@ func (r rowStore) AddAnchor(ctx context.Context, a Anchor) error {
 		if err != nil {
 			return err
 		}
-		heads, err := headTable.Decoded(got[0])
+		h, err := headTable.DecodedOne(got[0])
 		switch {
 		case err != nil:
 			return err
-		case len(heads) == 0:
+		case h == nil:
 			return fmt.Errorf("%w: no access log of the team", healthlab.NotFound)
 		case len(got[1]) > 0:
 			return nil
 		}
-		h := heads[0]
 		h.Value.Anchored = max(h.Value.Anchored, a.Seq)
 		if err := headTable.Put(tx, h); err != nil {
 			return err

@@ -1,11 +1,13 @@
 package accesslog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -300,7 +302,8 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 			break
 		}
 	}
-	for team := range of { // an anchor of a team whose log is gone
+	byID := func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) }
+	for _, team := range slices.SortedFunc(maps.Keys(of), byID) { // anchors of teams whose log is gone
 		verify(team)
 	}
 	switch {

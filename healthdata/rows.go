@@ -354,12 +354,3 @@ var chunkTable = store.Table[closedChunk]{
 		return err
 	},
 }
-
-// decodedOne returns the value of the row that a query for a key found; nil if there is none.
-func decodedOne[T any](t *store.Table[T], rows []store.Row) (*store.Entry[T], error) {
-	list, err := t.Decoded(rows)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return list[0], nil
-}

@@ -98,7 +98,7 @@ func (o owner) storedRecords(tx store.Tx, resource string, ids []uuid.UUID) (*st
 	if err != nil {
 		return nil, err
 	}
-	version, err := decodedOne(&recordVersions, got[0])
+	version, err := recordVersions.DecodedOne(got[0])
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (o owner) storedRecords(tx store.Tx, resource string, ids []uuid.UUID) (*st
 	version.Value = recordVersion{o, resource}
 	s := &storedRecords{owner: o, version: version}
 	for i := 1; i < len(got); i += 2 {
-		r, err := decodedOne(&recordTable, got[i])
+		r, err := recordTable.DecodedOne(got[i])
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +198,7 @@ func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource str
 		if err != nil {
 			return none(err)
 		}
-		r, err := decodedOne(&recordTable, got[1])
+		r, err := recordTable.DecodedOne(got[1])
 		if err != nil {
 			return none(err)
 		}

@@ -322,7 +322,7 @@ func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]se
 	for _, t := range starts {
 		c := v.loaded[key][t]
 		if c.Data == nil {
-			stored, err := decodedOne(&chunkTable, got[0])
+			stored, err := chunkTable.DecodedOne(got[0])
 			if err != nil {
 				return nil, err
 			}

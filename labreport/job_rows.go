@@ -39,12 +39,11 @@ var filesTable = store.Table[jobFiles]{Name: "parsing_job_files", Row: func(f *j
 }}
 
 // quotaTable has a row for each team with a quota. Who inserts a job holds it while it counts.
-var quotaTable = store.Table[struct{ Team healthlab.TeamID }]{
-	Name: "parsing_job_quota", Clear: true,
-	Row: func(q *struct{ Team healthlab.TeamID }) store.Row {
-		return store.Row{Key: store.Key{Team: q.Team, ID: "quota"}}
-	},
-}
+var quotaTable = store.Table[quotaRow]{Name: "parsing_job_quota", Clear: true, Row: func(q *quotaRow) store.Row {
+	return store.Row{Key: store.Key{Team: q.Team, ID: "quota"}}
+}}
+
+type quotaRow struct{ Team healthlab.TeamID }
 
 // Tables declares what [NewStore] keeps.
 func Tables() []store.Definition {
@@ -125,11 +124,11 @@ func (r rowStore) checkQuota(tx store.Tx, team healthlab.TeamID, quota int) erro
 	if len(got[1]) >= quota {
 		return fmt.Errorf("%w: the team has the maximum number of parsing jobs", healthlab.Exhausted)
 	}
-	locks, err := quotaTable.Decoded(got[0])
-	if err != nil || len(locks) > 0 {
+	locked, err := quotaTable.DecodedOne(got[0])
+	if err != nil || locked != nil {
 		return err
 	}
-	return quotaTable.Insert(tx, &struct{ Team healthlab.TeamID }{team})
+	return quotaTable.Insert(tx, &quotaRow{team})
 }
 
 // put writes a job with the next revision, and its files.
@@ -207,20 +206,17 @@ func (r rowStore) Update(ctx context.Context, team healthlab.TeamID, id JobID, c
 		if err != nil {
 			return err
 		}
-		jobs, err := jobTable.Decoded(got[0])
+		e, err := jobTable.DecodedOne(got[0])
 		if err != nil {
 			return err
 		}
-		files, err := filesTable.Decoded(got[1])
-		if err != nil {
-			return err
-		}
-		var e *store.Entry[Job]
+		files, err := filesTable.DecodedOne(got[1])
 		switch {
-		case len(jobs) > 0:
-			e = jobs[0]
-		case len(files) > 0 && !files[0].Value.DueAt.IsZero():
-			e = &store.Entry[Job]{Value: erasedJob(files[0]), Revision: files[0].Revision}
+		case err != nil:
+			return err
+		case e != nil:
+		case files != nil && !files.Value.DueAt.IsZero():
+			e = &store.Entry[Job]{Value: erasedJob(files), Revision: files.Revision}
 		default:
 			return errNoJob
 		}

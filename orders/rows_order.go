@@ -299,21 +299,17 @@ func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	if err != nil {
 		return nil, err
 	}
-	stored, err := orderTable.Decoded(got[0])
+	stored, err := orderTable.DecodedOne(got[0])
 	if err != nil {
 		return nil, err
 	}
-	if len(stored) == 0 {
+	if stored == nil {
 		return nil, errNoOrder()
 	}
-	e := &orderEdit{entry: *stored[0], revision: stored[0].Value.Revision}
+	e := &orderEdit{entry: *stored, revision: stored.Value.Revision}
 	for i, t := range allWork {
-		work, err := t.Decoded(got[2+i])
-		if err != nil {
+		if e.work[i], err = t.DecodedOne(got[2+i]); err != nil {
 			return nil, err
-		}
-		if len(work) > 0 {
-			e.work[i] = work[0]
 		}
 	}
 	was := &e.entry.Value
@@ -465,12 +461,12 @@ func (w *orderWriter) moveName(r *Record) error {
 			return err
 		}
 	}
-	name, err := orderNames.Decoded(got[1])
-	if err != nil || len(name) == 0 {
+	name, err := orderNames.DecodedOne(got[1])
+	if err != nil || name == nil {
 		return err
 	}
-	name[0].Value.Name, name[0].Value.User = nameOfID(r.ID), r.UserID
-	return orderNames.Put(w.tx, name[0])
+	name.Value.Name, name.Value.User = nameOfID(r.ID), r.UserID
+	return orderNames.Put(w.tx, name)
 }
 
 // writeSample gives back the sample id that an order had, and takes the one that it has.

@@ -102,6 +102,9 @@ func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 	return out, nil
 }
 
+// DecodedOne is Decoded for the rows of a query for a key; nil if there is none.
+func (t *Table[T]) DecodedOne(rows []Row) (*Entry[T], error) { return first(t.Decoded(rows)) }
+
 // Copy returns the value as it is kept, which shares no memory with v.
 func (t *Table[T]) Copy(v *T) (T, error) {
 	r, err := t.row(v)

@@ -87,7 +87,8 @@ func (j journal) dossier(ctx context.Context, number string) (dossier, error) {
 
 // sampleRecord begins the number of the records that lead from the number which the laboratory
 // gave an order, in its answer to it, to the order's. Numbers in reports alone do not count:
-// laboratories give one to tests of several orders. It begins with a space: order numbers of messages are trimmed.
+// laboratories give one to tests of several orders. It begins with a space, as no order number of
+// a message does.
 const sampleRecord = " sample "
 
 // openSample keeps which order has a number of the laboratory, if it is not kept.

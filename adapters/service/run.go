@@ -67,7 +67,8 @@ const (
 const pingTime = 2 * time.Second
 
 // Ready reports whether the service does its work: nil if the store answers within 2 seconds
-// that it can be used, and Run runs. Otherwise the error says what is wrong, without any value of a person.
+// that it can be used, and Run runs. Otherwise the error says what is wrong, without any value
+// of a person.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.background(); err != nil {
 		return err

@@ -215,14 +215,14 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 		if err != nil {
 			return err
 		}
-		list, err := taskTable.Decoded(got[1])
+		e, err := taskTable.DecodedOne(got[1])
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 || list[0].Value.Lease.IsZero() || list[0].Value.Run != task.Run {
+		if e == nil || e.Value.Lease.IsZero() || e.Value.Run != task.Run {
 			return fmt.Errorf("%w: another worker has the task", healthlab.Precondition)
 		}
-		t := &list[0].Value
+		t := &e.Value
 		entry, at := t.running(), healthlab.At(tx.Now())
 		entry.Status, entry.EndedAt = o.Status, &at
 		if o.Details != "" {
@@ -235,7 +235,7 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 			t.widen(t.Running)
 		}
 		t.Lease = time.Time{}
-		if err := taskTable.Put(tx, list[0]); err != nil {
+		if err := taskTable.Put(tx, e); err != nil {
 			return err
 		}
 		if o.Table != nil {

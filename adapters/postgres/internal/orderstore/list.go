@@ -246,8 +246,9 @@ func (l *orderList) byName(ctx context.Context) ([]uuid.UUID, error) {
 	return ids, nil
 }
 
-// eachOrder hands on the orders that are read, in their order, without those of erased persons. Their documents take most
-// of the time of a page: they are decoded on all cores, after the keys of their persons are there.
+// eachOrder hands on the orders that are read, in their order, without those of erased persons.
+// Their documents take most of the time of a page: they are decoded on all cores, after the keys
+// of their persons are there.
 func (s *Store) eachOrder(ctx context.Context, each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		type read struct {
