@@ -41,6 +41,10 @@ var userTable = store.Table[User]{
 		})
 	},
 	Decode: func(row store.Row, u *User) error {
+		if len(row.Doc) == 0 {
+			*u = remainder(row)
+			return nil
+		}
 		var d userDoc
 		err := json.Unmarshal(row.Doc, &d)
 		*u = User{
@@ -49,6 +53,19 @@ var userTable = store.Table[User]{
 		}
 		return err
 	},
+}
+
+// remainder returns what can be read of a user whose key was deleted: the id, the team, the state, and
+// the client user id of a live user. It is there to be erased.
+func remainder(row store.Row) User {
+	u := User{ID: store.UserIDOf(row), Team: row.Team, ClientUserID: row.Index[0]}
+	at := store.UserInstant(row)
+	if store.StateOf([]store.Row{row}).Live {
+		u.CreatedOn = healthlab.At(at)
+	} else {
+		u.DeletedAt = at
+	}
+	return u
 }
 
 // teamOfUser keeps the ids of the users of all teams, so that no two users share one.
@@ -200,26 +217,37 @@ func noUser() error { return fmt.Errorf("%w: the team has no such user", healthl
 
 // Get returns a user, live or deleted. NotFound if the team has none.
 func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (User, error) {
-	e, err := userTable.Get(tx, store.UserKey(team, id), lock)
-	switch {
-	case err != nil:
+	e, _, err := lockedUser(tx, team, id, lock)
+	if err != nil {
 		return User{}, err
-	case e == nil:
-		return User{}, noUser()
 	}
 	return e.Value, nil
+}
+
+// lockedUser returns a user, live or deleted. Opened is false for one whose key was deleted. NotFound if
+// the team has none.
+func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (e *store.Entry[User], opened bool, err error) {
+	key := store.UserKey(team, id)
+	if e, err = userTable.Get(tx, key, lock); err != nil || e != nil {
+		return e, true, err
+	}
+	row, err := userTable.Bare(tx, key, lock)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case row == nil:
+		return nil, false, noUser()
+	}
+	return &store.Entry[User]{Value: remainder(*row), Revision: row.Revision}, false, nil
 }
 
 // Update changes a user as [Users].Update does, in a transaction.
 func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamID, id healthlab.UserID,
 	change func(*User) ([]healthlab.Event, error),
 ) (User, error) {
-	e, err := userTable.Get(tx, store.UserKey(team, id), store.Held)
-	switch {
-	case err != nil:
+	e, opened, err := lockedUser(tx, team, id, store.Held)
+	if err != nil {
 		return User{}, err
-	case e == nil:
-		return User{}, noUser()
 	}
 	was, edited := e.Value, e.Value.Clone()
 	events, err := change(&edited)
@@ -236,7 +264,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	}
 	// The user first, so that what follows sees the user as it is from now on.
 	e.Value = next
-	if err := userTable.Put(tx, e); err != nil {
+	if err := putUser(tx, e, opened); err != nil {
 		return User{}, err
 	}
 	if err := putErasure(tx, &was, &next); err != nil {
@@ -254,6 +282,18 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 		}
 	}
 	return next.Clone(), nil
+}
+
+// putUser writes a user back; of one whose key was deleted, what a row tells without its document.
+func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
+	if opened {
+		return userTable.Put(tx, e)
+	}
+	row := userTable.Row(&e.Value)
+	row.Table, row.Revision = userTable.Name, e.Revision
+	tx.Put(row)
+	e.Revision++
+	return nil
 }
 
 // deleted removes what is not kept of a deleted user.

@@ -84,6 +84,14 @@ func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
 
 func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	e, err := userTable.LookOne(ctx, v.s, store.UserKey(team, id))
+	if err == nil && e == nil { // there is none, or the key was deleted
+		bare := store.User(team, id)
+		bare.Bare = true
+		var got [][]store.Row
+		if got, err = v.s.Read(ctx, bare); err == nil {
+			e, err = userTable.DecodedOne(got[0])
+		}
+	}
 	switch {
 	case err != nil:
 		return User{}, err
@@ -91,6 +99,27 @@ func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id health
 		return User{}, noUser()
 	}
 	return e.Value, nil
+}
+
+// users returns the users of bare rows. Of those whose key was deleted it has what the rows tell.
+func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, error) {
+	q := make([]store.Query, len(bare))
+	for i, row := range bare {
+		q[i].Key = row.Key
+	}
+	got, err := v.s.Read(ctx, q...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]User, len(bare))
+	for i, row := range bare {
+		e, err := userTable.DecodedOne(append(got[i], row)[:1])
+		if err != nil {
+			return nil, err
+		}
+		out[i] = e.Value
+	}
+	return out, nil
 }
 
 func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
@@ -145,13 +174,13 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	}
 	rows.Bare = true
 	page := UserPage{Users: []User{}}
-	var shown []store.Query
+	var shown []store.Row
 	err := v.walk(ctx, rows, func(row store.Row) error {
 		if !store.StateOf([]store.Row{row}).Live || !q.begins(row.Index[0], store.UserIDOf(row)) {
 			return nil
 		}
 		if page.Total >= q.Offset && len(shown) < cmp.Or(q.Limit, 100) {
-			shown = append(shown, store.Query{Key: row.Key})
+			shown = append(shown, row)
 		}
 		page.Total++
 		return nil
@@ -159,26 +188,25 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	if err != nil {
 		return UserPage{}, err
 	}
-	got, err := v.s.Read(ctx, shown...)
-	if err != nil {
-		return UserPage{}, err
-	}
-	users, err := userTable.Decoded(slices.Concat(got...))
-	for _, e := range users {
-		page.Users = append(page.Users, e.Value)
-	}
+	page.Users, err = v.users(ctx, shown)
 	return page, err
 }
 
 // listDeleted lists the deleted users, of whom there are few: they are erased after the grace period.
 func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, error) {
-	found, err := userTable.Look(ctx, v.s, store.DeletedUsers(q.Team))
+	deleted := store.DeletedUsers(q.Team)
+	deleted.Bare = true
+	got, err := v.s.Read(ctx, deleted)
+	if err != nil {
+		return UserPage{}, err
+	}
+	found, err := v.users(ctx, got[0])
 	if err != nil {
 		return UserPage{}, err
 	}
 	users := []User{}
-	for _, e := range found {
-		if u := e.Value; (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
+	for _, u := range found {
+		if (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
 			users = append(users, u)
 		}
 	}

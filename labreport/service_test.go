@@ -95,7 +95,7 @@ func newTestService(t *testing.T, opts labreport.Options) *testService {
 	d := &testService{extractor: &fakeExtractor{pages: generate("six columns", layouts["six columns"], 1).pages},
 		team: healthlab.TeamID{UUID: uuid.New()}, user: healthlab.UserID{UUID: uuid.New()}, now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	opts.Now = func() time.Time { return d.now }
-	m := memory.New(&memory.Options{Now: opts.Now})
+	m := memory.New(&memory.Options{Now: opts.Now, UsersElsewhere: true})
 	d.store, d.blobs = &eventLog{Store: m.ParsingJobs()}, m.Blobs()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Production)
 	s, err := labreport.New(d.store, d.blobs, oneUser{d.user}, d.extractor, nil, &opts)

@@ -32,7 +32,7 @@ func Example() {
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	store := memory.New(nil)
+	store := memory.New(&memory.Options{UsersElsewhere: true})
 	service, err := orders.New(store.Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Now: now})
 	check(err)
 

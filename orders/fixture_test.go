@@ -52,7 +52,7 @@ func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 		t: t, at: noon, team: healthlab.TeamID{UUID: id("team")}, user: healthlab.UserID{UUID: id("user")},
 		users: map[healthlab.UserID]bool{{UUID: id("user")}: true, {UUID: id("patient")}: true},
 	}
-	d.store = memory.New(&memory.Options{Now: d.now})
+	d.store = memory.New(&memory.Options{Now: d.now, UsersElsewhere: true})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
 		Environment: healthlab.Sandbox, Simulator: simulation.Lab{}, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(),

@@ -52,6 +52,18 @@ func (t *Table[T]) Get(tx Tx, k Key, lock Lock) (*Entry[T], error) {
 	return first(t.Find(tx, t.One(k, lock)))
 }
 
+// Bare returns the row of a key without its document, read under a lock; nil if there is none. It finds
+// a row whose document cannot be decrypted any more, which Get leaves out.
+func (t *Table[T]) Bare(tx Tx, k Key, lock Lock) (*Row, error) {
+	q := t.One(k, lock)
+	q.Bare = true
+	got, err := tx.Read(q)
+	if err != nil || len(got[0]) == 0 {
+		return nil, err
+	}
+	return &got[0][0], nil
+}
+
 // Find returns the values that a query finds. The query's table is that of t.
 func (t *Table[T]) Find(tx Tx, q Query) ([]*Entry[T], error) {
 	q.Table = t.Name

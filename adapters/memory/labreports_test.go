@@ -10,14 +10,14 @@ import (
 
 func TestParsingJobs(t *testing.T) {
 	labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {
-		s, setClock := clockedStore()
+		s, setClock := clockedHost()
 		return labreporttest.StoreHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog(), SetClock: setClock}
 	})
 }
 
 func TestParsingJobErasure(t *testing.T) {
 	labreporttest.RunErasure(t, func(testing.TB) labreporttest.ErasureHarness {
-		s, setClock := clockedStore()
+		s, setClock := clockedHost()
 		return labreporttest.ErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs(), SetClock: setClock}
 	})
 }
@@ -35,7 +35,7 @@ func TestBlobEncryption(t *testing.T) {
 
 func TestParsingJobsOfErasedKeys(t *testing.T) {
 	labreporttest.RunErasedKeys(t, func(testing.TB) labreporttest.ErasedKeysHarness {
-		s, setClock := clockedStore()
+		s, setClock := clockedHost()
 		return labreporttest.ErasedKeysHarness{Jobs: s.ParsingJobs(), Keys: s.PersonKeys(), SetClock: setClock}
 	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func newOrdersHarness(testing.TB) orderstest.StoreHarness {
-	s, setClock := clockedStore()
+	s, setClock := clockedHost()
 	return orderstest.StoreHarness{Orders: s.Orders(), Messages: s.WebhookLog(), SetClock: setClock}
 }
 
@@ -37,7 +37,7 @@ func TestLabTests(t *testing.T) {
 
 func TestPersons(t *testing.T) {
 	peopletest.RunStore(t, func(testing.TB) peopletest.StoreHarness {
-		s := newStore()
+		s, _ := clockedHost()
 		return peopletest.StoreHarness{Persons: s.Persons(), Users: s.Users()}
 	})
 }
@@ -58,7 +58,7 @@ func TestOrderErasure(t *testing.T) {
 
 func TestOrderVisits(t *testing.T) {
 	orderstest.RunVisits(t, func(testing.TB) orderstest.VisitsHarness {
-		s, setClock := clockedStore()
+		s, setClock := clockedHost()
 		return orderstest.VisitsHarness{Orders: s.Orders(), Visits: visits(t, s), SetClock: setClock}
 	})
 }
@@ -85,7 +85,7 @@ func TestCenters(t *testing.T) {
 
 // twice is one store as two processes would see it.
 func twice(testing.TB) []orderstest.Process {
-	s := newStore()
+	s, _ := clockedHost()
 	p := orderstest.Process{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
 	return []orderstest.Process{p, p}
 }
@@ -96,7 +96,7 @@ func TestConcurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, tw
 
 func TestOrdersOfErasedKeys(t *testing.T) {
 	orderstest.RunErasedKeys(t, func(testing.TB) orderstest.ErasedKeysHarness {
-		s := newStore()
+		s, _ := clockedHost()
 		return orderstest.ErasedKeysHarness{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.PersonKeys()}
 	})
 }

@@ -98,11 +98,19 @@ func (v rows) StartKey(ctx context.Context, scope Scope, fingerprint string, ord
 	return out, err
 }
 
-// find returns a key, without an answer about a deleted user; nil if there is none.
+// find returns a key, without an answer about a deleted user; nil if there is none. NotFound if the
+// person's key was deleted.
 func find(tx store.Tx, scope Scope) (*store.Entry[keyRow], error) {
 	key := rowKey(scope)
 	e, err := keyRows.Get(tx, key, store.Held)
-	if err != nil || e == nil {
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		r, err := keyRows.Bare(tx, key, store.Held)
+		if err == nil && r != nil {
+			err = fmt.Errorf("%w: the answer was about a person whose key was deleted", healthlab.NotFound)
+		}
 		return nil, err
 	}
 	e.Value.ID = key.ID

@@ -17,7 +17,7 @@ import (
 // message for the orders.Service in the feed.
 func Example() {
 	ctx := context.Background()
-	store := memory.New(nil).LabJournal()
+	store := memory.New(&memory.Options{UsersElsewhere: true}).LabJournal()
 	team, user := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
 
 	_, err := store.Open(ctx, "northlab", labjournal.Record{Number: "A-17", Team: team, User: user, Doc: []byte("sent")})

@@ -369,7 +369,7 @@ var brokenStores = []conformance.Broken{
 // clockedStore returns an empty store whose clock can be set.
 func clockedStore() (*memory.Store, *conformance.Clock) {
 	clock := conformance.NewClock(time.Unix(0, 0))
-	return memory.New(&memory.Options{Now: clock.Now}), clock
+	return memory.New(&memory.Options{Now: clock.Now, UsersElsewhere: true}), clock
 }
 
 // spoiltOrders returns the suite over stores that were broken in one way.

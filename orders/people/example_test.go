@@ -20,7 +20,7 @@ func Example() {
 		panic(err)
 	}
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	service := people.New(memory.New(nil).Persons(), users, &people.Options{Registry: registry})
+	service := people.New(memory.New(&memory.Options{UsersElsewhere: true}).Persons(), users, &people.Options{Registry: registry})
 
 	ctx, team, user := context.Background(), healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
 	born := healthlab.Date{Year: 1990, Month: 5, Day: 17}

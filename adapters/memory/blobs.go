@@ -1,0 +1,81 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/personkey"
+)
+
+// blobs is a labreport.BlobStore.
+type blobs struct {
+	keys *personkey.Keys
+
+	mu   sync.Mutex // guards kept
+	kept map[string][]byte
+}
+
+func newBlobs(keys *personkey.Keys) *blobs { return &blobs{keys: keys, kept: map[string][]byte{}} }
+
+// reBlobKey are the keys of files.
+var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
+
+// check returns the error of the context, or of a key.
+func (b *blobs) check(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(key) > 512 || !reBlobKey.MatchString(key) {
+		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+	}
+	return nil
+}
+
+func (b *blobs) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
+	if err := b.check(ctx, key); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	if data, err = b.keys.Seal(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data); err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept[key] = data
+	return nil
+}
+
+func (b *blobs) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
+	if err := b.check(ctx, key); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	data, ok := b.kept[key]
+	b.mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
+	}
+	data, err := b.keys.OpenBytes(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+func (b *blobs) Delete(ctx context.Context, key string) error {
+	if err := b.check(ctx, key); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.kept, key)
+	return nil
+}

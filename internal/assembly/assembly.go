@@ -1,0 +1,230 @@
+// Package assembly puts the stores of all domain packages together over one store.Store.
+package assembly
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/webhook"
+	"github.com/healthlab-dev/healthlab/webhook/receiver"
+)
+
+// Options adjusts Stores. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Keys encrypts what is kept about persons. Nil keeps it in clear.
+	Keys *personkey.Keys
+	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
+	// effect without Keys.
+	EncryptSamples bool
+	// Envelope says how bodies of messages are made.
+	Envelope webhook.Envelope
+	// Retention is how long messages and attempts are kept. Default 30 days.
+	Retention time.Duration
+	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
+	// about a user whom the store does not have is refused with healthlab.NotFound.
+	UsersElsewhere bool
+}
+
+// Tables declares everything that Stores keeps.
+func Tables(encryptSamples bool) []store.Definition {
+	var all []store.Definition
+	for _, of := range [][]store.Definition{
+		healthdata.UserTables(), healthdata.DataTables(encryptSamples), organisation.Tables(), teamsettings.Tables(),
+		linking.Tables(), bulk.Tables(), pull.Tables(),
+		orders.Tables(), idempotency.Tables(), catalogue.Tables(), appointment.Tables(), people.Tables(),
+		labjournal.Tables(), matchtest.Tables(),
+		aggregate.Tables(), continuous.Tables(), labreport.Tables(), personexport.Tables(),
+		webhook.Tables(), receiver.Tables(), accesslog.Tables(),
+	} {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// Stores has the store of every package behind a method of its name, all over one store.Store. It
+// is safe for concurrent use.
+type Stores struct {
+	s       store.Store
+	opts    Options
+	links   *linking.Rows
+	users   healthdata.Users
+	data    healthdata.Data
+	queries *continuous.RowStore
+	events  *webhook.Store
+	outbox  store.Events
+	written atomic.Pointer[func()]
+}
+
+// New returns the stores over an engine that has the tables of [Tables].
+func New(engine store.Store, opts *Options) *Stores {
+	v := &Stores{}
+	if opts != nil {
+		v.opts = *opts
+	}
+	v.s = personkey.Encrypt(engine, v.opts.Keys, Tables(v.opts.EncryptSamples))
+	messages := &webhook.StoreOptions{Envelope: v.opts.Envelope, Retention: v.opts.Retention, OnWritten: func() {
+		if written := v.written.Load(); written != nil {
+			(*written)()
+		}
+	}}
+	v.events, v.outbox = webhook.NewStore(v.s, messages), webhook.NewOutbox(messages)
+	users := &healthdata.UserOptions{
+		Events: v.outbox, OnErase: []healthdata.UserHook{labreport.EraseJobs, personexport.EraseJobs, bulk.EraseItems},
+	}
+	v.users = healthdata.NewUsers(v.s, users)
+	v.links = linking.NewStore(v.s, &linking.StoreOptions{UserRows: healthdata.NewUserRows(users)})
+	v.queries = continuous.NewStore(v.s, &continuous.StoreOptions{Events: v.outbox})
+	v.data = healthdata.NewData(v.s, &healthdata.DataOptions{
+		Events: v.outbox, Changes: v.queries, UsersElsewhere: v.opts.UsersElsewhere,
+	})
+	return v
+}
+
+// Rows returns the store under all of them, which encrypts.
+func (v *Stores) Rows() store.Store { return v.s }
+
+// PersonKeys returns what encrypts; nil if everything is kept in clear.
+func (v *Stores) PersonKeys() *personkey.Keys { return v.opts.Keys }
+
+// OnWritten has written called after each commit that wrote events, so that a webhook.Dispatcher can
+// be woken. It is called from many goroutines, and must not block.
+func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
+
+// Backlog counts what is still to be delivered.
+func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) { return v.events.Backlog(ctx) }
+
+// AccessLog returns the chains of accesses.
+func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s) }
+
+// Bulk returns the bulk operations.
+func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
+
+// Continuous returns the continuous queries.
+func (v *Stores) Continuous() continuous.Store { return v.queries }
+
+// ContinuousWork returns the work of continuous queries.
+func (v *Stores) ContinuousWork() continuous.Work { return v.queries }
+
+// Priorities returns the preferences of sources.
+func (v *Stores) Priorities() aggregate.PriorityStore {
+	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.queries.Restart})
+}
+
+// Users returns the users.
+func (v *Stores) Users() healthdata.Users { return v.users }
+
+// Data returns samples and records.
+func (v *Stores) Data() healthdata.Data { return v.data }
+
+// Organisations returns teams and their keys.
+func (v *Stores) Organisations() organisation.Store {
+	return organisation.NewStore(v.s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
+		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam,
+	}})
+}
+
+// Teams returns the settings of teams.
+func (v *Stores) Teams() teamsettings.Store { return teamsettings.NewStore(v.s) }
+
+// Linking returns codes and sessions.
+func (v *Stores) Linking() linking.Store { return v.links }
+
+// Credentials returns the credentials of connections.
+func (v *Stores) Credentials() linking.CredentialStore { return v.links }
+
+// Apps returns the apps that are signed in.
+func (v *Stores) Apps() linking.AppSessions { return linking.NewAppSessions(v.s) }
+
+// TeamClients returns the clients of teams.
+func (v *Stores) TeamClients() linking.TeamClients { return linking.NewTeamClients(v.s) }
+
+// Pulls returns tasks, budgets and quarantined items.
+func (v *Stores) Pulls() pull.Store {
+	return pull.NewStore(v.s, &pull.StoreOptions{Events: v.outbox})
+}
+
+// Orders returns the orders.
+func (v *Stores) Orders() orders.Store {
+	return orders.NewStore(v.s, v.orderOptions())
+}
+
+// Reviews returns what waits for a person's decision.
+func (v *Stores) Reviews() orders.ReviewStore {
+	return orders.NewReviewStore(v.s, v.orderOptions())
+}
+
+func (v *Stores) orderOptions() *orders.StoreOptions {
+	return &orders.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere}
+}
+
+// OrderKeys returns the idempotency keys.
+func (v *Stores) OrderKeys() idempotency.Keys {
+	return idempotency.NewStore(v.s, &idempotency.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
+}
+
+// MatchTestRuns returns the test runs of matching.
+func (v *Stores) MatchTestRuns() matchtest.Store { return matchtest.NewStore(v.s) }
+
+// LabTests returns the lab tests of teams.
+func (v *Stores) LabTests() catalogue.LabTestStore { return catalogue.NewLabTestStore(v.s) }
+
+// SlotCache returns the slots of laboratories.
+func (v *Stores) SlotCache() appointment.SlotCache { return appointment.NewSlotCache(v.s) }
+
+// Persons returns demographics, consents and insurance.
+func (v *Stores) Persons() people.Store {
+	return people.NewStore(v.s, &people.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
+}
+
+// LabJournal returns the journals of laboratories.
+func (v *Stores) LabJournal() labjournal.Store {
+	return labjournal.NewStore(v.s, &labjournal.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
+}
+
+// ParsingJobs returns the jobs of package labreport.
+func (v *Stores) ParsingJobs() labreport.Store {
+	return labreport.NewStore(v.s, &labreport.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere})
+}
+
+// PersonExports returns the exports of persons.
+func (v *Stores) PersonExports() personexport.Store { return personexport.NewStore(v.s) }
+
+// Outbox returns what events are appended to.
+func (v *Stores) Outbox() webhook.Outbox { return v.events }
+
+// Deliveries returns the deliveries.
+func (v *Stores) Deliveries() webhook.Deliveries { return v.events }
+
+// Endpoints returns the endpoints of teams.
+func (v *Stores) Endpoints() webhook.Endpoints { return v.events }
+
+// EventBodies returns the bodies of messages.
+func (v *Stores) EventBodies() webhook.Bodies { return v.events }
+
+// WebhookLog returns messages and attempts.
+func (v *Stores) WebhookLog() webhook.Log { return v.events }
+
+// Seen returns the ids of messages that a receiver saw.
+func (v *Stores) Seen() receiver.Seen { return receiver.NewSeen(v.s) }
