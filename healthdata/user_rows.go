@@ -126,9 +126,10 @@ type ConnectionRow struct {
 }
 
 // ConnectionTable has a row for each connection of a live user that is due at some time. Its Due is
-// that of the connection.
+// that of the connection. The rows have no team, so that those due at one time are ordered by user
+// and provider.
 var ConnectionTable = store.Table[ConnectionRow]{Name: "connection", Clear: true, Row: func(c *ConnectionRow) store.Row {
-	return store.Row{Key: store.Key{Team: c.Team, User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
+	return store.Row{Key: store.Key{User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
 }}
 
 // accountRow leads from an account at a provider to a user who has connected it. Its ID begins with
@@ -407,6 +408,12 @@ func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef
 	if err := holdAccount(tx, id[:]); err != nil {
 		return nil, err
 	}
+	return r.UsersOfAccount(tx, provider, account)
+}
+
+// UsersOfAccount is [UserRows.WithAccount] without a lock.
+func (r *UserRows) UsersOfAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
+	id := digestAccount(provider, account)
 	found, err := accountTable.Find(tx, store.Query{By: store.ByID, From: string(id[:]), To: store.End(string(id[:])), Lock: store.Plain})
 	out := make([]UserRef, len(found))
 	for i, e := range found {
@@ -424,7 +431,7 @@ func (r *UserRows) SetDue(tx store.Tx, team healthlab.TeamID, id healthlab.UserI
 	}
 	was, next := e.Value, e.Value.Clone()
 	c := next.Connection(provider)
-	if c == nil {
+	if c == nil || c.Due.Equal(healthlab.At(due).Time) {
 		return nil
 	}
 	c.Due = healthlab.At(due).Time

@@ -12,19 +12,20 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // StoreHarness is a fresh, empty store as the suite of pulls needs it. All interfaces look at
 // the same store.
 type StoreHarness struct {
 	// Pulls is the interface that is tested.
-	Pulls    pull.Store
-	Users    healthdata.Users
-	Messages webhook.Log
+	Pulls pull.Store
+	Users healthdata.Users
+	// Messages shows the events that were written.
+	Messages healthdatatest.Messages
 	// Data and Credentials are what the pulls themselves need besides.
 	Data        healthdata.Data
 	Credentials linking.CredentialStore
