@@ -141,7 +141,7 @@ func (v *Stores) Data() healthdata.Data { return v.data }
 // Organisations returns teams and their keys.
 func (v *Stores) Organisations() organisation.Store {
 	return organisation.NewStore(v.s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
-		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam,
+		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam,
 	}})
 }
 
