@@ -13,8 +13,8 @@ func TestLabJournal(t *testing.T) {
 		name string
 		opts func() *memory.Options
 	}{
-		{"clear", func() *memory.Options { return nil }},
-		{"encrypted", func() *memory.Options { return &memory.Options{Keys: newKeys()} }},
+		{"clear", func() *memory.Options { return &memory.Options{UsersElsewhere: true} }},
+		{"encrypted", func() *memory.Options { return &memory.Options{Keys: newKeys(), UsersElsewhere: true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ package memory
 import (
 	"time"
 
-	"github.com/healthlab-dev/healthlab/internal/assembly"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/store"
@@ -43,7 +43,7 @@ type Options struct {
 // It is safe for concurrent use. A method that runs a closure holds the engine's turn, so the closure
 // must not write to the store but with the context that it got.
 type Store struct {
-	*assembly.Stores
+	*stores.Stores
 	blobs *blobs
 }
 
@@ -53,7 +53,7 @@ func New(opts *Options) *Store {
 		opts = &Options{}
 	}
 	return &Store{
-		assembly.New(engineOf(assembly.Tables(opts.EncryptSamples), opts), &assembly.Options{
+		stores.New(engineOf(stores.Tables(), opts), &stores.Options{
 			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Envelope: opts.Envelope, Retention: opts.Retention,
 			UsersElsewhere: opts.UsersElsewhere,
 		}),

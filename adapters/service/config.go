@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/lake"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -22,11 +23,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personexport"
-	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Config says what the service is made of. Environment, URL, Store, Secret, Files and
+// Config says what the service is made of. Environment, URL, Stores, Secret, Files and
 // Providers are required.
 //
 // The options of the packages are those of a host; what the assembly sets in them is said
@@ -38,8 +38,10 @@ type Config struct {
 	Region httpapi.Region
 	// URL is where callers and browsers reach [Service.Handler], without a slash at the end.
 	URL string
-	// Store keeps everything but files.
-	Store Store
+	// Stores keeps everything but files, and encrypts with its Keys. Its engine may have further
+	// methods: Ping(context.Context) error, nil if it can be used, for [Service.Ready], and Signal()
+	// webhook.Signal, for messages between the processes on one store.
+	Stores *stores.Stores
 	// Files keeps uploaded reports and printed documents, encrypted.
 	Files labreport.BlobStore
 	// Secret is random: at least 32 bytes. What signs tokens is derived from it, and
@@ -47,14 +49,11 @@ type Config struct {
 	// store has the same.
 	Secret []byte
 	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret. It is not
-	// used with Keys: secrets are then under the installation's own key, which Keys keeps
+	// used if Stores has Keys: secrets are then under the installation's own key, which Keys keeps
 	// ([personkey.Keys.Sealer]).
 	Sealer healthlab.Sealer
-	// Keys encrypts personal data in the Store: the Store is made with the same Keys, and encrypts
-	// samples if its option EncryptSamples says so. Erasing a user deletes the user's key.
-	// Required, unless AllowPlaintext is set.
-	Keys *personkey.Keys
-	// AllowPlaintext accepts a Store that keeps personal data in clear, and needs no Keys.
+	// AllowPlaintext accepts Stores without Keys, which keep personal data in clear. With Keys, erasing a
+	// user deletes the user's key.
 	AllowPlaintext bool
 	// Log receives what a person should look at. Default: slog.Default(). Packages whose
 	// options have a logger of their own use that.
@@ -146,14 +145,11 @@ func (c *Config) check() error {
 	missing(c.Environment.Check() != nil, "Environment is sandbox or production")
 	missing(!strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://"), "URL begins with http:// or https://")
 	missing(strings.HasSuffix(c.URL, "/"), "URL has no slash at the end")
-	missing(c.Store == nil, "Store is required")
+	missing(c.Stores == nil, "Stores is required")
 	missing(c.Files == nil, "Files is required")
 	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
 	missing(c.Providers == nil, "Providers is required")
-	missing(c.Keys == nil && !c.AllowPlaintext, "Keys is required; without encryption, set AllowPlaintext")
-	if keyed, ok := c.Store.(interface{ PersonKeys() *personkey.Keys }); ok {
-		missing(keyed.PersonKeys() != c.Keys, "Keys are those of the Store")
-	}
+	missing(c.Stores != nil && c.Stores.PersonKeys() == nil && !c.AllowPlaintext, "Stores has Keys; without encryption, set AllowPlaintext")
 	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
 	missing(c.Lake != nil && c.LakeTeams == nil, "Lake needs LakeTeams")
 	if len(wrong) > 0 {

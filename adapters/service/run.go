@@ -9,11 +9,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Run does all background work until ctx ends: it sends events, fetches data from
 // providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
-// operations, erases deleted users, exports data of persons and to the lake, and does the work of the store. Then it lets what is
+// operations, erases deleted users, exports data of persons and to the lake. Then it lets what is
 // running finish, and returns nil. A part that fails ends the others, and Run returns its
 // error. Any number of processes may run it on one store. A service runs once: a further
 // call returns Precondition.
@@ -36,9 +37,6 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	if s.Lake != nil {
 		parts = append(parts, work.Part{Name: "lake", Run: s.Lake.Run})
-	}
-	if store, ok := s.config.Store.(runner); ok {
-		parts = append(parts, work.Part{Name: "store", Run: store.Run})
 	}
 	s.mu.Lock()
 	if s.work != notStarted {
@@ -63,6 +61,14 @@ const (
 	ended
 )
 
+// What an engine may have beside the methods of store.Store.
+type (
+	pinger interface {
+		Ping(ctx context.Context) error
+	}
+	signaler interface{ Signal() webhook.Signal }
+)
+
 // pingTime is how long the store may take to answer [Service.Ready].
 const pingTime = 2 * time.Second
 
@@ -73,7 +79,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	if err := s.background(); err != nil {
 		return err
 	}
-	if store, ok := s.config.Store.(pinger); ok {
+	if store, ok := s.config.Stores.Engine().(pinger); ok {
 		ctx, stop := context.WithTimeout(ctx, pingTime)
 		defer stop()
 		if err := store.Ping(ctx); err != nil {

@@ -2,9 +2,9 @@
 // linking and pulls, lab orders, lab reports, questions and signed events, behind one HTTP
 // handler.
 //
-//	store := memory.New(nil)
+//	store := memory.New(&memory.Options{Keys: keys})
 //	s, err := service.New(ctx, service.Config{
-//		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
+//		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Stores: store.Stores, Files: store.Blobs(),
 //		Secret: secret, Providers: providers, Connectors: connectors,
 //	})
 //	go s.Run(ctx)
@@ -109,7 +109,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 			return nil, err
 		}
 	}
-	s.config.Sealer = s.config.Keys.Sealer(s.config.Sealer)
+	s.config.Sealer = s.config.Stores.PersonKeys().Sealer(s.config.Sealer)
 	for _, build := range []func(context.Context) error{
 		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLake, s.buildLinking, s.buildHandler,
 	} {
@@ -135,7 +135,7 @@ func (s *Service) buildAccess(context.Context) error {
 	}
 	opts := s.config.Access
 	opts.Log = s.config.Log
-	s.Access, err = accesslog.New(s.config.Store.AccessLog(), ed25519.NewKeyFromSeed(seed), &opts)
+	s.Access, err = accesslog.New(s.config.Stores.AccessLog(), ed25519.NewKeyFromSeed(seed), &opts)
 	return err
 }
 
@@ -155,10 +155,10 @@ func (s *Service) accessedFor(ctx context.Context, job, kind, operation string, 
 
 func (s *Service) buildTeams(context.Context) (err error) {
 	s.config.Providers = s.config.Providers.WithLogos(func(slug string) string { return httpapi.LogoURL(s.config.URL, slug) })
-	if s.Teams, err = teamsettings.New(s.config.Store.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
+	if s.Teams, err = teamsettings.New(s.config.Stores.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
 		return err
 	}
-	s.Organisations, err = organisation.New(s.config.Store.Organisations(), &organisation.Options{
+	s.Organisations, err = organisation.New(s.config.Stores.Organisations(), &organisation.Options{
 		NewKey: httpapi.KeyMaker(rand.Reader, s.config.Environment, s.config.Region),
 	})
 	return err
@@ -174,7 +174,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	known := func(slug string) bool {
 		return s.config.Providers.Get(slug) != nil || slices.ContainsFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
 	}
-	if s.Priorities, err = aggregate.NewPreferences(s.config.Store.Priorities(), known); err != nil {
+	if s.Priorities, err = aggregate.NewPreferences(s.config.Stores.Priorities(), known); err != nil {
 		return err
 	}
 	opts := s.config.Health
@@ -202,15 +202,15 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	})
 	// The last one: what goes before it may read data of the user.
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-		return s.config.Keys.Delete(ctx, personkey.Ref{Team: team, User: user})
+		return s.config.Stores.PersonKeys().Delete(ctx, personkey.Ref{Team: team, User: user})
 	})
-	if s.Health, err = healthdata.New(s.config.Store.Users(), s.config.Store.Data(), s.config.Providers, &opts); err != nil {
+	if s.Health, err = healthdata.New(s.config.Stores.Users(), s.config.Stores.Data(), s.config.Providers, &opts); err != nil {
 		return err
 	}
 	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
 		return err
 	}
-	s.Continuous, err = continuous.New(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &continuous.Options{
+	s.Continuous, err = continuous.New(s.Aggregate, s.config.Stores.Continuous(), s.config.Stores.ContinuousWork(), &continuous.Options{
 		Log: s.config.Log,
 		Accessed: func(ctx context.Context, t continuous.Task) error {
 			return s.accessedFor(ctx, "query", "data", "evaluate_query", t.Team, t.User, t.Query.String())
@@ -232,7 +232,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	if s.config.Laboratory == nil {
 		return nil
 	}
-	opts, store := s.config.Orders, s.config.Store
+	opts, store := s.config.Orders, s.config.Stores
 	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
 	opts.SlotCache, opts.BookingKeys = store.SlotCache(), s.config.Sealer
 	if opts.Settings == nil {
@@ -277,11 +277,11 @@ func (s *Service) buildWebhooks(context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, opts := s.config.Store, s.config.Webhooks
+	store, opts := s.config.Stores, s.config.Webhooks
 	const longest, margin = 15 * time.Second, 5 * time.Second
 	opts.Lease, opts.Timeout, opts.StartMargin = s.config.Lease, min(longest, s.config.Lease/2), min(margin, s.config.Lease/4)
 	opts.Settings, opts.Bodies = s.eventSettings, store.EventBodies()
-	if remote, ok := store.(signaler); ok {
+	if remote, ok := s.config.Stores.Engine().(signaler); ok {
 		opts.Signal = remote.Signal()
 	}
 	send := s.config.Notifier
@@ -295,9 +295,7 @@ func (s *Service) buildWebhooks(context.Context) error {
 	if s.Deliveries, err = webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), send, s.config.Sealer, &opts); err != nil {
 		return err
 	}
-	if local, ok := store.(notifier); ok {
-		local.OnWritten(s.Deliveries.Wake)
-	}
+	store.OnWritten(s.Deliveries.Wake)
 	return nil
 }
 
@@ -310,7 +308,7 @@ func (s *Service) buildReports(context.Context) (err error) {
 	opts.Accessed = func(ctx context.Context, j labreport.Job) error {
 		return s.accessedFor(ctx, "report", "reports", "read_report", j.Team, j.User, j.ID.String())
 	}
-	s.Reports, err = labreport.New(s.config.Store.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, s.config.Reader, &opts)
+	s.Reports, err = labreport.New(s.config.Stores.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, s.config.Reader, &opts)
 	return err
 }
 
@@ -322,7 +320,7 @@ func (s *Service) buildExports(context.Context) (err error) {
 	opts.Accessed = func(ctx context.Context, j personexport.Job) error {
 		return s.accessedFor(ctx, "export", "data", "export_user", j.Team, j.User, j.ID.String())
 	}
-	s.Exports, err = personexport.New(s.config.Store.PersonExports(), s.config.Files, s.Health, sources, &opts)
+	s.Exports, err = personexport.New(s.config.Stores.PersonExports(), s.config.Files, s.Health, sources, &opts)
 	return err
 }
 
@@ -352,7 +350,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, opts := s.config.Store, s.config.Linking
+	store, opts := s.config.Stores, s.config.Linking
 	opts.Environment, opts.Region, opts.BaseURL, opts.Clients = s.config.Environment, string(s.config.Region), s.config.URL, store.TeamClients()
 	if opts.Settings == nil {
 		opts.Settings = s.LinkSettings
@@ -400,7 +398,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	if api.AuthenticateManagement != nil {
 		api.Webhooks, api.Continuous, api.Teams, api.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
 	}
-	if store, ok := s.config.Store.(pinger); ok && api.Ping == nil {
+	if store, ok := s.config.Stores.Engine().(pinger); ok && api.Ping == nil {
 		api.Ping = store.Ping
 	}
 	if api.Limits.Timeout <= 0 {

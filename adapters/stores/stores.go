@@ -1,5 +1,13 @@
-// Package assembly puts the stores of all domain packages together over one store.Store.
-package assembly
+// Package stores has the stores of all domain packages over one store.Store: what keeps their rows
+// encrypted, their events in one outbox, and their erasures complete.
+//
+//	engine, err := sqlite.Open(ctx, "healthlab.db", stores.Tables(), nil)
+//	all := stores.New(engine, &stores.Options{Keys: keys})
+//	health, err := healthdata.New(all.Users(), all.Data(), providers, nil)
+//
+// A host that needs one package takes that package's own constructor (healthdata.NewUsers,
+// orders.NewStore, …) and links no other.
+package stores
 
 import (
 	"context"
@@ -47,8 +55,10 @@ type Options struct {
 	UsersElsewhere bool
 }
 
-// Tables declares everything that Stores keeps.
-func Tables(encryptSamples bool) []store.Definition {
+// Tables declares everything that Stores keeps, for the engine.
+func Tables() []store.Definition { return tables(false) }
+
+func tables(encryptSamples bool) []store.Definition {
 	var all []store.Definition
 	for _, of := range [][]store.Definition{
 		healthdata.UserTables(), healthdata.DataTables(encryptSamples), organisation.Tables(), teamsettings.Tables(),
@@ -66,7 +76,8 @@ func Tables(encryptSamples bool) []store.Definition {
 // Stores has the store of every package behind a method of its name, all over one store.Store. It
 // is safe for concurrent use.
 type Stores struct {
-	s       store.Store
+	engine  store.Store
+	s       store.Store // the engine, encrypted
 	opts    Options
 	links   *linking.Rows
 	users   healthdata.Users
@@ -79,11 +90,11 @@ type Stores struct {
 
 // New returns the stores over an engine that has the tables of [Tables].
 func New(engine store.Store, opts *Options) *Stores {
-	v := &Stores{}
+	v := &Stores{engine: engine}
 	if opts != nil {
 		v.opts = *opts
 	}
-	v.s = personkey.Encrypt(engine, v.opts.Keys, Tables(v.opts.EncryptSamples))
+	v.s = personkey.Encrypt(engine, v.opts.Keys, tables(v.opts.EncryptSamples))
 	messages := &webhook.StoreOptions{Envelope: v.opts.Envelope, Retention: v.opts.Retention, OnWritten: func() {
 		if written := v.written.Load(); written != nil {
 			(*written)()
@@ -102,7 +113,11 @@ func New(engine store.Store, opts *Options) *Stores {
 	return v
 }
 
-// Rows returns the store under all of them, which encrypts.
+// Engine returns the engine that New was given, whose documents are encrypted.
+func (v *Stores) Engine() store.Store { return v.engine }
+
+// Rows returns the store over the engine, which encrypts and decrypts. An Update of it joins the methods
+// that are called with its context.
 func (v *Stores) Rows() store.Store { return v.s }
 
 // PersonKeys returns what encrypts; nil if everything is kept in clear.
