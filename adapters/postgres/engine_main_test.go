@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/store/storetest"
+)
+
+// RowSchema is the schema of RowTables.
+const RowSchema = "rows"
+
+// RowTables returns the tables that every database of a test has for the store of rows.
+func RowTables() []store.Definition {
+	var out []store.Definition
+	for _, d := range slices.Concat(storetest.Tables()) {
+		if !slices.ContainsFunc(out, func(o store.Definition) bool { return o.Name == d.Name }) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// migrateRows makes the tables, which [RestrictedRole] may read and write.
+func migrateRows(ctx context.Context, conn *pgx.Conn) error {
+	if err := MigrateEngine(ctx, conn, RowTables(), &EngineOptions{Schema: RowSchema}); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, `
+		grant usage on schema `+RowSchema+` to `+RestrictedRole+`;
+		grant select, insert, update, delete on all tables in schema `+RowSchema+` to `+RestrictedRole)
+	return err
+}
