@@ -24,7 +24,9 @@ const (
 	teamSetting = "healthlab.team"
 )
 
-// table is a declared table and its statements.
+// table is a declared table and its statements. The statement update divides by zero if the stored
+// revision is not $9: then the commit that follows in the same trip does not happen. The statement
+// free lets another row of the transaction have the values of a row that is then updated.
 type table struct {
 	def                          store.Definition
 	sql                          string // its quoted name
@@ -43,8 +45,11 @@ func newTable(schema string, def store.Definition) (*table, error) {
 			def.Name, versionTable)
 	}
 	t := &table{def: def, sql: pgx.Identifier{schema, def.Name}.Sanitize()}
-	t.insert, t.update = fmt.Sprintf(insertRow, t.sql), fmt.Sprintf(updateRow, t.sql)
-	t.free, t.delete = fmt.Sprintf(freeRow, t.sql), fmt.Sprintf(deleteRow, t.sql)
+	t.insert = "insert into " + t.sql + " (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)"
+	t.update = "with put as (update " + t.sql + ` set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8
+		where team = $1 and id = $2 and revision = $9 returning 1) select 1 / count(*) from put`
+	t.free = "update " + t.sql + " set i0 = null, i1 = null where team = $1 and id = $2"
+	t.delete = "delete from " + t.sql + " where team = $1 and id = $2"
 	t.relations = []relation{
 		// The room that a page keeps lets a row be changed in place, without its indexes.
 		{def.Name, fmt.Sprintf(`

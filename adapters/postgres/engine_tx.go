@@ -137,20 +137,7 @@ func (t *transaction) end() {
 	t.release()
 }
 
-// Statements of one table, by what they do with a row.
-const (
-	insertRow = `insert into %s (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)`
-	// updateRow divides by zero if the stored revision is not $9: then the commit that follows in
-	// the same trip does not happen.
-	updateRow = `with put as (
-		update %s set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and revision = $9 returning 1
-	) select 1 / count(*) from put`
-	// freeRow lets another row of the transaction have the values of a row that is then updated.
-	freeRow   = `update %s set i0 = null, i1 = null where team = $1 and id = $2`
-	deleteRow = `delete from %s where team = $1 and id = $2`
-)
-
-// guardFailed is the code of the error of updateRow.
+// guardFailed is the code of a division by zero, by which the update of a row fails.
 const guardFailed = "22012"
 
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
