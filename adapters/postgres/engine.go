@@ -20,8 +20,6 @@ const (
 	maxTries = 4
 	// firstPause is about how long to wait before the second try; the pauses double.
 	firstPause = 10 * time.Millisecond
-	// rollbackTime is how long a rollback may take before its connection is given up.
-	rollbackTime = 2 * time.Second
 	// clockAge is how long the difference between the database's clock and the process's is used
 	// before it is measured again.
 	clockAge = 10 * time.Second
@@ -164,7 +162,7 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 
 // wallClock returns the time without Go's monotonic reading, which stands still while a machine
 // sleeps.
-func wallClock() time.Time { return time.Now().Round(0) }
+func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // only compared with that of the database
 
 // Update is that of [store.Store].
 func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
@@ -208,29 +206,17 @@ func (e *Engine) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, 
 	}
 	defer release()
 	b := &pgx.Batch{}
-	alone := host || len(q) == 1 && q[0].By != store.ByUser && !e.opts.RowSecurity // one statement is a snapshot
-	if !alone {
-		b.Queue("begin isolation level repeatable read read only")
+	if !host {
+		snapshot.begin(b)
 	}
 	rows := e.queueQueries(b, q, false)
-	if !alone {
-		b.Queue("commit")
+	if !host {
+		snapshot.commit(b)
 	}
-	if b.Len() == 0 {
-		return rows, nil
-	}
-	if err = conn.SendBatch(ctx, b).Close(); err != nil && !alone {
-		rollback(ctx, conn, "rollback")
+	if err = conn.SendBatch(ctx, b).Close(); err != nil && !host {
+		snapshot.rollback(ctx, conn)
 	}
 	return rows, err
-}
-
-// rollback ends a transaction of which a statement failed. A connection that does not do it is
-// closed by its pool.
-func rollback(ctx context.Context, conn connection, sql string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
-	defer cancel()
-	_, _ = conn.Exec(ctx, sql)
 }
 
 // repeat calls once until it succeeds, says that calling it again makes no sense, or was called

@@ -121,11 +121,11 @@ func TestEngine_serverLimits(t *testing.T) {
 			return err
 		}
 		for _, s := range slow {
-			require.ErrorIs(t, change(t.Context(), s, k), healthlab.Unavailable) //nolint:contextcheck // another process
+			require.ErrorIs(t, change(t.Context(), s, k), healthlab.Unavailable)
 		}
 		waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		require.ErrorIs(t, change(waits, openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.EngineOptions{}), k), context.DeadlineExceeded) //nolint:contextcheck // another process
+		require.ErrorIs(t, change(waits, openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.EngineOptions{}), k), context.DeadlineExceeded)
 		return ctx.Err()
 	}))
 	require.NoError(t, change(t.Context(), good, k))

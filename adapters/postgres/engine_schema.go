@@ -165,6 +165,8 @@ func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[
 		for _, r := range t.relations {
 			if !found[r.name] {
 				missing = append(missing, r)
+			} else if !found[versionTable] {
+				return nil, fmt.Errorf("%w: the schema has a table or an index %s that is not of the store; set Schema", healthlab.Precondition, r.name)
 			}
 		}
 	}

@@ -59,6 +59,17 @@ func TestMigrateEngine(t *testing.T) {
 	}
 }
 
+// Tables of the same name that another program has made are left alone.
+func TestMigrateEngine_occupied(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	_, err := pool.Exec(t.Context(), "create schema healthlab; create table healthlab.note (n int)")
+	require.NoError(t, err)
+	err = postgres.MigrateEngine(t.Context(), pool, []store.Definition{{Name: "note"}}, nil)
+	require.ErrorIs(t, err, healthlab.Precondition)
+	require.ErrorContains(t, err, "note")
+}
+
 // Stores of two schemas of one database share nothing.
 func TestMigrateEngine_schemas(t *testing.T) {
 	t.Parallel()

@@ -183,6 +183,7 @@ func TestWithTx_failures(t *testing.T) {
 			return errors.Join(failed, err)
 		}), failed)
 		require.ErrorIs(t, put(ctx, e, plainRow(team, "taken"), uniqueRow(team, "c", "x")), healthlab.Conflict)
+		require.ErrorContains(t, put(ctx, e, store.Row{Key: store.Key{Table: "unknown", ID: "a"}}), "not declared")
 		stale := plainRow(team, "kept")
 		stale.Revision = 7
 		require.ErrorIs(t, put(ctx, e, stale), store.ErrStale)

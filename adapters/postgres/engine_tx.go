@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,18 +20,55 @@ type transaction struct {
 
 	conn    connection // nil until the first trip
 	host    bool
+	frame   *frame
 	release func()
 
-	begun, done bool
-	failed      error // of the first trip that failed
-	again       bool  // another run may succeed where a trip failed
+	done   bool  // committed
+	failed error // of the first trip that failed
+	again  bool  // another run may succeed where a trip failed
 }
 
-// The statements around a transaction on a pool, and in a host's transaction.
+// frame is the statements around those of a transaction.
+type frame struct{ start, settings, end, undo string }
+
 var (
-	onPool = [...]string{"begin isolation level read committed", "commit", "rollback"}
-	onHost = [...]string{"savepoint healthlab", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
+	// locking is the transaction of an Update on a connection of the pool.
+	locking = frame{"begin isolation level read committed", keepPlans, "commit", "rollback"}
+	// snapshot is that of a Read.
+	snapshot = frame{"begin isolation level repeatable read read only", keepPlans, "commit", "rollback"}
+	// savepoint is that of an Update in a host's transaction, which keeps its settings.
+	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
 )
+
+// keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
+// plans ranges for each call, and goes on to read all of a table that was small when it was planned.
+const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
+// rollbackTime is how long a rollback may take before its connection is given up.
+const rollbackTime = 2 * time.Second
+
+func (f *frame) begin(b *pgx.Batch) {
+	b.Queue(f.start)
+	if f.settings != "" {
+		b.Queue(f.settings)
+	}
+}
+
+func (f *frame) commit(b *pgx.Batch) {
+	b.Queue(f.end).Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() == "ROLLBACK" { // a statement has failed
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+}
+
+// rollback undoes a transaction. A connection that does not do it is closed by its pool.
+func (f *frame) rollback(ctx context.Context, conn connection) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+	defer cancel()
+	_, _ = conn.Exec(ctx, f.undo)
+}
 
 // run runs an Update and commits what it put.
 func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buffer, error) {
@@ -58,23 +96,19 @@ func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buf
 
 // start adds what begins the transaction to the batch of its first trip.
 func (t *transaction) start(b *pgx.Batch) error {
-	if t.begun {
+	if t.conn != nil {
 		return nil
 	}
-	var err error
-	if t.conn, t.host, t.release, err = t.engine.connect(t.ctx); err != nil {
+	conn, host, release, err := t.engine.connect(t.ctx)
+	if err != nil {
 		return t.fail(err, lost(err))
 	}
-	b.Queue(t.frame()[0])
-	t.begun = true
-	return nil
-}
-
-func (t *transaction) frame() *[3]string {
-	if t.host {
-		return &onHost
+	t.conn, t.host, t.release, t.frame = conn, host, release, &locking
+	if host {
+		t.frame = &savepoint
 	}
-	return &onPool
+	t.frame.begin(b)
+	return nil
 }
 
 // fetch answers queries in one trip.
@@ -95,22 +129,20 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 
 // commit writes and commits in one trip.
 func (t *transaction) commit(writes []store.Write) error {
-	if len(writes) == 0 && !t.begun {
+	if len(writes) == 0 && t.conn == nil {
 		return nil
+	}
+	for i := range writes {
+		if t.engine.tables[writes[i].Table] == nil {
+			return fmt.Errorf("postgres: table %s is not declared", writes[i].Table)
+		}
 	}
 	b := &pgx.Batch{}
 	if err := t.start(b); err != nil {
 		return err
 	}
-	if err := t.engine.queueWrites(b, writes, t.taken); err != nil {
-		return err
-	}
-	b.Queue(t.frame()[1]).Exec(func(tag pgconn.CommandTag) error {
-		if tag.String() == "ROLLBACK" {
-			return pgx.ErrTxCommitRollback
-		}
-		return nil
-	})
+	t.engine.queueWrites(b, writes, t.taken)
+	t.frame.commit(b)
 	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
 		err = t.engine.meaning(err)
 		// A connection that broke may have broken after the commit.
@@ -131,8 +163,8 @@ func (t *transaction) end() {
 	if t.conn == nil {
 		return
 	}
-	if t.begun && !t.done {
-		rollback(t.ctx, t.conn, t.frame()[2])
+	if !t.done {
+		t.frame.rollback(t.ctx, t.conn)
 	}
 	t.release()
 }
@@ -143,12 +175,7 @@ const guardFailed = "22012"
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
 // keys, so that a unique value can move from one row to another. Where a value moves between
 // changed rows, this takes a second run, with free: it frees all values first.
-func (e *Engine) queueWrites(b *pgx.Batch, writes []store.Write, free bool) error {
-	for i := range writes {
-		if e.tables[writes[i].Table] == nil {
-			return fmt.Errorf("postgres: table %s is not declared", writes[i].Table)
-		}
-	}
+func (e *Engine) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	each := func(these func(*store.Write) bool, queue func(*table, *store.Write)) {
 		for i := range writes {
@@ -170,7 +197,6 @@ func (e *Engine) queueWrites(b *pgx.Batch, writes []store.Write, free bool) erro
 	}
 	each(changed, func(t *table, w *store.Write) { b.Queue(t.update, append(values(w), w.Was)...) })
 	each(func(w *store.Write) bool { return !w.Gone && w.Was == 0 }, func(t *table, w *store.Write) { b.Queue(t.insert, values(w)...) })
-	return nil
 }
 
 // values returns the columns of a row as they are kept.
