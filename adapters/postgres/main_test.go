@@ -29,7 +29,10 @@ func TestMain(m *testing.M) {
 			do $$ begin create role `+RestrictedRole+`; exception when duplicate_object or unique_violation then end $$;
 			grant usage on schema healthlab to `+RestrictedRole+`;
 			grant select, insert, update, delete on all tables in schema healthlab to `+RestrictedRole)
-		return err
+		if err != nil {
+			return err
+		}
+		return migrateRows(ctx, conn)
 	}))
 }
 

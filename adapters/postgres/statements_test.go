@@ -46,7 +46,7 @@ var statements = map[string]string{
 	"selectTheirProviders": selectTheirProviders, "selectTheirTasks": selectTheirTasks, "selectTheirRefused": selectTheirRefused,
 	"shareLiveUser": shareLiveUser, "insertBudget": insertBudget, "lockBudget": lockBudget, "updateBudget": updateBudget,
 	"putRefused": putRefused, "dropRefused": dropRefused, "selectRefused": selectRefused,
-	"lockLiveUser": lockLiveUser, "selectDigests": selectDigests, "putRecords": putRecords, "findRecords": findRecords,
+	"keepPlans": keepPlans, "lockLiveUser": lockLiveUser, "selectDigests": selectDigests, "putRecords": putRecords, "findRecords": findRecords,
 	"selectLiveOf": selectLiveOf, "selectRecords": selectRecords,
 	"addSeen": addSeen, "lockSeen": lockSeen, "updateSeen": updateSeen, "releaseSeen": releaseSeen, "forgetSeen": forgetSeen,
 	"growTails": growTails, "appendPieces": appendPieces, "growTail": growTail, "appendPiece": appendPiece,

@@ -1,0 +1,240 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+const (
+	// maxTries is how often a transaction is run, the first time included.
+	maxTries = 4
+	// firstPause is about how long to wait before the second try; the pauses double.
+	firstPause = 10 * time.Millisecond
+	// clockAge is how long the difference between the database's clock and the process's is used
+	// before it is measured again.
+	clockAge = 10 * time.Second
+)
+
+// Engine is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by
+// [MigrateEngine]. Safe for concurrent use.
+//
+// Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update
+// takes a trip to the database for each of its reads, the first of which begins it, and one for all
+// its writes and the commit. It is run again, a few times at most, when it lost against another
+// transaction, or when its connection broke before the commit.
+//
+// What the database is to blame for is healthlab.Unavailable: a lost connection, a full disk, a
+// timeout, a server that only reads, contention that did not end. If the connection is lost during
+// the commit, it is unknown whether it arrived. No text of an error holds a value.
+type Engine struct {
+	pool   *pgxpool.Pool
+	opts   EngineOptions
+	tables map[string]*table
+	names  []string // of tables, sorted
+	clock  atomic.Pointer[clockReading]
+}
+
+// EngineOptions adjusts an Engine. The zero value, and nil, mean the defaults.
+type EngineOptions struct {
+	// Schema is the schema of the tables. Default healthlab.
+	Schema string
+	// Now is the store's clock. Default: the clock of the database, to the half of a round trip.
+	Now func() time.Time
+	// RowSecurity names the team of each trip to the policies of row-level security. Set it where
+	// the role of the pool does not own the tables: then a trip about one team reaches rows of that
+	// team and rows without a team alone. Trips about several teams, by user or by due time reach
+	// all rows.
+	RowSecurity bool
+}
+
+func engineOptions(opts *EngineOptions) EngineOptions {
+	o := EngineOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Schema == "" {
+		o.Schema = "healthlab"
+	}
+	return o
+}
+
+// NewEngine returns the store of the tables in a database that [MigrateEngine] has prepared.
+// healthlab.Precondition if a table is missing, or if a newer program has prepared the database.
+func NewEngine(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *EngineOptions) (*Engine, error) {
+	e := &Engine{pool: pool, opts: engineOptions(opts), tables: map[string]*table{}}
+	defs, err := store.Definitions(tables)
+	if err != nil {
+		return nil, err
+	}
+	for name, def := range defs {
+		if e.tables[name], err = newTable(e.opts.Schema, def); err != nil {
+			return nil, err
+		}
+		e.names = append(e.names, name)
+	}
+	slices.Sort(e.names)
+	if err := e.Ping(ctx); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	_, err = e.now(ctx)
+	return e, err
+}
+
+// Ping checks that the database answers and has the tables of the store. Precondition if it lacks
+// one or is newer than the program.
+func (e *Engine) Ping(ctx context.Context) error {
+	tx, err := e.pool.Begin(ctx)
+	if err != nil {
+		return classify(ctx, err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
+	return missingError(ctx, missing, err)
+}
+
+// connection is where the statements of a transaction go.
+type connection interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// hostTx is the key of a host's transaction in a context.
+type hostTx struct{}
+
+// WithTx returns a context with which calls of an [Engine] are part of a host's transaction: an
+// Update is a savepoint in it, and the host's commit or rollback decides. Functions that were given
+// to AfterCommit are not called. A Read sees what the isolation of tx lets it see. The context is
+// used by one goroutine at a time, and not after the end of tx.
+func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
+	return context.WithValue(ctx, hostTx{}, tx)
+}
+
+// connect returns the host's transaction of ctx, or a connection of the pool.
+func (e *Engine) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
+	if tx, ok := ctx.Value(hostTx{}).(pgx.Tx); ok {
+		return tx, true, func() {}, nil
+	}
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return nil, false, nil, err
+	}
+	return c, false, c.Release, nil
+}
+
+// clockReading is what two clocks showed at one instant.
+type clockReading struct{ local, server time.Time }
+
+// now returns the time of the database. It is asked from time to time, and when the clock of this
+// process was set.
+func (e *Engine) now(ctx context.Context) (time.Time, error) {
+	if e.opts.Now != nil {
+		return e.opts.Now(), nil
+	}
+	if r := e.clock.Load(); r != nil {
+		if age := wallClock().Sub(r.local); age >= 0 && age < clockAge {
+			return r.server.Add(age), nil
+		}
+	}
+	conn, _, release, err := e.connect(ctx)
+	if err != nil {
+		return time.Time{}, classify(ctx, err)
+	}
+	defer release()
+	before, server := wallClock(), time.Time{}
+	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&server); err != nil {
+		return time.Time{}, classify(ctx, err)
+	}
+	trip := wallClock().Sub(before)
+	e.clock.Store(&clockReading{local: before.Add(trip / 2), server: server})
+	return server, nil
+}
+
+// wallClock returns the time without Go's monotonic reading, which stands still while a machine
+// sleeps.
+func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // only compared with that of the database
+
+// Update is that of [store.Store].
+func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
+	if joined, err := store.Join(ctx, e, run); joined {
+		return err
+	}
+	taken := false
+	return repeat(ctx, func() (again bool, err error) {
+		t := &transaction{engine: e, ctx: ctx, taken: taken}
+		b, err := t.run(run)
+		switch {
+		case err == nil && !t.host:
+			b.Committed()
+		case isTaken(t.failed):
+			again, taken = !taken, true
+			return again, err
+		}
+		return t.again, err
+	})
+}
+
+// Read is that of [store.Store].
+func (e *Engine) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if rows, joined, err := store.JoinRead(ctx, e, q); joined {
+		return rows, err
+	}
+	err = repeat(ctx, func() (again bool, err error) {
+		rows, err = e.readOnce(ctx, q)
+		return lost(err), classify(ctx, err)
+	})
+	return rows, err
+}
+
+func (e *Engine) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, error) {
+	conn, host, release, err := e.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b := &pgx.Batch{}
+	if !host {
+		snapshot.begin(b)
+	}
+	rows := e.queueQueries(b, q, false)
+	if !host {
+		snapshot.commit(b)
+	}
+	if err = conn.SendBatch(ctx, b).Close(); err != nil && !host {
+		snapshot.rollback(ctx, conn)
+	}
+	return rows, err
+}
+
+// repeat calls once until it succeeds, says that calling it again makes no sense, or was called
+// [maxTries] times.
+func repeat(ctx context.Context, once func() (again bool, err error)) error {
+	for try := 1; ; try++ {
+		again, err := once()
+		if err == nil || !again || try == maxTries || ctx.Err() != nil {
+			return err
+		}
+		wait := firstPause << (try - 1)
+		jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it
+		t := time.NewTimer(time.Duration((0.5 + jitter) * float64(wait)))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// queueQueries adds queries to a batch. The rows that it returns are there once the batch was sent.
+//
+// Rows with a lock come first, those of single keys before those of ranges, so that what follows
+// sees what the locks waited for; the row of a user comes before all others, because erasures and
+// additions meet there.
+func (e *Engine) queueQueries(b *pgx.Batch, q []store.Query, locked bool) [][]store.Row {
+	e.nameTeam(b, teamOfQueries(q))
+	order := make([]int, len(q))
+	for i := range order {
+		order[i] = i
+	}
+	if locked {
+		slices.SortStableFunc(order, func(x, y int) int {
+			return cmp.Or(rank(&q[x])-rank(&q[y]), store.CompareKeys(q[x].Key, q[y].Key), int(q[y].Lock)-int(q[x].Lock))
+		})
+	}
+	out := make([][]store.Row, len(q))
+	for _, i := range order {
+		if q[i].By == store.ByUser && q[i].Table == "" {
+			e.queueAllTables(b, q[i], locked, &out[i])
+		} else if t := e.tables[q[i].Table]; t != nil {
+			t.queue(b, &q[i], locked, &out[i])
+		}
+	}
+	return out
+}
+
+// rank orders queries by their locks.
+func rank(q *store.Query) int {
+	switch {
+	case q.Lock == store.Plain:
+		return 3
+	case q.By != store.ByKey:
+		return 2
+	case q.Table != store.UserTable:
+		return 1
+	}
+	return 0
+}
+
+// queueAllTables adds a query for the rows of a user in all tables.
+func (e *Engine) queueAllTables(b *pgx.Batch, q store.Query, locked bool, out *[]store.Row) {
+	names := slices.Clone(e.names)
+	if q.Desc {
+		slices.Reverse(names)
+	}
+	for _, name := range names {
+		one := q
+		one.Table = name
+		e.tables[name].queue(b, &one, locked, out)
+	}
+}
+
+// queue adds a query for rows of the table, which are appended to out, up to the limit.
+func (t *table) queue(b *pgx.Batch, q *store.Query, locked bool, out *[]store.Row) {
+	sql, args := t.selectRows(q, locked)
+	limit := q.Limit
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if limit > 0 && len(*out) == limit {
+				continue // a table before had rows enough
+			}
+			r, err := t.scan(rows)
+			if err != nil {
+				return err
+			}
+			*out = append(*out, r)
+		}
+		return rows.Err()
+	})
+}
+
+// selectRows returns the statement of a query.
+func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any) {
+	var b strings.Builder
+	b.WriteString("select team, id, user_id, due, i0, i1, revision, ")
+	if q.Bare {
+		b.WriteString("null::bytea as ")
+	}
+	b.WriteString("doc from " + t.sql + " where ")
+	where := func(condition string, arg any) {
+		if len(args) > 0 {
+			b.WriteString(" and ")
+		}
+		args = append(args, arg)
+		b.WriteString(condition + strconv.Itoa(len(args)))
+	}
+	within := func(column string) {
+		where(column+" >= $", []byte(q.From))
+		if q.To != "" {
+			where(column+" < $", []byte(q.To))
+		}
+	}
+	if q.By != store.ByUser && q.By != store.ByDue {
+		where("team = $", [16]byte(q.Team.UUID))
+	}
+	var order []string
+	switch q.By {
+	case store.ByKey:
+		where("id = $", []byte(q.ID))
+	case store.ByID:
+		within("id")
+		order = []string{"id"}
+	case store.ByFirst, store.BySecond:
+		column := indexColumn(int(q.By - store.ByFirst))
+		within(column)
+		order = []string{column, "id"}
+		if t.def.Unique[q.By-store.ByFirst] {
+			order = order[:1]
+		}
+	case store.ByUser:
+		where("user_id = $", [16]byte(q.User.UUID))
+		within("id")
+		order = []string{"team", "id"}
+	case store.ByDue:
+		where("due <= $", q.Until)
+		order = []string{"due", "team", "id"}
+	}
+	if len(order) > 0 {
+		direction := ""
+		if q.Desc {
+			direction = " desc"
+		}
+		b.WriteString(" order by " + strings.Join(order, direction+", ") + direction)
+		if q.Limit > 0 {
+			args = append(args, int64(q.Limit))
+			b.WriteString(" limit $" + strconv.Itoa(len(args)))
+		}
+	}
+	if locked {
+		b.WriteString(lockClause(q.Lock))
+	}
+	return b.String(), args
+}
+
+func lockClause(l store.Lock) string {
+	switch l {
+	case store.Held:
+		return " for update"
+	case store.Skip:
+		return " for update skip locked"
+	case store.Plain:
+		return ""
+	default:
+		return " for share"
+	}
+}
+
+// scan returns the row that selectRows has selected.
+func (t *table) scan(rows pgx.Rows) (store.Row, error) {
+	r := store.Row{Key: store.Key{Table: t.def.Name}}
+	var user *[16]byte
+	var due *time.Time
+	var id, first, second []byte
+	err := rows.Scan((*[16]byte)(&r.Team.UUID), &id, &user, &due, &first, &second, &r.Revision, &r.Doc)
+	if user != nil {
+		r.User.UUID = *user
+	}
+	if due != nil {
+		r.Due = due.UTC()
+	}
+	r.ID, r.Index = string(id), [2]string{string(first), string(second)}
+	return r, err
+}
+
+// allTeams is the name of all teams to the policies of row-level security.
+const allTeams = "all"
+
+// nameTeam adds the statement that names the team of a trip to the policies.
+func (e *Engine) nameTeam(b *pgx.Batch, team string) {
+	if e.opts.RowSecurity {
+		b.Queue("select set_config('"+teamSetting+"', $1, true)", team)
+	}
+}
+
+// teamOfQueries returns whose rows queries reach: a team's id; "" if they reach rows without a team
+// alone.
+func teamOfQueries(q []store.Query) string {
+	of := ""
+	for i := range q {
+		if q[i].By == store.ByUser || q[i].By == store.ByDue {
+			return allTeams
+		}
+		of = bothTeams(of, q[i].Team)
+	}
+	return of
+}
+
+// teamOfWrites is teamOfQueries for writes.
+func teamOfWrites(writes []store.Write) string {
+	of := ""
+	for i := range writes {
+		of = bothTeams(of, writes[i].Team)
+	}
+	return of
+}
+
+func bothTeams(of string, team healthlab.TeamID) string {
+	switch {
+	case team.IsZero() || of == team.String():
+		return of
+	case of == "":
+		return team.String()
+	}
+	return allTeams
+}

@@ -1,0 +1,194 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+const (
+	// schemaVersion is the version of the tables. A program refuses a database with a higher one.
+	schemaVersion = 1
+	// versionTable has one row with the version.
+	versionTable = "schema_version"
+	// engineLock is the advisory lock under which tables are made.
+	engineLock = 0x686c6162726f7773
+	// teamSetting names the team of a transaction to the policies of row-level security.
+	teamSetting = "healthlab.team"
+)
+
+// table is a declared table and its statements. The statement update divides by zero if the stored
+// revision is not $9: then the commit that follows in the same trip does not happen. The statement
+// free lets another row of the transaction have the values of a row that is then updated.
+type table struct {
+	def                          store.Definition
+	sql                          string // its quoted name
+	insert, update, free, delete string
+	relations                    []relation
+}
+
+// relation is a table or an index, and what makes it.
+type relation struct{ name, create string }
+
+var tableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+func newTable(schema string, def store.Definition) (*table, error) {
+	if !tableName.MatchString(def.Name) || def.Name == versionTable {
+		return nil, fmt.Errorf("postgres: table %s: a name has 1 to 48 letters a to z, digits and _, begins with a letter, and is not %s",
+			def.Name, versionTable)
+	}
+	t := &table{def: def, sql: pgx.Identifier{schema, def.Name}.Sanitize()}
+	t.insert = "insert into " + t.sql + " (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)"
+	t.update = "with put as (update " + t.sql + ` set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8
+		where team = $1 and id = $2 and revision = $9 returning 1) select 1 / count(*) from put`
+	t.free = "update " + t.sql + " set i0 = null, i1 = null where team = $1 and id = $2"
+	t.delete = "delete from " + t.sql + " where team = $1 and id = $2"
+	t.relations = []relation{
+		// The room that a page keeps lets a row be changed in place, without its indexes.
+		{def.Name, fmt.Sprintf(`
+			create table %[1]s (
+				team uuid not null, id bytea not null, user_id uuid, due timestamptz, i0 bytea, i1 bytea, revision bigint not null, doc bytea,
+				constraint %[2]s primary key (team, id)
+			) with (fillfactor = 85);
+			alter table %[1]s enable row level security;
+			create policy team_only on %[1]s using (
+				team = '00000000-0000-0000-0000-000000000000' or current_setting('%[3]s', true) in (team::text, '%[4]s'))`,
+			t.sql, def.Name+"_pkey", teamSetting, allTeams)},
+		t.index(def.Name+"_due", "due, team, id", "due"),
+		t.index(def.Name+"_user", "user_id, team, id", "user_id"),
+	}
+	for i, unique := range def.Unique {
+		column := indexColumn(i)
+		if unique {
+			r := t.index(uniqueIndex(def.Name, i), "team, "+column, column)
+			r.create = strings.Replace(r.create, "create index", "create unique index", 1)
+			t.relations = append(t.relations, r)
+		} else {
+			t.relations = append(t.relations, t.index(def.Name+"_"+column, "team, "+column+", id", column))
+		}
+	}
+	return t, nil
+}
+
+// index returns an index over the rows that have a column.
+func (t *table) index(name, columns, column string) relation {
+	return relation{name, fmt.Sprintf("create index %s on %s (%s) where %s is not null", name, t.sql, columns, column)}
+}
+
+func indexColumn(i int) string { return fmt.Sprintf("i%d", i) }
+
+// uniqueIndex returns the name of the index that keeps an index value unique.
+func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(i) + "_unique" }
+
+// MigrateEngine makes what the database lacks of the tables: the schema, tables and indexes, in one
+// transaction. Several processes may call it at once. The role of db owns what it makes; another
+// role for [NewEngine] needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
+// tables. healthlab.Precondition if a newer program has made the tables.
+func MigrateEngine(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, tables []store.Definition, opts *EngineOptions) error {
+	o := engineOptions(opts)
+	defs, err := store.Definitions(tables)
+	if err != nil {
+		return err
+	}
+	made := map[string]*table{}
+	for name, def := range defs {
+		if made[name], err = newTable(o.Schema, def); err != nil {
+			return err
+		}
+	}
+	if err := classify(ctx, pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return createRelations(ctx, tx, o.Schema, made) })); err != nil {
+		return fmt.Errorf("migrate the store: %w", err)
+	}
+	return nil
+}
+
+func createRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) error {
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(engineLock)); err != nil {
+		return err
+	}
+	missing, err := missingRelations(ctx, tx, schema, tables)
+	if errors.Is(err, errNoVersion) {
+		err = createVersion(ctx, tx, schema)
+	}
+	for _, r := range missing {
+		if err == nil {
+			_, err = tx.Exec(ctx, r.create)
+		}
+	}
+	return err
+}
+
+// createVersion makes the schema, unless it is there, and the table with its version.
+func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
+	var exists bool
+	err := tx.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&exists)
+	if err == nil && !exists {
+		_, err = tx.Exec(ctx, "create schema "+pgx.Identifier{schema}.Sanitize())
+	}
+	if err == nil {
+		name := pgx.Identifier{schema, versionTable}.Sanitize()
+		_, err = tx.Exec(ctx, fmt.Sprintf("create table %s (version integer not null); insert into %[1]s values (%d)", name, schemaVersion))
+	}
+	return err
+}
+
+// errNoVersion says that a schema has no version.
+var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call MigrateEngine", healthlab.Precondition)
+
+// missingRelations returns the relations that the database lacks, tables before their indexes. With
+// errNoVersion, these are all. Precondition if a newer program has made the tables.
+func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) ([]relation, error) {
+	rows, err := tx.Query(ctx, `
+		select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind in ('r', 'i', 'p', 'I')`, schema)
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, name := range names {
+		found[name] = true
+	}
+	var missing []relation
+	for _, t := range tables {
+		for _, r := range t.relations {
+			if !found[r.name] {
+				missing = append(missing, r)
+			} else if !found[versionTable] {
+				return nil, fmt.Errorf("%w: the schema has a table or an index %s that is not of the store; set Schema", healthlab.Precondition, r.name)
+			}
+		}
+	}
+	if !found[versionTable] {
+		return missing, errNoVersion
+	}
+	version := 0
+	err = tx.QueryRow(ctx, "select version from "+pgx.Identifier{schema, versionTable}.Sanitize()).Scan(&version)
+	if err == nil && version > schemaVersion {
+		err = fmt.Errorf("%w: the tables have version %d, and this program knows %d; use a newer program",
+			healthlab.Precondition, version, schemaVersion)
+	}
+	return missing, err
+}
+
+// missingError returns the error of a program whose database lacks relations.
+func missingError(ctx context.Context, missing []relation, err error) error {
+	if err != nil {
+		return classify(ctx, err)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: the database lacks %s and %d more; call MigrateEngine", healthlab.Precondition, missing[0].name, len(missing)-1)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package postgres_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// Many processes may make the tables at once, and what a later program declares is added.
+func TestMigrateEngine(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	tables := []store.Definition{{Name: "note"}, {Name: "order", Unique: [2]bool{false, true}}}
+	_, err := postgres.NewEngine(t.Context(), pool, tables, nil)
+	require.ErrorIs(t, err, healthlab.Precondition)
+	require.ErrorContains(t, err, "MigrateEngine")
+
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			if err := postgres.MigrateEngine(t.Context(), pool, tables, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	e, err := postgres.NewEngine(t.Context(), pool, tables, nil)
+	require.NoError(t, err)
+	team := anyTeam()
+	note := store.Row{Key: store.Key{Table: "note", Team: team, ID: "a"}}
+	require.NoError(t, put(t.Context(), e, note))
+
+	more := append(tables, store.Definition{Name: "plan"})
+	_, err = postgres.NewEngine(t.Context(), pool, more, nil)
+	require.ErrorIs(t, err, healthlab.Precondition)
+	require.ErrorContains(t, err, "plan and 4 more")
+	_, err = pool.Exec(t.Context(), "drop index healthlab.order_i1_unique")
+	require.NoError(t, err)
+	require.ErrorContains(t, e.Ping(t.Context()), "order_i1_unique")
+	require.NoError(t, postgres.MigrateEngine(t.Context(), pool, more, nil))
+	require.NoError(t, e.Ping(t.Context()))
+	e, err = postgres.NewEngine(t.Context(), pool, more, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, idsOf(t.Context(), t, e, "note", team))
+
+	_, err = pool.Exec(t.Context(), "update healthlab.schema_version set version = 99")
+	require.NoError(t, err)
+	_, err = postgres.NewEngine(t.Context(), pool, tables, nil)
+	for _, err := range []error{err, e.Ping(t.Context()), postgres.MigrateEngine(t.Context(), pool, tables, nil)} {
+		require.ErrorIs(t, err, healthlab.Precondition)
+		require.ErrorContains(t, err, "version 99")
+	}
+}
+
+// Tables of the same name that another program has made are left alone.
+func TestMigrateEngine_occupied(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	_, err := pool.Exec(t.Context(), "create schema healthlab; create table healthlab.note (n int)")
+	require.NoError(t, err)
+	err = postgres.MigrateEngine(t.Context(), pool, []store.Definition{{Name: "note"}}, nil)
+	require.ErrorIs(t, err, healthlab.Precondition)
+	require.ErrorContains(t, err, "note")
+}
+
+// Stores of two schemas of one database share nothing.
+func TestMigrateEngine_schemas(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	tables, team := []store.Definition{{Name: "note"}}, anyTeam()
+	for _, schema := range []string{"one", `an "other"`} {
+		opts := &postgres.EngineOptions{Schema: schema}
+		require.NoError(t, postgres.MigrateEngine(t.Context(), pool, tables, opts))
+		e, err := postgres.NewEngine(t.Context(), pool, tables, opts)
+		require.NoError(t, err)
+		require.Empty(t, idsOf(t.Context(), t, e, "note", team))
+		require.NoError(t, put(t.Context(), e, store.Row{Key: store.Key{Table: "note", Team: team, ID: "a"}}))
+	}
+}
+
+func TestMigrateEngine_names(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "Note", "1", "a-b", `a"b`, "schema_version", strings.Repeat("a", 49)} {
+		require.Error(t, postgres.MigrateEngine(t.Context(), nil, []store.Definition{{Name: name}}, nil), name)
+	}
+	require.Error(t, postgres.MigrateEngine(t.Context(), nil, []store.Definition{{Name: "a"}, {Name: "a"}}, nil))
+}

@@ -1,0 +1,249 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// transaction is one run of an Update. In a host's transaction it is a savepoint.
+type transaction struct {
+	engine *Engine
+	ctx    context.Context //nolint:containedctx // that of the Update; store.Tx has no other
+	taken  bool            // the run before failed because a key or a value was taken
+
+	conn    connection // nil until the first trip
+	host    bool
+	frame   *frame
+	release func()
+
+	done   bool  // committed
+	failed error // of the first trip that failed
+	again  bool  // another run may succeed where a trip failed
+}
+
+// frame is the statements around those of a transaction.
+type frame struct{ start, settings, end, undo string }
+
+var (
+	// locking is the transaction of an Update on a connection of the pool.
+	locking = frame{"begin isolation level read committed", keepPlans, "commit", "rollback"}
+	// snapshot is that of a Read.
+	snapshot = frame{"begin isolation level repeatable read read only", keepPlans, "commit", "rollback"}
+	// savepoint is that of an Update in a host's transaction, which keeps its settings.
+	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
+)
+
+// keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
+// plans ranges for each call, and goes on to read all of a table that was small when it was planned.
+const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
+// rollbackTime is how long a rollback may take before its connection is given up.
+const rollbackTime = 2 * time.Second
+
+func (f *frame) begin(b *pgx.Batch) {
+	b.Queue(f.start)
+	if f.settings != "" {
+		b.Queue(f.settings)
+	}
+}
+
+func (f *frame) commit(b *pgx.Batch) {
+	b.Queue(f.end).Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() == "ROLLBACK" { // a statement has failed
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+}
+
+// rollback undoes a transaction. A connection that does not do it is closed by its pool.
+func (f *frame) rollback(ctx context.Context, conn connection) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+	defer cancel()
+	_, _ = conn.Exec(ctx, f.undo)
+}
+
+// run runs an Update and commits what it put.
+func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buffer, error) {
+	if err := t.ctx.Err(); err != nil {
+		return nil, err
+	}
+	now, err := t.engine.now(t.ctx)
+	if err != nil {
+		t.again = lost(err)
+		return nil, err
+	}
+	defer t.end()
+	b := store.NewBuffer(now, t.fetch)
+	err = b.Run(t.ctx, t.engine, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.failed != nil: // and run went on
+		return nil, t.failed
+	case t.ctx.Err() != nil:
+		return nil, t.ctx.Err()
+	}
+	return b, t.commit(b.Writes())
+}
+
+// start adds what begins the transaction to the batch of its first trip.
+func (t *transaction) start(b *pgx.Batch) error {
+	if t.conn != nil {
+		return nil
+	}
+	conn, host, release, err := t.engine.connect(t.ctx)
+	if err != nil {
+		return t.fail(err, lost(err))
+	}
+	t.conn, t.host, t.release, t.frame = conn, host, release, &locking
+	if host {
+		t.frame = &savepoint
+	}
+	t.frame.begin(b)
+	return nil
+}
+
+// fetch answers queries in one trip.
+func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
+	if t.failed != nil {
+		return nil, t.failed
+	}
+	b := &pgx.Batch{}
+	if err := t.start(b); err != nil {
+		return nil, err
+	}
+	rows := t.engine.queueQueries(b, q, true)
+	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
+		return nil, t.fail(err, contended(err) || lost(err))
+	}
+	return rows, nil
+}
+
+// commit writes and commits in one trip.
+func (t *transaction) commit(writes []store.Write) error {
+	if len(writes) == 0 && t.conn == nil {
+		return nil
+	}
+	for i := range writes {
+		if t.engine.tables[writes[i].Table] == nil {
+			return fmt.Errorf("postgres: table %s is not declared", writes[i].Table)
+		}
+	}
+	b := &pgx.Batch{}
+	if err := t.start(b); err != nil {
+		return err
+	}
+	t.engine.queueWrites(b, writes, t.taken)
+	t.frame.commit(b)
+	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
+		err = t.engine.meaning(err)
+		// A connection that broke may have broken after the commit.
+		return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
+	}
+	t.done = true
+	return nil
+}
+
+// fail keeps the error of a trip.
+func (t *transaction) fail(err error, again bool) error {
+	t.failed, t.again = classify(t.ctx, err), again && (!t.host || !lost(err))
+	return t.failed
+}
+
+// end undoes what was not committed and gives the connection back.
+func (t *transaction) end() {
+	if t.conn == nil {
+		return
+	}
+	if !t.done {
+		t.frame.rollback(t.ctx, t.conn)
+	}
+	t.release()
+}
+
+// guardFailed is the code of a division by zero, by which the update of a row fails.
+const guardFailed = "22012"
+
+// queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
+// keys, so that a unique value can move from one row to another. Where a value moves between
+// changed rows, this takes a second run, with free: it frees all values first.
+func (e *Engine) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
+	e.nameTeam(b, teamOfWrites(writes))
+	each := func(these func(*store.Write) bool, queue func(*table, *store.Write)) {
+		for i := range writes {
+			if w := &writes[i]; these(w) {
+				queue(e.tables[w.Table], w)
+			}
+		}
+	}
+	changed := func(w *store.Write) bool { return !w.Gone && w.Was != 0 }
+	each(func(w *store.Write) bool { return w.Gone }, func(t *table, w *store.Write) {
+		b.Queue(t.delete, [16]byte(w.Team.UUID), []byte(w.ID))
+	})
+	if free {
+		each(changed, func(t *table, w *store.Write) {
+			if t.def.Unique[0] || t.def.Unique[1] {
+				b.Queue(t.free, [16]byte(w.Team.UUID), []byte(w.ID))
+			}
+		})
+	}
+	each(changed, func(t *table, w *store.Write) { b.Queue(t.update, append(values(w), w.Was)...) })
+	each(func(w *store.Write) bool { return !w.Gone && w.Was == 0 }, func(t *table, w *store.Write) { b.Queue(t.insert, values(w)...) })
+}
+
+// values returns the columns of a row as they are kept.
+func values(w *store.Write) []any {
+	var user, due any
+	if !w.User.IsZero() {
+		user = [16]byte(w.User.UUID)
+	}
+	if !w.Due.IsZero() {
+		due = w.Due
+	}
+	return []any{[16]byte(w.Team.UUID), []byte(w.ID), user, due, indexValue(w.Index[0]), indexValue(w.Index[1]), w.Revision, w.Doc}
+}
+
+// indexValue returns an index value as it is kept: null for none.
+func indexValue(v string) any {
+	if v == "" {
+		return nil
+	}
+	return []byte(v)
+}
+
+// meaning returns what the error of a commit means for the rows that it wrote.
+func (e *Engine) meaning(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.Code {
+	case guardFailed:
+		return store.ErrStale
+	case "23505":
+		taken := &store.TakenError{Table: pg.TableName, Index: -1}
+		for i := range 2 {
+			if pg.ConstraintName == uniqueIndex(pg.TableName, i) {
+				taken.Index = i
+			}
+		}
+		return taken
+	}
+	return err
+}
+
+// isTaken reports whether a key or a value was taken.
+func isTaken(err error) bool {
+	var taken *store.TakenError
+	return errors.As(err, &taken)
+}
+
+var _ store.Store = (*Engine)(nil)

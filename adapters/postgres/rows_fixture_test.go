@@ -1,0 +1,73 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/internal/eventlog"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// rowStore is an empty, encrypted store with users, events and other tables.
+type rowStore struct {
+	store.Store
+	log      eventlog.Log
+	setClock func(time.Time)
+}
+
+// newRowStore returns a store whose clock stands at the present until it is set.
+func newRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
+	t.Helper()
+	clock := conformance.NewClock(time.Now())
+	s := rowsAt(t, clock.Now, tables...)
+	return rowStore{s, eventlog.New(s), clock.Set}
+}
+
+// rowsAt returns an empty, encrypted store with a clock.
+func rowsAt(t testing.TB, now func() time.Time, tables ...[]store.Definition) store.Store {
+	t.Helper()
+	all := slices.Concat(append(tables, healthdata.UserTables(), eventlog.Tables())...)
+	e := openEngine(t, pgtest.Pool(t), all, postgres.EngineOptions{Now: now})
+	return personkey.Encrypt(e, rowKeys(t), all)
+}
+
+// rowKeys returns keys of persons, kept in memory.
+func rowKeys(t testing.TB) *personkey.Keys {
+	t.Helper()
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	kept, err := memory.NewEngine(personkey.Tables(), nil)
+	require.NoError(t, err)
+	return personkey.New(personkey.NewStore(kept), sealer, nil)
+}
+
+// users returns the users of the store.
+func (s rowStore) users(onErase ...healthdata.UserHook) healthdata.Users {
+	return healthdata.NewUsers(s, &healthdata.UserOptions{Events: s.log, OnErase: onErase})
+}
+
+// loggedMessages shows events. It has no other method of webhook.Log.
+type loggedMessages struct {
+	webhook.Log
+	events eventlog.Log
+}
+
+func (m loggedMessages) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
+	return m.events.Message(ctx, team, event)
+}
+
+func (s rowStore) messages() webhook.Log { return loggedMessages{events: s.log} }

@@ -1,0 +1,141 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// rowData returns data and users; samples are encrypted too.
+func rowData(t testing.TB) healthdatatest.DataHarness {
+	s := newRowStore(t, healthdata.DataTables(true))
+	return healthdatatest.DataHarness{
+		Data: healthdata.NewData(s, &healthdata.DataOptions{Events: s.log}), Users: s.users(), Messages: s.log,
+	}
+}
+
+func rowUsers(t testing.TB) healthdatatest.UsersHarness {
+	h := rowData(t)
+	return healthdatatest.UsersHarness{Users: h.Users, Messages: h.Messages, Data: h.Data}
+}
+
+func TestRows_data(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunData(t, rowData)
+}
+
+func TestRows_dataModel(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunDataModel(t, rowData)
+}
+
+func TestRows_users(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunUsers(t, rowUsers)
+}
+
+func TestRows_usersModel(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunUsersModel(t, rowUsers)
+}
+
+func TestRows_organisation(t *testing.T) {
+	t.Parallel()
+	s := newRowStore(t, organisation.Tables(), teamsettings.Tables(), linking.Tables())
+	organisationtest.RunStore(t, organisationtest.StoreHarness{
+		Organisations: organisation.NewStore(s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
+			teamsettings.DeleteTeam, linking.DeleteTeam,
+		}}),
+		Users: s.users(), Choices: teamsettings.NewStore(s), Clients: linking.NewTeamClients(s),
+	})
+}
+
+func TestRows_teamSettings(t *testing.T) {
+	t.Parallel()
+	teamsettingstest.RunStore(t, teamsettings.NewStore(newRowStore(t, teamsettings.Tables())))
+}
+
+func TestRows_personExports(t *testing.T) {
+	t.Parallel()
+	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
+		s := newRowStore(t, personexport.Tables())
+		return personexporttest.StoreHarness{Exports: personexport.NewStore(s), SetClock: s.setClock, Users: s.users(personexport.EraseJobs)}
+	})
+}
+
+func TestRows_parsingJobs(t *testing.T) {
+	t.Parallel()
+	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
+		s := newRowStore(t, labreport.Tables())
+		return labreporttest.StoreHarness{
+			Jobs: labreport.NewStore(s, &labreport.StoreOptions{Events: s.log, UsersElsewhere: true}), Messages: s.log, SetClock: s.setClock,
+		}
+	})
+}
+
+func TestRows_parsingJobsOfErased(t *testing.T) {
+	t.Parallel()
+	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
+		s := newRowStore(t, labreport.Tables())
+		return labreporttest.ErasureHarness{
+			Users: s.users(labreport.EraseJobs), Jobs: labreport.NewStore(s, &labreport.StoreOptions{UsersElsewhere: true}), SetClock: s.setClock,
+		}
+	})
+}
+
+// rowQueries returns continuous queries and their priorities.
+func rowQueries(t testing.TB) (aggregatetest.ContinuousHarness, aggregate.PriorityStore) {
+	s := newRowStore(t, continuous.Tables(), aggregate.Tables(), healthdata.DataTables(true))
+	c := continuous.NewStore(s, &continuous.StoreOptions{Events: s.log})
+	return aggregatetest.ContinuousHarness{
+		Store: c, Work: c, Data: healthdata.NewData(s, &healthdata.DataOptions{Events: s.log, Changes: c}), Users: s.users(), Messages: s.messages(),
+	}, aggregate.NewPriorityStore(s, &aggregate.PriorityStoreOptions{Changed: c.Restart})
+}
+
+func TestRows_continuousQueries(t *testing.T) {
+	t.Parallel()
+	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness {
+		h, _ := rowQueries(t)
+		return h
+	})
+}
+
+func TestRows_priorities(t *testing.T) {
+	t.Parallel()
+	h, priorities := rowQueries(t)
+	aggregatetest.RunPriorityStore(t, priorities, h)
+}
+
+func TestRows_accessLog(t *testing.T) {
+	t.Parallel()
+	accesslogtest.RunStore(t, accesslog.NewStore(newRowStore(t, accesslog.Tables())))
+}
+
+func TestRows_personKeys(t *testing.T) {
+	t.Parallel()
+	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
+		return personkey.NewStore(openEngine(t, pgtest.Pool(t), personkey.Tables(), postgres.EngineOptions{}))
+	})
+}

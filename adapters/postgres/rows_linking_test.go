@@ -1,0 +1,70 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
+	"github.com/healthlab-dev/healthlab/linking/linkingtest"
+)
+
+func linksOf(s rowStore, onErase ...healthdata.UserHook) (linkingtest.StoreHarness, *linking.Rows) {
+	opts := &linking.StoreOptions{Events: s.log}
+	links := linking.NewStore(s, opts)
+	return linkingtest.StoreHarness{
+		Linking: links, Credentials: links, Second: linking.NewStore(s, opts), Users: s.users(onErase...),
+		Data: healthdata.NewData(s, &healthdata.DataOptions{Events: s.log}), Messages: s.log, SetClock: s.setClock,
+	}, links
+}
+
+func newLinkRows(t testing.TB) rowStore {
+	return newRowStore(t, healthdata.DataTables(false), linking.Tables(), bulk.Tables())
+}
+
+func rowLinks(t testing.TB) linkingtest.StoreHarness {
+	h, _ := linksOf(newLinkRows(t))
+	return h
+}
+
+func TestRows_linking(t *testing.T) {
+	t.Parallel()
+	linkingtest.RunStore(t, rowLinks)
+}
+
+func TestRows_credentials(t *testing.T) {
+	t.Parallel()
+	linkingtest.RunCredentialStore(t, rowLinks)
+}
+
+func TestRows_credentialRefresh(t *testing.T) {
+	t.Parallel()
+	linkingtest.RunCredentialRefresh(t, rowLinks)
+}
+
+func TestRows_linkFlows(t *testing.T) {
+	t.Parallel()
+	linkingtest.RunFlows(t, rowLinks)
+}
+
+func TestRows_apps(t *testing.T) {
+	t.Parallel()
+	s := newLinkRows(t)
+	h, _ := linksOf(s)
+	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: linking.NewAppSessions(s), Users: h.Users})
+}
+
+func TestRows_clients(t *testing.T) {
+	t.Parallel()
+	s := newLinkRows(t)
+	h, _ := linksOf(s)
+	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: linking.NewTeamClients(s), Linking: h})
+}
+
+func TestRows_bulk(t *testing.T) {
+	t.Parallel()
+	s := newLinkRows(t)
+	h, links := linksOf(s, bulk.EraseItems)
+	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: bulk.NewStore(s, links), SetClock: s.setClock, Linking: h})
+}
