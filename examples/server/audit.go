@@ -45,7 +45,7 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	if err != nil {
 		return err
 	}
-	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
+	kept, err := openStorage(ctx, c.at(), t.tracer())
 	if err != nil {
 		return errors.Join(err, t.close(ctx))
 	}

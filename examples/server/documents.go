@@ -17,7 +17,7 @@ func (s *host) addFiles(c *service.Config) (err error) {
 		if err != nil {
 			return err
 		}
-		if c.Files, err = blob.New(place, c.Sealer, &blob.Options{Keys: c.Keys}); err != nil {
+		if c.Files, err = blob.New(place, c.Sealer, &blob.Options{Keys: s.store.PersonKeys()}); err != nil {
 			return err
 		}
 	}

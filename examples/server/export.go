@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,7 +53,8 @@ type attributes struct {
 func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("server export", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	address := f.String("database-url", "", "postgres://… or embedded:`DIR`, as the server has it")
+	address := f.String("database-url", "", "postgres://… as the server has it")
+	dir := f.String("data", "", "`folder` as the server has it, while no server uses it")
 	var team healthlab.TeamID
 	var user healthlab.UserID
 	f.TextVar(&team.UUID, "team", uuid.Nil, "`id` of the team")
@@ -64,10 +66,13 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *address == "" || team.IsZero() || user.IsZero() || *resource == "" {
-		return errors.New("export needs -database-url, -team, -user and -resource")
+	if (*address == "") == (*dir == "") || team.IsZero() || user.IsZero() || *resource == "" {
+		return errors.New("export needs -team, -user, -resource, and one of -data and -database-url")
 	}
 	at := keysAt{address: *keysURL}
+	if *dir != "" && *secretFile == "" && *sealingFile == "" {
+		*secretFile = filepath.Join(*dir, secretName)
+	}
 	if *secretFile != "" || *sealingFile != "" {
 		if *secretFile != "" { // newMaster would make it
 			if _, err := os.Stat(*secretFile); err != nil {
@@ -82,7 +87,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 			return err
 		}
 	}
-	kept, err := openStorage(ctx, *address, at, nil)
+	kept, err := openStorage(ctx, storeAt{dir: *dir, database: *address, keys: at}, nil)
 	if err != nil {
 		return err
 	}

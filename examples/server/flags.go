@@ -45,9 +45,10 @@ type config struct {
 	clientsFile          string
 	doubles              bool
 	served               []connected // doubles that are served
+	dataDir              string
+	freshDir             bool // dataDir is made for this process and removed at its end
 	databaseURL          string
 	store                string
-	distribute           int
 	secretFile           string
 	sealingFile          string
 	signingFile          string
@@ -117,10 +118,16 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 		return config{}, nil, errors.New("arguments other than flags are not expected")
 	}
 	// The environment is first: the others depend on it.
-	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.readSecrets} {
+	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.placeSecrets} {
 		if err := check(); err != nil {
 			return config{}, nil, err
 		}
+	}
+	if c.version || c.printConfig {
+		return c, f, nil
+	}
+	if err := c.readSecrets(); err != nil {
+		return config{}, nil, err
 	}
 	return c, f, nil
 }
@@ -143,15 +150,15 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 }
 
 func (c *config) storageFlags(f *flag.FlagSet) {
-	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends; production has no default)")
-	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends. A sandbox does that by default, production only if it is named")
-	f.IntVar(&c.distribute, "distribute", 0, "spread users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if they are not (docs/scaling.md; 0: no)")
-	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: one that ends with the process; in a sandbox with embedded:DIR, DIR.secret)")
+	f.StringVar(&c.dataDir, "data", "", "`folder` in which everything is kept, made if it is not there: "+dataFile+" and "+keysFile+" (the keys of persons), "+filesDir+" and "+secretName+"; of one process at a time (default in a sandbox: "+defaultDataDir+", with -tour one of its own that is removed at the end; production has no default)")
+	f.StringVar(&c.databaseURL, "database-url", "", "postgres://… of a PostgreSQL `server` in which everything is kept, in place of -data, for several processes")
+	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends, in place of -data")
+	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: secret in the folder of -data; without a folder one that ends with the process)")
 	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
 	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data where both are given")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
 	f.BoolVar(&c.encryptSamples, "encrypt-samples", false, "encrypt samples with the keys of persons as the rest is; docs/performance.md says what that costs. Samples in both forms are read, and folding writes them in the form of this flag")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: files in the folder of -data; with -store, memory)")
 	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
 	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
 	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
@@ -243,7 +250,7 @@ func (c *config) checkStore() error {
 	for _, one := range []struct {
 		flag string
 		set  bool
-	}{{"-database-url", c.databaseURL != ""}, {"-store", c.store != ""}} {
+	}{{"-data", c.dataDir != ""}, {"-database-url", c.databaseURL != ""}, {"-store", c.store != ""}} {
 		if one.set {
 			named = append(named, one.flag)
 		}
@@ -251,14 +258,24 @@ func (c *config) checkStore() error {
 	switch {
 	case len(named) > 1:
 		return fmt.Errorf("only one of %s can say where everything is kept", strings.Join(named, " and "))
-	case len(named) == 0 && c.environment == healthlab.Production:
-		return errors.New("-env production needs a store: -database-url, or -store memory for one that ends with the process")
+	case len(named) == 1:
+		return nil
+	case c.environment == healthlab.Production:
+		return errors.New("-env production needs a store: -data, -database-url, or -store memory for one that ends with the process")
+	case c.tour:
+		c.freshDir = true
+		return nil
 	}
+	c.dataDir = defaultDataDir
 	return nil
 }
 
-// storeMemory is the value of -store.
-const storeMemory = "memory"
+const (
+	// storeMemory is the value of -store.
+	storeMemory = "memory"
+	// defaultDataDir is the folder of a sandbox's data, in the working directory.
+	defaultDataDir = "healthlab-data"
+)
 
 // managementKeyLength is how many characters a management key of production has at least.
 const managementKeyLength = 32
@@ -382,8 +399,8 @@ func (c *config) checkNetwork() error {
 // readSecrets reads or makes what seals, what signs, and the API key. Each has a flag of its own;
 // those that are not set are made of the secret.
 func (c *config) readSecrets() error {
-	if err := c.placeSecrets(); err != nil {
-		return err
+	if err := c.makeDataDir(); err != nil {
+		return fmt.Errorf("-data: %w", err)
 	}
 	secret, err := newMaster(c.secretFile)
 	if err != nil {
@@ -410,11 +427,13 @@ func (c *config) readSecrets() error {
 // placeSecrets decides where the secret and the files are, if they need a place.
 func (c *config) placeSecrets() error {
 	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // nothing is made of the secret
-	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private {
-		c.filesPath = cmp.Or(c.filesPath, filepath.Clean(dir)+".files")
-		if c.environment == healthlab.Sandbox && c.secretFile == "" && !apart {
-			c.secretFile = filepath.Clean(dir) + ".secret"
-			c.log.Warn("the secret is kept beside the data, which only a sandbox does; -secret-file keeps it elsewhere", "file", c.secretFile)
+	if c.dataDir != "" {
+		c.filesPath = cmp.Or(c.filesPath, filepath.Join(c.dataDir, filesDir))
+		if c.secretFile == "" && !apart {
+			c.secretFile = filepath.Join(c.dataDir, secretName)
+			if c.environment == healthlab.Production {
+				c.log.Warn("the secret is kept beside the data: who has a copy of the folder can read it; -secret-file keeps it elsewhere", "file", c.secretFile)
+			}
 		}
 	}
 	switch {
@@ -424,6 +443,21 @@ func (c *config) placeSecrets() error {
 		return errors.New("-database-url needs -files: a folder that all processes on the database see")
 	}
 	return nil
+}
+
+// makeDataDir makes the folder of the data, if there is one. Its owner alone can read it.
+func (c *config) makeDataDir() error {
+	if c.freshDir {
+		var err error
+		if c.dataDir, err = os.MkdirTemp("", "healthlab-tour-"); err != nil {
+			return err
+		}
+		return c.placeSecrets()
+	}
+	if c.dataDir == "" {
+		return nil
+	}
+	return os.MkdirAll(c.dataDir, 0o700)
 }
 
 // printSettings prints each setting, one a line, in the form of the file of -config. Of a
@@ -441,7 +475,7 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 			value = "(set)"
 		case strings.Contains(value, "://"):
 			value = redacted(value)
-		case slices.Contains(address, one.Name) && value != "" && !strings.HasPrefix(value, embeddedPrefix):
+		case slices.Contains(address, one.Name) && value != "":
 			value = "(set)" // such as host=db password=…
 		}
 		_, failed := fmt.Fprintln(out, strings.TrimSpace(one.Name+" "+value))

@@ -64,7 +64,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 	if address, ok := s.hl7.address(); ok {
 		client := mllp.NewClient(address, nil)
 		s.closers = append(s.closers, client.Close)
-		backend = hl7.New(client, s.store.journal, options)
+		backend = hl7.New(client, s.store.LabJournal(), options)
 		results, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.hl7.listen)
 		if err != nil {
 			return nil, fmt.Errorf("-lab-hl7-listen: %w", err)
@@ -78,7 +78,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 			return nil, fmt.Errorf("-lab-hl7: %w", err)
 		}
 		folder := hl7.NewFolder(out, in, &hl7.FolderOptions{Every: time.Second, Log: s.log})
-		backend = hl7.New(folder, s.store.journal, options)
+		backend = hl7.New(folder, s.store.LabJournal(), options)
 		s.receiveResults = func(ctx context.Context) error { return folder.Run(ctx, backend.Receive) }
 	}
 	if !s.uses(inventedLab) {

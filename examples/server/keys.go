@@ -10,17 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
-// keys says where the flags have the keys of persons.
-func (c *config) keys() keysAt {
-	return keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}
-}
-
-// keys returns what the storage encrypts with.
-func (s *storage) keys() *personkey.Keys {
-	if keyed, ok := s.Store.(interface{ PersonKeys() *personkey.Keys }); ok {
-		return keyed.PersonKeys()
-	}
-	return nil
+// at says where the flags have everything.
+func (c *config) at() storeAt {
+	return storeAt{dir: c.dataDir, database: c.databaseURL, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}}
 }
 
 // runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key
@@ -41,7 +33,7 @@ func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // rotate seals the keys of persons, of teams and of the installation under the current key of the
 // host.
 func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
-	return s.store.keys().Rotate(ctx, func(p personkey.Progress) {
+	return s.store.PersonKeys().Rotate(ctx, func(p personkey.Progress) {
 		fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)
 	})
 }
@@ -49,7 +41,7 @@ func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 // eraseWithoutKey erases each user whose key is deleted.
 func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
 	erased := 0
-	err := s.store.keys().EachDeleted(ctx, func(ref personkey.Ref) error {
+	err := s.store.PersonKeys().EachDeleted(ctx, func(ref personkey.Ref) error {
 		err := s.Health.EraseUser(ctx, ref.Team, ref.User)
 		if errors.Is(err, healthlab.NotFound) {
 			return nil

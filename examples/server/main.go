@@ -51,7 +51,7 @@ func main() {
 }
 
 // run is the program without its process: it serves until ctx ends.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) > 0 && args[0] == "export" {
 		return runExport(ctx, args[1:], stdout, stderr)
 	}
@@ -72,6 +72,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if c.printConfig {
 		return printSettings(stdout, settings)
 	}
+	if c.freshDir {
+		defer func() { err = errors.Join(err, os.RemoveAll(c.dataDir)) }()
+	}
 	// Links name the address, so it has to be known first.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
 	if err != nil {
@@ -87,15 +90,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	kept, err := openStorage(ctx, c.databaseURL, c.keys(), t.tracer())
+	kept, err := openStorage(ctx, c.at(), t.tracer())
 	if err != nil {
 		return errors.Join(err, t.close(ctx), listener.Close())
 	}
-	var s *host
-	err = c.spread(ctx, kept)
-	if err == nil {
-		s, err = build(ctx, c, kept, t, url)
-	}
+	s, err := build(ctx, c, kept, t, url)
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -132,7 +131,7 @@ func (s *host) addMetrics(c *service.Config) error {
 	backlog := func(ctx context.Context) (webhook.Backlog, error) {
 		ctx, stop := context.WithTimeout(ctx, scrapeTime)
 		defer stop()
-		return s.store.backlog(ctx)
+		return s.store.Backlog(ctx)
 	}
 	if err := s.Telemetry.Backlog(backlog); err != nil {
 		return err
@@ -148,18 +147,6 @@ func (s *host) addMetrics(c *service.Config) error {
 	}
 	gauge := func(name, help string, value func() float64) {
 		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
-	}
-	if lag := s.store.foldLag; lag != nil {
-		age := func() float64 {
-			ctx, stop := context.WithTimeout(context.Background(), scrapeTime)
-			defer stop()
-			due, err := lag(ctx)
-			if err != nil {
-				return math.NaN()
-			}
-			return due.Seconds()
-		}
-		gauge("healthlab_fold_age_seconds", "How long the first series has been due to be folded; NaN if the database does not answer.", age)
 	}
 	if pool := s.store.pool; pool != nil {
 		gauge("healthlab_database_connections", "Connections to the database.", func() float64 { return float64(pool.Stat().TotalConns()) })

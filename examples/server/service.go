@@ -72,7 +72,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		s.managementKey = rand.Text() // only the link to the console uses it
 	}
 	if c.environment == healthlab.Production {
-		if err := kept.keys().Check(ctx); err != nil {
+		if err := kept.PersonKeys().Check(ctx); err != nil {
 			return nil, fmt.Errorf("-sealing-keys or -secret-file does not open what is stored: %w", err)
 		}
 	}
@@ -85,7 +85,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		return nil, err
 	}
 	parts := service.Config{
-		Environment: c.environment, Region: region, URL: url, Store: kept.Store, Secret: c.signing, Keys: kept.keys(), Log: c.log,
+		Environment: c.environment, Region: region, URL: url, Stores: kept.Stores, Secret: c.signing, Log: c.log,
 		Providers: from.providers, Connectors: from.connectors, Guard: c.guard(), Lease: c.lease,
 		TeamDefaults: teamDefaults(), Brand: s.brandOf,
 		Health:  healthdata.Options{MaxUsers: c.maxUsers(), GracePeriod: c.deletionGrace},
@@ -323,6 +323,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		if s.apiKeyMade {
 			ready += "api key: " + s.apiKey + "\n"
 		}
+		ready += "data: " + s.store.place + "\n"
 		_, _ = io.WriteString(stdout, ready)
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
@@ -336,8 +337,6 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		select {
 		case <-ctx.Done():
 		case err = <-failed:
-		case <-s.store.ended:
-			err = errors.New("the database has ended")
 		case err = <-worked:
 			worked <- nil
 			err = fmt.Errorf("background work ended: %w", err)
@@ -507,16 +506,20 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 }
 
 // handOver waits until every event is with its receivers, as long as grace allows, and
-// says what is left. What is in a database waits there.
+// says what is left. What is in a store that lasts waits there.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
-		fmt.Fprintln(stdout, "stopped: everything is in the database")
+		if s.freshDir {
+			fmt.Fprintln(stdout, "stopped: the folder of the tour is removed")
+			return
+		}
+		fmt.Fprintln(stdout, "stopped: everything is in "+s.store.place)
 		return
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, _ := s.store.backlog(context.WithoutCancel(grace)) // memory has no other errors
+		left, _ := s.store.Backlog(context.WithoutCancel(grace)) // memory has no other errors
 		if left.Unrouted+left.Unfinished == 0 {
 			fmt.Fprintln(stdout, "stopped: nothing is held")
 			return

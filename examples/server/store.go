@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,32 +16,24 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
-	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/adapters/sqlite"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/personkey"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // storage is the store that the flags name, with what comes with it.
 type storage struct {
-	service.Store
-	// blobs keeps files where the flags name no folder; nil with a database, which needs
+	*stores.Stores
+	// place says where the data is, for people.
+	place string
+	// blobs keeps files where the flags name no folder; nil with a store that lasts, which needs
 	// one.
 	blobs labreport.BlobStore
-	// journal keeps the messages to and from a laboratory that speaks HL7.
-	journal labjournal.Store
-	// backlog counts what is not delivered, and volatile says that it would be lost with
-	// this process.
-	backlog func(context.Context) (webhook.Backlog, error)
-	// foldLag is how long the first series has been due to be folded; nil without folding.
-	foldLag  func(context.Context) (time.Duration, error)
+	// volatile says that what is not delivered would be lost with this process.
 	volatile bool
 	// pool is that of the database; nil for none.
 	pool *pgxpool.Pool
-	// ended is closed when the storage has ended by itself; nil where it cannot.
-	ended <-chan struct{}
 	// close gives everything back.
 	close func(context.Context) error
 }
@@ -53,47 +46,72 @@ type keysAt struct {
 	samples bool   // samples that are written are encrypted too
 }
 
-// openStorage opens what -database-url names. tracer sees its statements; nil for none.
-func openStorage(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
-	if address == "" {
-		var keys *personkey.Keys
-		if at.sealer != nil {
-			keys = personkey.New(memory.NewPersonKeys(), at.sealer, nil)
-		}
-		store := memory.New(&memory.Options{Keys: keys, EncryptSamples: at.samples})
-		return &storage{Store: store, blobs: store.Blobs(), journal: store.LabJournal(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
-	}
-	dir, private := strings.CutPrefix(address, embeddedPrefix)
-	if !private {
-		return openPostgres(ctx, address, at, tracer)
-	}
-	server, err := embedded.Start(ctx, dir, nil)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openPostgres(ctx, server.URL("postgres"), at, tracer)
-	if err != nil {
-		return nil, errors.Join(err, server.Stop(ctx))
-	}
-	closePool := s.close
-	s.ended = server.Done()
-	s.close = func(ctx context.Context) error { return errors.Join(closePool(ctx), server.Stop(ctx)) }
-	return s, nil
+// storeAt says where everything is kept: in a folder, in a database, or if both are empty in memory.
+type storeAt struct {
+	dir      string
+	database string // an address of PostgreSQL
+	keys     keysAt
 }
 
-// spread spreads the users of a Citus cluster, where the flags say so.
-func (c *config) spread(ctx context.Context, kept *storage) error {
+// openStorage opens the store. tracer sees the statements of a database; nil for none.
+func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	switch {
-	case c.distribute == 0:
-		return nil
-	case kept.pool == nil:
-		return errors.New("-distribute needs -database-url")
+	case at.database != "":
+		return openPostgres(ctx, at.database, at.keys, tracer)
+	case at.dir != "":
+		return openFolder(ctx, at.dir, at.keys)
 	}
-	return postgres.Distribute(ctx, kept.pool, c.distribute)
+	var keys *personkey.Keys
+	if at.keys.sealer != nil {
+		keys = personkey.New(memory.NewPersonKeys(), at.keys.sealer, nil)
+	}
+	store := memory.New(&memory.Options{Keys: keys, EncryptSamples: at.keys.samples})
+	return &storage{
+		Stores: store.Stores, place: "memory, until the process ends", blobs: store.Blobs(), volatile: true,
+		close: func(context.Context) error { return nil },
+	}, nil
 }
 
-// embeddedPrefix goes before the folder of a private server.
-const embeddedPrefix = "embedded:"
+// The files of a folder with data. The keys of persons are apart from the data, so that a backup of
+// the data alone cannot be read once the keys of erased persons are deleted.
+const (
+	dataFile   = "healthlab.db"
+	keysFile   = "keys.db"
+	filesDir   = "files"
+	secretName = "secret"
+)
+
+// openFolder opens the store in a folder, and makes it if it is not there.
+func openFolder(ctx context.Context, dir string, at keysAt) (*storage, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("-data: %w", err)
+	}
+	data, err := sqlite.Open(ctx, filepath.Join(dir, dataFile), stores.Tables(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("-data: %w", err)
+	}
+	closers := []func() error{data.Close}
+	closeAll := func() error {
+		var err error
+		for _, closer := range closers {
+			err = errors.Join(err, closer())
+		}
+		return err
+	}
+	var keys *personkey.Keys
+	if at.sealer != nil {
+		kept, err := sqlite.Open(ctx, filepath.Join(dir, keysFile), personkey.Tables(), nil)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("-data: %w", err), closeAll())
+		}
+		closers = append(closers, kept.Close)
+		keys = personkey.New(personkey.NewStore(kept), at.sealer, nil)
+	}
+	return &storage{
+		Stores: stores.New(data, &stores.Options{Keys: keys, EncryptSamples: at.samples}), place: "the folder " + dir,
+		close: func(context.Context) error { return closeAll() },
+	}, nil
+}
 
 // connections is how many connections a process has where the address does not say.
 const connections = 16
@@ -111,9 +129,11 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	if err != nil {
 		return nil, err
 	}
-	err = postgres.MigrateWith(ctx, pool, func(name string, n, total int) {
-		slog.InfoContext(ctx, "migrated", "file", name, "n", n, "of", total)
-	})
+	if err := postgres.MigrateEngine(ctx, pool, stores.Tables(), nil); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	engine, err := postgres.NewEngine(ctx, pool, stores.Tables(), nil)
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
@@ -123,9 +143,8 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 		pool.Close()
 		return nil, err
 	}
-	store := postgres.New(pool, &postgres.Options{Keys: keys, EncryptSamples: at.samples})
 	return &storage{
-		Store: store, journal: store.LabJournal(), backlog: store.Backlog, foldLag: store.FoldLag, pool: pool,
+		Stores: stores.New(engine, &stores.Options{Keys: keys, EncryptSamples: at.samples}), place: "the database", pool: pool,
 		close: func(context.Context) error {
 			closePools(pool.Close, closeKeys)
 			return nil
@@ -171,9 +190,18 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := postgres.MigratePersonKeys(ctx, pool); err != nil {
+	opts := &postgres.EngineOptions{Schema: keySchema}
+	if err := postgres.MigrateEngine(ctx, pool, personkey.Tables(), opts); err != nil {
 		pool.Close()
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("keys of persons: %w", err)
 	}
-	return personkey.New(postgres.NewPersonKeys(pool), at.sealer, nil), pool.Close, nil
+	engine, err := postgres.NewEngine(ctx, pool, personkey.Tables(), opts)
+	if err != nil {
+		pool.Close()
+		return nil, nil, fmt.Errorf("keys of persons: %w", err)
+	}
+	return personkey.New(personkey.NewStore(engine), at.sealer, nil), pool.Close, nil
 }
+
+// keySchema is the schema of the keys of persons.
+const keySchema = "healthlab_keys"

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
 )
 
 // Durability is the fsync setting of a private server.

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
 )
 
 // A machine without the server's programs: the error says what to do, and the folder is

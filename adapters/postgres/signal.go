@@ -1,4 +1,4 @@
-package outbox
+package postgres
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/healthlab-dev/healthlab/adapters/postgres/internal/db"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -15,47 +15,48 @@ const (
 	sendSignal = `select pg_notify('healthlab_routed', $1)`
 	hearSignal = `listen healthlab_routed`
 
-	// listenQuiet is after how much silence a connection is asked whether it is still
-	// there.
+	// listenQuiet is after how much silence a connection is asked whether it is still there.
 	listenQuiet = 30 * time.Second
 	// listenPing is how long the answer may take.
 	listenPing = 30 * time.Second
+	// closeTime is how long the end of a connection may take.
+	closeTime = 2 * time.Second
 )
 
-// Signal returns a [webhook.Signal] for one dispatcher; nil unless the database is a pool.
-func (s *Store) Signal() webhook.Signal {
-	if s.db.Pool == nil {
-		return nil
-	}
-	return &Signal{s: s, name: rand.Text(), Quiet: listenQuiet}
+// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening takes a
+// connection beyond those of the pool. What the dispatcher sends itself it does not hear.
+//
+// Behind a pooler in transaction mode nothing is heard; messages then wait for the next poll.
+func (e *Engine) Signal() webhook.Signal {
+	return &signal{pool: e.pool, name: rand.Text(), quiet: listenQuiet}
 }
 
-// Signal is the [webhook.Signal] of one dispatcher.
-type Signal struct {
-	s     *Store
+// signal is the [webhook.Signal] of one dispatcher.
+type signal struct {
+	pool  *pgxpool.Pool
 	name  string // of who sends
-	Quiet time.Duration
+	quiet time.Duration
 }
 
 // Send implements [webhook.Signal].
-func (g *Signal) Send(ctx context.Context) error {
-	_, err := g.s.db.Exec(ctx, sendSignal, g.name)
-	return db.Classify(ctx, err)
+func (g *signal) Send(ctx context.Context) error {
+	_, err := g.pool.Exec(ctx, sendSignal, g.name)
+	return classify(ctx, err)
 }
 
 // Listen implements [webhook.Signal].
-func (g *Signal) Listen(ctx context.Context, heard func()) error {
-	return db.Classify(ctx, g.listen(ctx, heard))
+func (g *signal) Listen(ctx context.Context, heard func()) error {
+	return classify(ctx, g.listen(ctx, heard))
 }
 
-func (g *Signal) listen(ctx context.Context, heard func()) error {
-	held, err := g.s.db.Pool.Acquire(ctx)
+func (g *signal) listen(ctx context.Context, heard func()) error {
+	held, err := g.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	conn := held.Hijack() // the pool makes another one in its place
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.RollbackTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
@@ -64,7 +65,7 @@ func (g *Signal) listen(ctx context.Context, heard func()) error {
 	}
 	heard()
 	for {
-		quiet, cancel := context.WithTimeout(ctx, g.Quiet)
+		quiet, cancel := context.WithTimeout(ctx, g.quiet)
 		n, err := conn.WaitForNotification(quiet)
 		cancel()
 		switch {

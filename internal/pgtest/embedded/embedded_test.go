@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
 )
 
 // folderEnv names the folder that a child process runs a server in, until it is killed.
