@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +19,8 @@ import (
 const (
 	// maxTries is how often a transaction is run, the first time included.
 	maxTries = 4
+	// maxTaken is how often it is run where a key or a value is taken.
+	maxTaken = 3
 	// firstPause is about how long to wait before the second try; the pauses double.
 	firstPause = 10 * time.Millisecond
 	// clockAge is how long the difference between the database's clock and the process's is used
@@ -169,16 +172,16 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	taken := false
+	taken := 0
 	return repeat(ctx, func() (again bool, err error) {
-		t := &transaction{engine: e, ctx: ctx, taken: taken}
+		t := &transaction{engine: e, ctx: ctx, taken: taken > 0}
 		b, err := t.run(run)
 		switch {
 		case err == nil && !t.host:
 			b.Committed()
 		case isTaken(t.failed):
-			again, taken = !taken, true
-			return again, err
+			taken++
+			return taken < maxTaken, err
 		}
 		return t.again, err
 	})
@@ -194,7 +197,7 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row
 	}
 	err = repeat(ctx, func() (again bool, err error) {
 		rows, err = e.readOnce(ctx, q)
-		return lost(err), classify(ctx, err)
+		return lost(err) && ctx.Value(hostTx{}) == nil, classify(ctx, err)
 	})
 	return rows, err
 }
@@ -220,12 +223,15 @@ func (e *Engine) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, 
 }
 
 // repeat calls once until it succeeds, says that calling it again makes no sense, or was called
-// [maxTries] times.
+// [maxTries] times. It pauses before it calls once again, unless the other transaction has ended.
 func repeat(ctx context.Context, once func() (again bool, err error)) error {
 	for try := 1; ; try++ {
 		again, err := once()
 		if err == nil || !again || try == maxTries || ctx.Err() != nil {
 			return err
+		}
+		if isTaken(err) || errors.Is(err, store.ErrStale) {
+			continue
 		}
 		wait := firstPause << (try - 1)
 		jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it

@@ -134,7 +134,10 @@ func TestWithTx(t *testing.T) {
 	_, err := pool.Exec(t.Context(), "create table public.host (id text primary key)")
 	require.NoError(t, err)
 	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
-	hostRows := func() []string { return texts(t, pool, "select id from public.host order by 1") }
+	hostRows := func() (n int) {
+		require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from public.host").Scan(&n))
+		return n
+	}
 	for _, commits := range []bool{false, true} {
 		team := anyTeam()
 		tx, err := pool.Begin(t.Context())
@@ -158,12 +161,12 @@ func TestWithTx(t *testing.T) {
 		if !commits {
 			require.NoError(t, tx.Rollback(t.Context()))
 			require.Empty(t, idsOf(t.Context(), t, e, "plain", team))
-			require.Empty(t, hostRows())
+			require.Zero(t, hostRows())
 			continue
 		}
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Equal(t, []string{"first", "joined"}, idsOf(t.Context(), t, e, "plain", team))
-		require.Equal(t, []string{"host"}, hostRows())
+		require.Equal(t, 1, hostRows())
 	}
 }
 
@@ -256,8 +259,8 @@ func TestEngine_givesUp(t *testing.T) {
 		runs int
 		want error
 	}{
-		"key":      {plainRow(team, "there"), 2, &store.TakenError{Table: "plain", Index: -1}},
-		"value":    {uniqueRow(team, "other", "x"), 2, &store.TakenError{Table: "unique_first", Index: 0}},
+		"key":      {plainRow(team, "there"), 3, &store.TakenError{Table: "plain", Index: -1}},
+		"value":    {uniqueRow(team, "other", "x"), 3, &store.TakenError{Table: "unique_first", Index: 0}},
 		"revision": {stale, 4, store.ErrStale},
 	} {
 		runs := 0

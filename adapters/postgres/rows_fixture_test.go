@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -26,23 +27,41 @@ import (
 type rowStore struct {
 	store.Store
 	log      eventlog.Log
-	setClock func(time.Time)
+	setClock func(time.Time) // nil unless the clock stands still
 }
 
-// newRowStore returns a store whose clock stands at the present until it is set.
+// newRowStore returns a store with the clock of the database.
 func newRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
+	t.Helper()
+	s := rowsAt(t, nil, tables...)
+	return rowStore{Store: s, log: eventlog.New(s)}
+}
+
+// stoppedRowStore returns a store whose clock stands still until it is set.
+func stoppedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
 	clock := conformance.NewClock(time.Now())
 	s := rowsAt(t, clock.Now, tables...)
 	return rowStore{s, eventlog.New(s), clock.Set}
 }
 
-// rowsAt returns an empty, encrypted store with a clock.
+// rowsAt returns an empty, encrypted store with a clock; nil is that of the database.
 func rowsAt(t testing.TB, now func() time.Time, tables ...[]store.Definition) store.Store {
 	t.Helper()
+	return rowsOn(t, pgtest.Pool(t), postgres.EngineOptions{Now: now}, tables...)
+}
+
+// restrictedRowStore is newRowStore for a role that row-level security holds for.
+func restrictedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
+	t.Helper()
+	s := rowsOn(t, poolWith(t, pgtest.URL(t), asRestricted), postgres.EngineOptions{RowSecurity: true}, tables...)
+	return rowStore{Store: s, log: eventlog.New(s)}
+}
+
+func rowsOn(t testing.TB, pool *pgxpool.Pool, opts postgres.EngineOptions, tables ...[]store.Definition) store.Store {
+	t.Helper()
 	all := slices.Concat(append(tables, healthdata.UserTables(), eventlog.Tables())...)
-	e := openEngine(t, pgtest.Pool(t), all, postgres.EngineOptions{Now: now})
-	return personkey.Encrypt(e, rowKeys(t), all)
+	return personkey.Encrypt(openEngine(t, pool, all, opts), rowKeys(t), all)
 }
 
 // rowKeys returns keys of persons, kept in memory.

@@ -30,7 +30,10 @@ import (
 
 // rowData returns data and users; samples are encrypted too.
 func rowData(t testing.TB) healthdatatest.DataHarness {
-	s := newRowStore(t, healthdata.DataTables(true))
+	return dataOf(newRowStore(t, healthdata.DataTables(true)))
+}
+
+func dataOf(s rowStore) healthdatatest.DataHarness {
 	return healthdatatest.DataHarness{
 		Data: healthdata.NewData(s, &healthdata.DataOptions{Events: s.log}), Users: s.users(), Messages: s.log,
 	}
@@ -44,6 +47,14 @@ func rowUsers(t testing.TB) healthdatatest.UsersHarness {
 func TestRows_data(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunData(t, rowData)
+}
+
+// The suite passes for a role that row-level security holds for.
+func TestRows_dataWithRowSecurity(t *testing.T) {
+	t.Parallel()
+	healthdatatest.RunData(t, func(t testing.TB) healthdatatest.DataHarness {
+		return dataOf(restrictedRowStore(t, healthdata.DataTables(true)))
+	})
 }
 
 func TestRows_dataModel(t *testing.T) {
@@ -80,7 +91,7 @@ func TestRows_teamSettings(t *testing.T) {
 func TestRows_personExports(t *testing.T) {
 	t.Parallel()
 	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
-		s := newRowStore(t, personexport.Tables())
+		s := stoppedRowStore(t, personexport.Tables())
 		return personexporttest.StoreHarness{Exports: personexport.NewStore(s), SetClock: s.setClock, Users: s.users(personexport.EraseJobs)}
 	})
 }
@@ -88,7 +99,7 @@ func TestRows_personExports(t *testing.T) {
 func TestRows_parsingJobs(t *testing.T) {
 	t.Parallel()
 	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
-		s := newRowStore(t, labreport.Tables())
+		s := stoppedRowStore(t, labreport.Tables())
 		return labreporttest.StoreHarness{
 			Jobs: labreport.NewStore(s, &labreport.StoreOptions{Events: s.log, UsersElsewhere: true}), Messages: s.log, SetClock: s.setClock,
 		}
@@ -98,7 +109,7 @@ func TestRows_parsingJobs(t *testing.T) {
 func TestRows_parsingJobsOfErased(t *testing.T) {
 	t.Parallel()
 	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
-		s := newRowStore(t, labreport.Tables())
+		s := stoppedRowStore(t, labreport.Tables())
 		return labreporttest.ErasureHarness{
 			Users: s.users(labreport.EraseJobs), Jobs: labreport.NewStore(s, &labreport.StoreOptions{UsersElsewhere: true}), SetClock: s.setClock,
 		}

@@ -20,7 +20,7 @@ func linksOf(s rowStore, onErase ...healthdata.UserHook) (linkingtest.StoreHarne
 }
 
 func newLinkRows(t testing.TB) rowStore {
-	return newRowStore(t, healthdata.DataTables(false), linking.Tables(), bulk.Tables())
+	return stoppedRowStore(t, healthdata.DataTables(false), linking.Tables(), bulk.Tables())
 }
 
 func rowLinks(t testing.TB) linkingtest.StoreHarness {

@@ -18,7 +18,7 @@ import (
 )
 
 func newOrderRows(t testing.TB) rowStore {
-	return newRowStore(t, orders.Tables(), idempotency.Tables(), matchtest.Tables(), catalogue.Tables(), appointment.Tables(),
+	return stoppedRowStore(t, orders.Tables(), idempotency.Tables(), matchtest.Tables(), catalogue.Tables(), appointment.Tables(),
 		people.Tables(), labjournal.Tables())
 }
 
