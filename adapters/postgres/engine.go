@@ -112,20 +112,21 @@ type connection interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// hostTx is the key of a host's transaction in a context.
-type hostTx struct{}
+// hostTx is the key of a host's transaction for an engine in a context.
+type hostTx struct{ engine *Engine }
 
-// WithTx returns a context with which calls of an [Engine] are part of a host's transaction: an
+// WithTx returns a context with which calls of this Engine are part of a host's transaction: an
 // Update is a savepoint in it, and the host's commit or rollback decides. Functions that were given
-// to AfterCommit are not called. A Read sees what the isolation of tx lets it see. The context is
-// used by one goroutine at a time, and not after the end of tx.
-func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, hostTx{}, tx)
+// to AfterCommit are not called. A Read sees what the isolation of tx lets it see. Other engines, such
+// as that of the keys of persons, are not part of it. The context is used by one goroutine at a time,
+// and not after the end of tx.
+func (e *Engine) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
+	return context.WithValue(ctx, hostTx{e}, tx)
 }
 
 // connect returns the host's transaction of ctx, or a connection of the pool.
 func (e *Engine) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
-	if tx, ok := ctx.Value(hostTx{}).(pgx.Tx); ok {
+	if tx, ok := ctx.Value(hostTx{e}).(pgx.Tx); ok {
 		return tx, true, func() {}, nil
 	}
 	c, err := e.pool.Acquire(ctx)
@@ -197,7 +198,7 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row
 	}
 	err = repeat(ctx, func() (again bool, err error) {
 		rows, err = e.readOnce(ctx, q)
-		return lost(err) && ctx.Value(hostTx{}) == nil, classify(ctx, err)
+		return lost(err) && ctx.Value(hostTx{e}) == nil, classify(ctx, err)
 	})
 	return rows, err
 }

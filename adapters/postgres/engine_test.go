@@ -128,7 +128,7 @@ func TestEngine_flights(t *testing.T) {
 }
 
 // Rows of the store and of the host commit together, or not at all.
-func TestWithTx(t *testing.T) {
+func TestEngine_WithTx(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // the host's table is no other test's
 	_, err := pool.Exec(t.Context(), "create table public.host (id text primary key)")
@@ -142,7 +142,7 @@ func TestWithTx(t *testing.T) {
 		team := anyTeam()
 		tx, err := pool.Begin(t.Context())
 		require.NoError(t, err)
-		ctx := postgres.WithTx(t.Context(), tx)
+		ctx := e.WithTx(t.Context(), tx)
 		_, err = tx.Exec(ctx, "insert into public.host values ('host')")
 		require.NoError(t, err)
 		require.NoError(t, put(ctx, e, plainRow(team, "first")))
@@ -171,14 +171,14 @@ func TestWithTx(t *testing.T) {
 }
 
 // What fails in a host's transaction undoes itself alone.
-func TestWithTx_failures(t *testing.T) {
+func TestEngine_WithTx_failures(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
 	team, failed := anyTeam(), errors.New("failed")
 	require.NoError(t, put(t.Context(), e, uniqueRow(team, "a", "x"), uniqueRow(team, "b", "y")))
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		ctx := postgres.WithTx(t.Context(), tx)
+		ctx := e.WithTx(t.Context(), tx)
 		require.NoError(t, put(ctx, e, plainRow(team, "kept")))
 		require.ErrorIs(t, e.Update(ctx, func(_ context.Context, tx store.Tx) error {
 			_, err := tx.Read(store.Query{Key: plainRow(team, "kept").Key}.Hold())
@@ -329,7 +329,7 @@ func TestEngine_policies(t *testing.T) {
 	}
 	// The store names the team of each trip, and no other team's rows are written under its name.
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		ctx := postgres.WithTx(t.Context(), tx)
+		ctx := e.WithTx(t.Context(), tx)
 		require.Equal(t, []string{"ann"}, idsOf(ctx, t, e, "plain", ann))
 		require.Equal(t, []string{"ann", "none"}, seen(ctx, tx))
 		require.NoError(t, put(ctx, e, plainRow(bob, "bob 2")))

@@ -17,18 +17,7 @@ func TestMain(m *testing.M) {
 	}
 	prove.SetChecks(10, 100, 200)
 	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
-		if err := Migrate(ctx, conn); err != nil {
-			return err
-		}
-		if pgtest.Spread() {
-			if err := Distribute(ctx, conn, 4); err != nil {
-				return err
-			}
-		}
-		_, err := conn.Exec(ctx, `
-			do $$ begin create role `+RestrictedRole+`; exception when duplicate_object or unique_violation then end $$;
-			grant usage on schema healthlab to `+RestrictedRole+`;
-			grant select, insert, update, delete on all tables in schema healthlab to `+RestrictedRole)
+		_, err := conn.Exec(ctx, `do $$ begin create role `+RestrictedRole+`; exception when duplicate_object or unique_violation then end $$`)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func Example() {
 		AllowPlaintext: true,
 		Environment:    healthlab.Sandbox,
 		URL:            "http://localhost:8080",
-		Store:          store,
+		Stores:         store.Stores,
 		Files:          store.Blobs(),
 		Secret:         []byte(strings.Repeat("a secret of 32 bytes at least ", 2)),
 		Providers:      providers,

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +22,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -35,7 +38,7 @@ func config(t testing.TB) service.Config {
 	store := memory.New(nil)
 	return service.Config{
 		AllowPlaintext: true,
-		Environment:    healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
+		Environment:    healthlab.Sandbox, URL: "http://localhost:8080", Stores: store.Stores, Files: store.Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
 	}
 }
@@ -105,59 +108,35 @@ func TestAccessOfBackgroundWork(t *testing.T) {
 	require.Equal(t, []string{"job:erasure", "data", "erase_user"}, []string{lines[0].Actor, lines[0].Kind, lines[0].Operation})
 }
 
-// A store that cannot be used makes the service not ready, and a part that fails ends Run.
+// A store that does not answer makes the service not ready.
 func TestFailingStore(t *testing.T) {
 	broken := errors.New("no connection")
 	c := config(t)
-	store := &failing{Store: c.Store.(*memory.Store)}
-	c.Store = store
+	engine := &failing{Store: c.Stores.Engine()}
+	c.Stores = stores.New(engine, nil)
 	s, err := service.New(t.Context(), c)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	require.Eventually(t, func() bool { return s.Ready(t.Context()) == nil }, time.Minute, time.Millisecond)
-	store.set(broken, nil)
+	engine.ping.Store(&broken)
 	require.ErrorIs(t, s.Ready(t.Context()), broken)
 	stop()
 	require.NoError(t, <-ended)
 	require.ErrorIs(t, s.Run(t.Context()), healthlab.Precondition, "it has run")
-
-	store.set(broken, broken)
-	s, err = service.New(t.Context(), c)
-	require.NoError(t, err)
-	require.ErrorIs(t, s.Run(t.Context()), broken)
-	require.ErrorIs(t, s.Ready(t.Context()), broken)
 }
 
-// failing is a store that can be broken: it does not answer, and its work fails.
+// failing is an engine whose Ping returns an error, once it is set.
 type failing struct {
-	*memory.Store
-	mu        sync.Mutex
-	ping, run error
-}
-
-// set makes Ping and Run return errors.
-func (f *failing) set(ping, run error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ping, f.run = ping, run
+	store.Store
+	ping atomic.Pointer[error]
 }
 
 func (f *failing) Ping(context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ping
-}
-
-func (f *failing) Run(ctx context.Context) error {
-	f.mu.Lock()
-	fault := f.run
-	f.mu.Unlock()
-	if fault != nil {
-		return fault
+	if fault := f.ping.Load(); fault != nil {
+		return *fault
 	}
-	<-ctx.Done()
 	return nil
 }
 

@@ -180,7 +180,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	w.provider = &tracker{number: seed, begin: begin, accounts: map[string]*account{}}
 	c := config(t)
 	w.store = memory.New(&memory.Options{Retention: 48 * time.Hour, Envelope: webhook.Envelope{Sequence: true}})
-	c.Store, c.Files, c.Log = w.store, w.store.Blobs(), slog.New(slog.DiscardHandler)
+	c.Stores, c.Files, c.Log = w.store.Stores, w.store.Blobs(), slog.New(slog.DiscardHandler)
 	var err error
 	c.Providers, err = healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},

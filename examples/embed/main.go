@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
@@ -57,7 +58,8 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 		return err
 	}
 	defer pool.Close()
-	if err := postgres.Migrate(ctx, pool); err != nil {
+	engine, err := postgres.Open(ctx, pool, stores.Tables(), nil)
+	if err != nil {
 		return err
 	}
 	if _, err := pool.Exec(ctx, `create table if not exists member (id uuid primary key, name text not null)`); err != nil {
@@ -72,7 +74,7 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	health, err := assemble(ctx, pool, keys, url)
+	health, err := assemble(ctx, engine, keys, url)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -81,7 +83,7 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	mux := http.NewServeMux()
 	mux.Handle("/", health.Handler())
 	mux.HandleFunc("POST /members", func(w http.ResponseWriter, r *http.Request) {
-		id, err := addMember(r.Context(), pool, keys, health.Health.Providers(), r.FormValue("name"))
+		id, err := addMember(r.Context(), pool, engine, health.Health, r.FormValue("name"))
 		if err != nil {
 			http.Error(w, "the member was not added", http.StatusInternalServerError)
 			return
@@ -109,7 +111,8 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 // so the next start cannot read what this one encrypted. A real program keeps its key apart from
 // the database, or asks a KMS by a Sealer of its own.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
-	if err := postgres.MigratePersonKeys(ctx, pool); err != nil {
+	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.EngineOptions{Schema: "healthlab_keys"})
+	if err != nil {
 		return nil, err
 	}
 	key := make([]byte, 32)
@@ -120,11 +123,11 @@ func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return personkey.New(postgres.NewPersonKeys(pool), sealer, nil), nil
+	return personkey.New(personkey.NewStore(kept), sealer, nil), nil
 }
 
 // assemble makes the service. A real program keeps its secret, and files on disk (adapters/blob).
-func assemble(ctx context.Context, pool *pgxpool.Pool, keys *personkey.Keys, url string) (*service.Service, error) {
+func assemble(ctx context.Context, engine *postgres.Engine, keys *personkey.Keys, url string) (*service.Service, error) {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
 	if err != nil {
 		return nil, err
@@ -134,25 +137,20 @@ func assemble(ctx context.Context, pool *pgxpool.Pool, keys *personkey.Keys, url
 		return nil, err
 	}
 	return service.New(ctx, service.Config{
-		Environment: healthlab.Production, URL: url, Secret: secret, Keys: keys, Providers: providers,
-		Store: postgres.New(pool, &postgres.Options{Keys: keys}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
+		Environment: healthlab.Production, URL: url, Secret: secret, Providers: providers,
+		Stores: stores.New(engine, &stores.Options{Keys: keys}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
 	})
 }
 
-// addMember adds a member, and the user of healthlab with the member's id, in one
-// transaction: a Store made of a transaction writes in it, events included.
-func addMember(ctx context.Context, pool *pgxpool.Pool, keys *personkey.Keys, providers *healthdata.Providers, name string) (uuid.UUID, error) {
+// addMember adds a member, and the user of healthlab with the member's id, in one transaction: what
+// healthlab writes with the context of WithTx commits with the program's own rows, events included.
+func addMember(ctx context.Context, pool *pgxpool.Pool, engine *postgres.Engine, health *healthdata.Service, name string) (uuid.UUID, error) {
 	id := uuid.New()
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name); err != nil {
 			return err
 		}
-		store := postgres.New(tx, &postgres.Options{Keys: keys})
-		health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
-		if err != nil {
-			return err
-		}
-		_, err = health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: id.String()})
+		_, err := health.CreateUser(engine.WithTx(ctx, tx), team, healthdata.NewUser{ClientUserID: id.String()})
 		return err
 	})
 	return id, err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -45,7 +46,9 @@ func TestEmbed(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, status)
 
 	pool := pgtest.Connect(t, database)
-	users, err := postgres.New(pool, nil).Users().List(t.Context(), healthdata.UserQuery{Team: team, Limit: 10})
+	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
+	require.NoError(t, err)
+	users, err := stores.New(engine, nil).Users().List(t.Context(), healthdata.UserQuery{Team: team, Limit: 10})
 	require.NoError(t, err)
 	require.Equal(t, 1, users.Total)
 	require.Equal(t, id, users.Users[0].ClientUserID)

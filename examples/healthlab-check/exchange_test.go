@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -41,7 +42,7 @@ var exchangeTeam = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1
 
 // renewing is a process that renews secrets of the double of WHOOP.
 type renewing struct {
-	store     *postgres.Store
+	store     *stores.Stores
 	health    *healthdata.Service
 	connector *rest.Connector
 	refresher *linking.CredentialRefresher
@@ -51,8 +52,9 @@ type renewing struct {
 func newRenewing(t *testing.T, database, provider string) *renewing {
 	t.Helper()
 	var r renewing
-	var err error
-	r.store = postgres.New(pgtest.Connect(t, database), nil)
+	engine, err := postgres.Open(t.Context(), pgtest.Connect(t, database), stores.Tables(), nil)
+	require.NoError(t, err)
+	r.store = stores.New(engine, nil)
 	r.sealer, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	list, err := healthdata.NewProviders([]healthdata.Provider{whoop.Record()})
@@ -177,5 +179,7 @@ func renew(t *testing.T, database string) {
 }
 
 func TestMain(m *testing.M) {
-	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error { return postgres.Migrate(ctx, conn) }))
+	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
+		return postgres.MigrateEngine(ctx, conn, stores.Tables(), nil)
+	}))
 }

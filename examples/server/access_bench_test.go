@@ -17,7 +17,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -34,8 +33,7 @@ func BenchmarkAccessLog(b *testing.B) {
 func benchmarkAccessLog(b *testing.B, callers int) {
 	const requests, users = 1280, 50 // requests of a turn
 	pool := pgtest.Connect(b, pgtest.Empty(b))
-	require.NoError(b, postgres.Migrate(b.Context(), pool))
-	store := postgres.New(pool, nil)
+	store := rowsOf(b, pool)
 	providers, err := readProviders("")
 	require.NoError(b, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})

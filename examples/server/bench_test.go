@@ -11,7 +11,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -23,8 +22,7 @@ import (
 // Reference: the same question in SQL, over one row for each sample.
 func BenchmarkMonthByDay(b *testing.B) {
 	pool := pgtest.Connect(b, pgtest.Empty(b))
-	require.NoError(b, postgres.Migrate(b.Context(), pool))
-	store := postgres.New(pool, nil)
+	store := rowsOf(b, pool)
 	providers, err := readProviders("")
 	require.NoError(b, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -32,8 +31,7 @@ func BenchmarkBillion(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(server.Remove)
 	pool := pgtest.Connect(b, server.URL("postgres")+"&pool_max_conns=16")
-	require.NoError(b, postgres.Migrate(b.Context(), pool))
-	store := postgres.New(pool, nil)
+	store := rowsOf(b, pool)
 	providers, err := readProviders("")
 	require.NoError(b, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})

@@ -21,17 +21,17 @@ import (
 // BenchmarkConsolePages measures the time at the server of each page, for a person with a million
 // samples of heart rate, one every 30 seconds of a year. The bar is 100 ms a page.
 func BenchmarkConsolePages(b *testing.B) {
-	b.Run("memory", func(b *testing.B) { benchmarkPages(b, nil, "") })
+	b.Run("folder", func(b *testing.B) { benchmarkPages(b, []string{"-data", b.TempDir()}) })
 	b.Run("postgres", func(b *testing.B) {
 		address := pgtest.Empty(b)
-		benchmarkPages(b, []string{"-database-url", address, "-files", b.TempDir(), "-secret-file", filepath.Join(b.TempDir(), "secret")}, address)
+		benchmarkPages(b, []string{"-database-url", address, "-files", b.TempDir(), "-secret-file", filepath.Join(b.TempDir(), "secret")})
 	})
 }
 
-func benchmarkPages(b *testing.B, args []string, address string) {
+func benchmarkPages(b *testing.B, args []string) {
 	c, _, err := flags(append(args, "-management-key", "manager"), io.Discard)
 	require.NoError(b, err)
-	kept, err := openStorage(b.Context(), address, c.keys(), nil)
+	kept, err := openStorage(b.Context(), c.at(), nil)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, kept.close(context.WithoutCancel(b.Context()))) })
 	t, err := newTelemetry(b.Context(), "")

@@ -19,6 +19,7 @@ func TestOwnCredentials(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
+		"folder": func(t *testing.T) []string { return []string{"-data", t.TempDir()} },
 		"postgres": func(t *testing.T) []string {
 			return []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir(), "-secret-file", secretFile(t)}
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -42,7 +44,7 @@ func spawn(t *testing.T, args ...string) (*program, *os.Process) {
 // spawnWith is spawn through a command that runs the command after it.
 func spawnWith(t *testing.T, through []string, args ...string) (*program, *os.Process) {
 	t.Helper()
-	command := slices.Concat(through, []string{os.Args[0], "-addr", "127.0.0.1:0"}, args)
+	command := slices.Concat(through, []string{os.Args[0], "-addr", "127.0.0.1:0"}, inMemory(args))
 	child := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	child.Env = append(os.Environ(), childEnv+"=1")
 	child.Stderr = os.Stderr
@@ -118,26 +120,50 @@ func TestTwoProcesses(t *testing.T) {
 	two.kill(other)
 }
 
-// A private server in a folder: its data survives a stop, and a program that is killed.
-func TestEmbeddedDatabase(t *testing.T) {
+// What is in a folder is there after a stop, and after the process is killed. A second process on the
+// folder is refused.
+func TestDataFolder(t *testing.T) {
 	t.Parallel()
-	pgtest.Empty(t) // skips where there is no server
-	parent := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(parent), 0o755)) // the server's user passes through it
-	args := []string{"-database-url", "embedded:" + filepath.Join(parent, "db")}
+	dir := filepath.Join(t.TempDir(), "data")
+	args := []string{"-data", dir}
 	p := start(t, args...)
 	key := p.key
 	post(p, "/v2/user/", `{"client_user_id":"a"}`)
-	p.quit()
+	require.Equal(t, []string{"stopping", "stopped: everything is in the folder " + dir}, p.quit())
+	for _, name := range []string{dataFile, keysFile, secretName} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, "%s is its owner's alone", name)
+	}
 
 	p, process := spawn(t, args...)
 	require.Equal(t, key, p.key)
 	post(p, "/v2/user/", `{"client_user_id":"b"}`)
+	err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard, io.Discard)
+	require.ErrorContains(t, err, "another process has the file open")
 	p.kill(process)
 
 	p = start(t, args...)
 	require.ElementsMatch(t, []string{"a", "b"}, p.names())
 	p.quit()
+}
+
+// Folders that cannot be used are refused at the start.
+func TestDataFolder_refused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	newer := filepath.Join(t.TempDir(), "newer")
+	p := start(t, "-data", newer)
+	p.quit()
+	db, err := sqlite3.Open(filepath.Join(newer, dataFile))
+	require.NoError(t, err)
+	require.NoError(t, db.Exec("pragma user_version=1000"))
+	require.NoError(t, db.Close())
+	for dir, says := range map[string]string{file: "-data", filepath.Join(file, "under"): "-data", newer: "use a newer program"} {
+		err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-data", dir}, io.Discard, io.Discard)
+		require.ErrorContains(t, err, says)
+	}
 }
 
 func TestDatabaseFlags(t *testing.T) {
@@ -159,13 +185,11 @@ func TestDatabaseFlags(t *testing.T) {
 			[]string{"-database-url", "postgres://nobody@127.0.0.1:1/none", "-secret-file", secretFile(t), "-files", full}},
 	} {
 		var out strings.Builder
-		err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, c.args...), &out, &out)
+		err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, inMemory(c.args)...), &out, &out)
 		require.ErrorContains(t, err, c.says, c.name)
 		require.Equal(t, c.kind, healthlab.KindOf(err), c.name)
 		require.NotContains(t, err.Error(), "marker", c.name)
 	}
-	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-database-url", "embedded:" + full}, os.Stdout, os.Stderr)
-	require.Error(t, err)
 }
 
 func TestSecretFileIsMadeOnce(t *testing.T) {

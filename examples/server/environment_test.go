@@ -50,10 +50,11 @@ func TestProductionStart(t *testing.T) {
 		args []string
 		want string // of the error
 	}{
-		{[]string{"-env", "production"}, "-env production needs a store: -database-url, or -store memory"},
+		{[]string{"-env", "production"}, "-env production needs a store: -data, -database-url, or -store memory"},
 		{[]string{"-env", "production", "-store", "memory"}, ""},
 		{[]string{"-env", "production", "-store", "disk"}, "-store must be memory"},
-		{[]string{"-store", "memory", "-database-url", "embedded:x"}, "only one of -database-url and -store"},
+		{[]string{"-store", "memory", "-database-url", "postgres://db/x"}, "only one of -database-url and -store"},
+		{[]string{"-store", "memory", "-data", "x", "-database-url", "postgres://db/x"}, "only one of -data and -database-url and -store"},
 		{[]string{"-env", "production", "-store", "memory", "-management-key", short}, "-management-key must have 32 characters or more"},
 		{[]string{"-env", "production", "-store", "memory", "-management-key", long}, ""},
 		{[]string{"-env", "production", "-store", "memory", "-team-management-key", short + team}, "-team-management-key must have 32 characters or more"},

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
@@ -20,8 +19,7 @@ import (
 func TestExport(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	require.NoError(t, postgres.Migrate(t.Context(), pool))
-	store := postgres.New(pool, nil)
+	store := rowsOf(t, pool)
 	at := time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)
 	u := healthdata.User{
 		ID: healthlab.UserID{UUID: uuid.New()}, Team: healthlab.TeamID{UUID: uuid.New()}, ClientUserID: "export", CreatedOn: healthlab.At(at),

@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 )
 
 // newServer serves a handler on a free port of this machine, and returns its URL.
@@ -46,4 +50,12 @@ func residentBytes(pid int) int64 {
 		}
 	}
 	return 0
+}
+
+// rowsOf returns the stores of a database, in clear.
+func rowsOf(t testing.TB, pool *pgxpool.Pool) *stores.Stores {
+	t.Helper()
+	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
+	require.NoError(t, err)
+	return stores.New(engine, nil)
 }

@@ -92,6 +92,7 @@ func TestHL7ResultsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
+		"folder": func(t *testing.T) []string { return []string{"-data", t.TempDir()} },
 		"database": func(t *testing.T) []string {
 			return []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 		},

@@ -25,7 +25,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/blob"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // uploadName begins the name of an uploaded file.
@@ -185,7 +188,7 @@ func TestErasureReachesBackups(t *testing.T) {
 	require.NoError(t, run(t.Context(), append([]string{"keys", "erase"}, args...), &said, io.Discard))
 	require.Equal(t, "1 users without a key were erased\n", said.String())
 	pool := pgtest.Connect(t, restored)
-	require.Equal(t, []int{0, 1}, []int{rowsOf(t, pool, erased), rowsOfOthers(t, pool, erased)})
+	require.Equal(t, []int{0, 1}, []int{rowsOfUser(t, pool, erased), rowsOfOthers(t, pool, erased)})
 }
 
 // requireFilesOpen requires that of the copies of files those of a person who is there open, and
@@ -196,11 +199,11 @@ func requireFilesOpen(t *testing.T, database, secret, copied string, before, aft
 	require.NoError(t, err)
 	host, err := made.sealer("", true)
 	require.NoError(t, err)
-	kept, err := openStorage(t.Context(), database, keysAt{sealer: host}, nil)
+	kept, err := openStorage(t.Context(), storeAt{database: database, keys: keysAt{sealer: host}}, nil)
 	require.NoError(t, err)
 	place, err := blob.OpenDirectory(copied, nil)
 	require.NoError(t, err)
-	store, err := blob.New(place, host, &blob.Options{Keys: kept.keys()})
+	store, err := blob.New(place, host, &blob.Options{Keys: kept.PersonKeys()})
 	require.NoError(t, err)
 	rows, err := kept.pool.Query(t.Context(), `select team_id, user_id from healthlab_keys.person_key where user_id <> '00000000-0000-0000-0000-000000000000'`)
 	require.NoError(t, err)
@@ -228,16 +231,19 @@ func requireFilesOpen(t *testing.T, database, secret, copied string, before, aft
 	require.NoError(t, kept.close(t.Context()))
 }
 
-func rowsOf(t *testing.T, pool *pgxpool.Pool, user string) (n int) {
+// rowsOfUser counts what a database has of a user, in all tables.
+func rowsOfUser(t *testing.T, pool *pgxpool.Pool, user string) int {
 	t.Helper()
-	require.NoError(t, pool.QueryRow(t.Context(), `select (select count(*) from healthlab.users where user_id = $1) +
-		(select count(*) from healthlab.orders where user_id = $1) + (select count(*) from healthlab.webhook_event where user_id = $1)`, user).Scan(&n))
-	return n
+	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
+	require.NoError(t, err)
+	got, err := engine.Read(t.Context(), store.Query{Key: store.Key{User: healthlab.UserID{UUID: uuid.MustParse(user)}}, By: store.ByUser, Bare: true})
+	require.NoError(t, err)
+	return len(got[0])
 }
 
 func rowsOfOthers(t *testing.T, pool *pgxpool.Pool, user string) (n int) {
 	t.Helper()
-	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.orders where user_id <> $1`, user).Scan(&n))
+	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab."order" where user_id <> $1`, user).Scan(&n))
 	return n
 }
 
@@ -310,11 +316,11 @@ func TestKeysRotateWithoutTheSecret(t *testing.T) {
 
 	newest, err := master(nil).sealer(sealing, false)
 	require.NoError(t, err)
-	kept, err := openStorage(t.Context(), database, keysAt{sealer: newest}, nil)
+	kept, err := openStorage(t.Context(), storeAt{database: database, keys: keysAt{sealer: newest}}, nil)
 	require.NoError(t, err)
 	place, err := blob.OpenDirectory(files, nil)
 	require.NoError(t, err)
-	store, err := blob.New(place, newest, &blob.Options{Keys: kept.keys()})
+	store, err := blob.New(place, newest, &blob.Options{Keys: kept.PersonKeys()})
 	require.NoError(t, err)
 	owner := healthlab.UserID{UUID: uuid.MustParse(user)}
 	opened := 0
@@ -330,8 +336,8 @@ func TestKeysRotateWithoutTheSecret(t *testing.T) {
 	require.NoError(t, kept.close(t.Context()))
 }
 
-// What seals, what signs and the API key are set apart, and production has no secret beside a
-// private database.
+// What seals, what signs and the API key are set apart. A secret beside the data is a warning in
+// production, and a database needs one elsewhere.
 func TestPartsOfTheSecret(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "db")
@@ -340,13 +346,16 @@ func TestPartsOfTheSecret(t *testing.T) {
 		c, _, err := flags(args, &said)
 		return c, said.String(), err
 	}
-	c, said, err := parse("-database-url", "embedded:"+folder)
+	c, said, err := parse("-data", folder)
 	require.NoError(t, err)
-	require.Equal(t, folder+".secret", c.secretFile)
+	require.Equal(t, filepath.Join(folder, "secret"), c.secretFile)
+	require.Empty(t, said)
+	require.Equal(t, "made of "+c.secretFile, c.secretPlace())
+	_, said, err = parse("-env", "production", "-data", folder)
+	require.NoError(t, err)
 	require.Contains(t, said, "the secret is kept beside the data")
-	require.Equal(t, "made of "+folder+".secret", c.secretPlace())
 
-	production := []string{"-env", "production", "-database-url", "embedded:" + folder}
+	production := []string{"-env", "production", "-database-url", "postgres://db.example.com/clinic", "-files", t.TempDir()}
 	_, _, err = parse(production...)
 	require.ErrorContains(t, err, "needs -secret-file, or all of -sealing-keys, -signing-key and -api-key")
 
@@ -370,7 +379,7 @@ func TestPartsOfTheSecret(t *testing.T) {
 		require.ErrorContains(t, err, "needs -secret-file", "%v", missing)
 	}
 
-	c, _, err = parse()
+	c, _, err = parse("-store", "memory")
 	require.NoError(t, err)
 	require.Equal(t, "made by this process, but for the parts that flags set; they end with it", c.secretPlace())
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -31,10 +30,9 @@ func BenchmarkLinkToken(b *testing.B) {
 	}
 	b.Cleanup(server.Remove)
 	pool := pgtest.Connect(b, server.URL("postgres"))
-	require.NoError(b, postgres.Migrate(b.Context(), pool))
 	_, err = pool.Exec(b.Context(), `create table bare (id uuid primary key, body bytea not null)`)
 	require.NoError(b, err)
-	store := postgres.New(pool, nil)
+	store := rowsOf(b, pool)
 	providers, err := readProviders("")
 	require.NoError(b, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})

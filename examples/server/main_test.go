@@ -47,7 +47,7 @@ func launch(t *testing.T, args ...string) *program {
 	out, in := io.Pipe()
 	p := &program{T: t, lines: make(chan string, 1000), stderr: new(bytes.Buffer), stop: stop, done: make(chan error, 1)}
 	go func() {
-		p.done <- run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), in, p.stderr)
+		p.done <- run(ctx, append([]string{"-addr", "127.0.0.1:0"}, inMemory(args)...), in, p.stderr)
 		in.Close()
 	}()
 	go func() {
@@ -57,6 +57,18 @@ func launch(t *testing.T, args ...string) *program {
 		close(p.lines)
 	}()
 	return p
+}
+
+// inMemory adds -store memory to flags that name no store.
+func inMemory(args []string) []string {
+	named := func(arg string) bool {
+		return slices.Contains([]string{"-data", "-database-url", "-store", "-tour"}, arg)
+	}
+	production := slices.Contains(args, "production")
+	if slices.ContainsFunc(args, named) || production {
+		return args
+	}
+	return append([]string{"-store", "memory"}, args...)
 }
 
 // listens waits until the program listens, and reads its address and its key.
@@ -143,7 +155,7 @@ func TestTourOnCluster(t *testing.T) {
 	if !pgtest.Spread() {
 		t.Skip("no cluster: " + pgtest.EnvCitus + " starts one")
 	}
-	p := start(t, "-tour", "-database-url", pgtest.Empty(t), "-distribute", "8", "-secret-file", secretFile(t), "-files", t.TempDir())
+	p := start(t, "-tour", "-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir())
 	p.until("tour: ok")
 	p.quit()
 }

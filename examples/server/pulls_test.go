@@ -115,6 +115,7 @@ func TestPulls(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory":   func(*testing.T) []string { return nil },
+		"folder":   func(t *testing.T) []string { return []string{"-data", t.TempDir()} },
 		"postgres": func(t *testing.T) []string { return []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir()} },
 	} {
 		t.Run(name, func(t *testing.T) {

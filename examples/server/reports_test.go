@@ -90,9 +90,9 @@ func TestLabReport(t *testing.T) {
 func BenchmarkAPIWhileReading(b *testing.B) {
 	for name, files := range map[string][][]byte{"idle": nil, "reading": {drawn(1), drawn(2), drawn(3), drawn(4)}} {
 		b.Run(name, func(b *testing.B) {
-			c, _, err := flags([]string{"-report-workers", "2"}, io.Discard)
+			c, _, err := flags([]string{"-store", "memory", "-report-workers", "2"}, io.Discard)
 			require.NoError(b, err)
-			kept, err := openStorage(b.Context(), "", c.keys(), nil)
+			kept, err := openStorage(b.Context(), c.at(), nil)
 			require.NoError(b, err)
 			t, err := newTelemetry(b.Context(), "")
 			require.NoError(b, err)

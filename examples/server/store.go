@@ -129,11 +129,7 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	if err != nil {
 		return nil, err
 	}
-	if err := postgres.MigrateEngine(ctx, pool, stores.Tables(), nil); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	engine, err := postgres.NewEngine(ctx, pool, stores.Tables(), nil)
+	engine, err := postgres.Open(ctx, pool, stores.Tables(), nil)
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
@@ -190,12 +186,7 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := &postgres.EngineOptions{Schema: keySchema}
-	if err := postgres.MigrateEngine(ctx, pool, personkey.Tables(), opts); err != nil {
-		pool.Close()
-		return nil, nil, fmt.Errorf("keys of persons: %w", err)
-	}
-	engine, err := postgres.NewEngine(ctx, pool, personkey.Tables(), opts)
+	engine, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.EngineOptions{Schema: keySchema})
 	if err != nil {
 		pool.Close()
 		return nil, nil, fmt.Errorf("keys of persons: %w", err)

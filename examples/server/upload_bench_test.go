@@ -22,7 +22,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
@@ -42,8 +41,7 @@ func BenchmarkFirstSync(b *testing.B) {
 	files := uploadFiles(b)
 	b.Run("healthlab", func(b *testing.B) {
 		pool := pgtest.Connect(b, pgtest.Empty(b))
-		require.NoError(b, postgres.Migrate(b.Context(), pool))
-		store := postgres.New(pool, nil)
+		store := rowsOf(b, pool)
 		providers, err := readProviders("")
 		require.NoError(b, err)
 		health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})

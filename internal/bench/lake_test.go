@@ -114,7 +114,7 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 	require.NoError(t, err)
 	store, team := memory.New(nil), healthlab.TeamID{UUID: uuid.New()}
 	s, err := service.New(ctx, service.Config{
-		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
+		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "http://localhost:8080", Stores: store.Stores, Files: store.Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
 		Log: slog.New(slog.DiscardHandler), Lake: place, LakeOptions: lake.Options{Identified: true},
 		LakeTeams: func(context.Context) ([]healthlab.TeamID, error) { return []healthlab.TeamID{team}, nil },
