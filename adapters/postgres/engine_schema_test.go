@@ -17,7 +17,9 @@ import (
 // Many processes may make the tables at once, and what a later program declares is added.
 func TestMigrateEngine(t *testing.T) {
 	t.Parallel()
-	pool := poolWith(t, pgtest.Empty(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read" })
+	pool := poolWith(t, pgtest.Empty(t), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
+	})
 	tables := []store.Definition{{Name: "note"}, {Name: "order", Unique: [2]bool{false, true}}}
 	_, err := postgres.NewEngine(t.Context(), pool, tables, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)
