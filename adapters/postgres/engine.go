@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -74,18 +76,12 @@ func engineOptions(opts *EngineOptions) EngineOptions {
 // NewEngine returns the store of the tables in a database that [MigrateEngine] has prepared.
 // healthlab.Precondition if a table is missing, or if a newer program has prepared the database.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *EngineOptions) (*Engine, error) {
-	e := &Engine{pool: pool, opts: engineOptions(opts), tables: map[string]*table{}}
-	defs, err := store.Definitions(tables)
-	if err != nil {
+	e := &Engine{pool: pool, opts: engineOptions(opts)}
+	var err error
+	if e.tables, err = newTables(e.opts.Schema, tables); err != nil {
 		return nil, err
 	}
-	for name, def := range defs {
-		if e.tables[name], err = newTable(e.opts.Schema, def); err != nil {
-			return nil, err
-		}
-		e.names = append(e.names, name)
-	}
-	slices.Sort(e.names)
+	e.names = slices.Sorted(maps.Keys(e.tables))
 	if err := e.Ping(ctx); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
@@ -96,13 +92,13 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, tables []store.Definitio
 // Ping checks that the database answers and has the tables of the store. Precondition if it lacks
 // one or is newer than the program.
 func (e *Engine) Ping(ctx context.Context) error {
-	tx, err := e.pool.Begin(ctx)
-	if err != nil {
-		return classify(ctx, err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
-	return missingError(ctx, missing, err)
+	return classify(ctx, pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+		missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
+		if err == nil && len(missing) > 0 {
+			err = fmt.Errorf("%w: the database lacks %s and %d more; call MigrateEngine", healthlab.Precondition, missing[0].name, len(missing)-1)
+		}
+		return err
+	}))
 }
 
 // connection is where the statements of a transaction go.

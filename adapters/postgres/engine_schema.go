@@ -39,6 +39,20 @@ type relation struct{ name, create string }
 
 var tableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
+func newTables(schema string, tables []store.Definition) (map[string]*table, error) {
+	defs, err := store.Definitions(tables)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*table{}
+	for name, def := range defs {
+		if out[name], err = newTable(schema, def); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 func newTable(schema string, def store.Definition) (*table, error) {
 	if !tableName.MatchString(def.Name) || def.Name == versionTable {
 		return nil, fmt.Errorf("postgres: table %s: a name has 1 to 48 letters a to z, digits and _, begins with a letter, and is not %s",
@@ -94,25 +108,20 @@ func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(
 func MigrateEngine(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, tables []store.Definition, opts *EngineOptions) error {
-	o := engineOptions(opts)
-	defs, err := store.Definitions(tables)
+	schema := engineOptions(opts).Schema
+	declared, err := newTables(schema, tables)
 	if err != nil {
 		return err
 	}
-	made := map[string]*table{}
-	for name, def := range defs {
-		if made[name], err = newTable(o.Schema, def); err != nil {
-			return err
-		}
-	}
-	if err := classify(ctx, pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return createRelations(ctx, tx, o.Schema, made) })); err != nil {
-		return fmt.Errorf("migrate the store: %w", err)
+	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return createRelations(ctx, tx, schema, declared) }); err != nil {
+		return fmt.Errorf("migrate the store: %w", classify(ctx, err))
 	}
 	return nil
 }
 
 func createRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) error {
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(engineLock)); err != nil {
+	// Under the lock, a statement sees what the process that had it before has made.
+	if _, err := tx.Exec(ctx, fmt.Sprintf("set transaction isolation level read committed; select pg_advisory_xact_lock(%d)", int64(engineLock))); err != nil {
 		return err
 	}
 	missing, err := missingRelations(ctx, tx, schema, tables)
@@ -180,15 +189,4 @@ func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[
 			healthlab.Precondition, version, schemaVersion)
 	}
 	return missing, err
-}
-
-// missingError returns the error of a program whose database lacks relations.
-func missingError(ctx context.Context, missing []relation, err error) error {
-	if err != nil {
-		return classify(ctx, err)
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: the database lacks %s and %d more; call MigrateEngine", healthlab.Precondition, missing[0].name, len(missing)-1)
-	}
-	return nil
 }

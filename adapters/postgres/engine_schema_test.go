@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -16,7 +17,9 @@ import (
 // Many processes may make the tables at once, and what a later program declares is added.
 func TestMigrateEngine(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Connect(t, pgtest.Empty(t))
+	pool := poolWith(t, pgtest.Empty(t), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
+	})
 	tables := []store.Definition{{Name: "note"}, {Name: "order", Unique: [2]bool{false, true}}}
 	_, err := postgres.NewEngine(t.Context(), pool, tables, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)

@@ -1,0 +1,48 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// A host commits its own rows together with those of the store.
+func ExampleWithTx() {
+	ctx, tables := context.Background(), []store.Definition{{Name: "host_note"}}
+	config, err := postgres.PoolConfig(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	if err := postgres.MigrateEngine(ctx, pool, tables, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := postgres.NewEngine(ctx, pool, tables, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "insert into booking (id) values (1)"); err != nil {
+			return err
+		}
+		return s.Update(postgres.WithTx(ctx, tx), func(_ context.Context, tx store.Tx) error {
+			tx.Put(store.Row{Key: store.Key{Table: "host_note", ID: "first"}, Doc: []byte("call back")})
+			return nil
+		})
+	})
+	fmt.Println(err)
+}
