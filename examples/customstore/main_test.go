@@ -7,7 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
+
+func TestMain(m *testing.M) {
+	prove.SetChecks(10, 30, 100)
+	os.Exit(m.Run())
+}
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer

@@ -59,7 +59,7 @@ func (m maps) WalkMarks(from, to string, desc bool, each func(mark, key string) 
 	return nil
 }
 
-// walk calls each with what a bucket has from from to below to, until it returns false.
+// walk calls each with the entries of from <= key < to until it returns false.
 func walk(b *bbolt.Bucket, from, to string, desc bool, each func(k, v []byte) bool) {
 	c, low, high := b.Cursor(), []byte(from), []byte(to)
 	below := func(k []byte) bool { return to == "" || bytes.Compare(k, high) < 0 }
