@@ -104,8 +104,8 @@ func TestUpdate_turns(t *testing.T) {
 	require.NoError(t, s.Update(t.Context(), func(_ context.Context, tx store.Tx) error {
 		ctx, end := context.WithTimeout(context.Background(), time.Millisecond)
 		defer end()
-		require.ErrorIs(t, s.Update(ctx, func(context.Context, store.Tx) error { return nil }), context.DeadlineExceeded) //nolint:contextcheck // another transaction
-		rows, err := s.Read(context.Background(), store.Query{Key: k})                                                    //nolint:contextcheck // another transaction
+		require.ErrorIs(t, s.Update(ctx, func(context.Context, store.Tx) error { return nil }), context.DeadlineExceeded)
+		rows, err := s.Read(context.Background(), store.Query{Key: k})
 		require.Empty(t, rows[0])
 		return err
 	}))
