@@ -1,76 +1,95 @@
-// Customstore is a receiver of events whose memory is a store of its own, on bbolt: an event
-// that comes again after a restart is not handled again.
+// Customstore keeps users in a store of a host's own, on bbolt. It creates a user, closes the files,
+// opens them again and reads the user.
 //
-//	go run ./examples/customstore -secret whsec_… -file seen.db
+//	go run ./examples/customstore
 //
-// The store is in seen.go. Its test runs the conformance suite of the interface that it
-// implements.
+// The store is package boltstore, in 300 lines. Its test runs the suite of engines, and the test of
+// this program runs the suites of the domain packages over it. docs/guides/store.md explains it in
+// steps.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"github.com/google/uuid"
 
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/examples/customstore/boltstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/webhook"
-	"github.com/healthlab-dev/healthlab/webhook/receiver"
+	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
+// zone is the time zone of the user.
+const zone = "Europe/Lisbon"
+
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8090", "`address` to listen on")
-	secret := flag.String("secret", "", "the endpoint's `secret`, whsec_…")
-	file := flag.String("file", "seen.db", "`file` of the memory")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *addr, *secret, *file, os.Stdout); err != nil {
+	if err := inFolder(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "customstore:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, addr, secret, file string, out io.Writer) error {
-	key, err := webhook.ParseSecret(secret)
-	if err != nil {
-		return fmt.Errorf("-secret: %w", err)
-	}
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second})
+// inFolder calls run with a folder that it removes at the end.
+func inFolder(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "customstore")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // each change is on disk when its call returns
-	seen, err := NewSeen(db, time.Now)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return run(ctx, dir, out)
+}
+
+func run(ctx context.Context, dir string, out io.Writer) error {
+	secret := make([]byte, 32) // of the host, which keeps it apart from both files
+	if _, err := rand.Read(secret); err != nil {
+		return err
+	}
+	sealer, err := healthlab.NewAESSealer("first", map[string][]byte{"first": secret})
 	if err != nil {
 		return err
 	}
-	events, err := receiver.New([]webhook.Secret{key}, seen, nil)
-	if err != nil {
+	user := healthdata.User{
+		ID: healthlab.UserID{UUID: uuid.New()}, Team: healthlab.TeamID{UUID: uuid.New()},
+		ClientUserID: "member-42", CreatedOn: healthlab.At(time.Now()), FallbackTimeZone: healthdata.FallbackTimeZone{ID: zone},
+	}
+	if err := withStore(dir, sealer, func(s store.Store) error {
+		return healthdata.NewUsers(s, nil).Insert(ctx, user, 0)
+	}); err != nil {
 		return err
 	}
-	receiver.On(events, func(_ context.Context, e receiver.Event, b *healthdata.Batch) error {
-		_, err := fmt.Fprintf(out, "%s: %d new samples\n", e.Name.Resource, len(b.Data))
+	fmt.Fprintln(out, "created:", user.ClientUserID)
+	return withStore(dir, sealer, func(s store.Store) error {
+		found, err := healthdata.NewUsers(s, nil).Get(ctx, user.Team, user.ID)
+		if err == nil {
+			fmt.Fprintln(out, "opened again and read:", found.ClientUserID, found.FallbackTimeZone.ID)
+		}
 		return err
 	})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+}
+
+// withStore opens the files of a folder, calls do with the store of users, and closes them. Rows are
+// encrypted with keys of persons, which stand in a file of their own: a backup of the rows then does
+// not hold the keys.
+func withStore(dir string, sealer healthlab.Sealer, do func(store.Store) error) (err error) {
+	keyRows, err := boltstore.Open(filepath.Join(dir, "keys.db"), personkey.Tables(), nil)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "listening on http://%s\n", listener.Addr())
-	server := &http.Server{Handler: events, ReadHeaderTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	defer func() { err = errors.Join(err, keyRows.Close()) }()
+	tables := healthdata.UserTables()
+	rows, err := boltstore.Open(filepath.Join(dir, "rows.db"), tables, nil)
+	if err != nil {
 		return err
 	}
-	return nil
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	keys := personkey.New(personkey.NewStore(keyRows), sealer, nil)
+	return do(personkey.Encrypt(rows, keys, tables))
 }
