@@ -49,7 +49,7 @@ func blocks(page string) []string {
 // The code of the guide, and of the README's part about adapters, is that of the files.
 func TestGuide_excerpts(t *testing.T) {
 	sources := ""
-	for _, path := range append(engineFiles, engineFolder+"boltstore_test.go", "examples/customstore/main.go", "store/store.go") {
+	for _, path := range append(engineFiles, engineFolder+"boltstore_test.go", "examples/customstore/main.go", "examples/customstore/service_test.go", "store/store.go") {
 		sources += "\n" + code(text(t, path))
 	}
 	_, adapters, found := strings.Cut(text(t, "README.md"), "## An adapter of your own\n")

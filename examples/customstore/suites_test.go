@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,55 +12,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
-	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
-	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/examples/customstore/boltstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
-	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
-	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
-	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
-	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
+	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
-	"github.com/healthlab-dev/healthlab/orders/idempotency"
-	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
-	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
-	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
 	"github.com/healthlab-dev/healthlab/store"
-	"github.com/healthlab-dev/healthlab/webhook"
-	"github.com/healthlab-dev/healthlab/webhook/receiver"
 	"github.com/healthlab-dev/healthlab/webhook/receiver/receivertest"
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
-
-// tables are those of all packages, in one file.
-func tables() []store.Definition {
-	return slices.Concat(
-		accesslog.Tables(), aggregate.Tables(), continuous.Tables(), healthdata.UserTables(), healthdata.DataTables(true), organisation.Tables(),
-		teamsettings.Tables(), labreport.Tables(), linking.Tables(), bulk.Tables(), orders.Tables(), appointment.Tables(), catalogue.Tables(),
-		idempotency.Tables(), labjournal.Tables(), matchtest.Tables(), people.Tables(), personexport.Tables(), webhook.Tables(), receiver.Tables(),
-	)
-}
 
 // clock is the time of day, moved forward as far as advance says. Once it is set, it stands still.
 type clock struct {
@@ -79,17 +57,19 @@ func (c *clock) set(at time.Time) { c.at.Store(&at) }
 
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// file is a store of all packages in a file of bbolt, encrypted, with its events.
+// file has the stores of all packages in a file of bbolt, encrypted, samples too.
 type file struct {
-	store.Store
+	*stores.Stores
 	clock
-	path   string
-	keys   *personkey.Keys
-	outbox store.Events
-	hooks  *webhook.Store
+	path string
 }
 
-func newFile(t testing.TB) *file {
+func newFile(t testing.TB) *file { return openFile(t, false) }
+
+// hostFile is newFile for a host that keeps its users outside of the store.
+func hostFile(t testing.TB) *file { return openFile(t, true) }
+
+func openFile(t testing.TB, usersElsewhere bool) *file {
 	t.Helper()
 	dir := t.TempDir()
 	f := &file{path: filepath.Join(dir, "rows.db")}
@@ -101,33 +81,19 @@ func newFile(t testing.TB) *file {
 	}
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
-	f.keys = personkey.New(personkey.NewStore(open(filepath.Join(dir, "keys.db"), personkey.Tables())), sealer, nil)
-	f.Store = personkey.Encrypt(open(f.path, tables()), f.keys, tables())
-	f.outbox, f.hooks = webhook.NewOutbox(nil), webhook.NewStore(f.Store, nil)
-	return f
-}
-
-func (f *file) users() healthdata.Users {
-	return healthdata.NewUsers(f, &healthdata.UserOptions{
-		Events: f.outbox, OnErase: []healthdata.UserHook{personexport.EraseJobs, labreport.EraseJobs, bulk.EraseItems},
+	f.Stores = stores.New(open(f.path, stores.Tables()), &stores.Options{
+		Keys:           personkey.New(personkey.NewStore(open(filepath.Join(dir, "keys.db"), personkey.Tables())), sealer, nil),
+		EncryptSamples: true, UsersElsewhere: usersElsewhere,
 	})
-}
-
-func (f *file) continuous() *continuous.RowStore {
-	return continuous.NewStore(f, &continuous.StoreOptions{Events: f.outbox})
-}
-
-func (f *file) data() healthdata.Data {
-	return healthdata.NewData(f, &healthdata.DataOptions{Events: f.outbox, Changes: f.continuous()})
+	return f
 }
 
 // suites are the suites of the packages, by their names.
 var suites = map[string]func(t *testing.T){
-	"accesslog": func(t *testing.T) { accesslogtest.RunStore(t, accesslog.NewStore(newFile(t))) },
+	"accesslog": func(t *testing.T) { accesslogtest.RunStore(t, newFile(t).AccessLog()) },
 	"aggregate": func(t *testing.T) {
 		f := newFile(t)
-		priorities := aggregate.NewPriorityStore(f, &aggregate.PriorityStoreOptions{Changed: f.continuous().Restart})
-		aggregatetest.RunPriorityStore(t, priorities, continuousOf(f))
+		aggregatetest.RunPriorityStore(t, f.Priorities(), continuousOf(f))
 	},
 	"aggregate/continuous": func(t *testing.T) {
 		aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness { return continuousOf(newFile(t)) })
@@ -137,37 +103,35 @@ var suites = map[string]func(t *testing.T){
 	"healthdata/users alone": func(t *testing.T) {
 		healthdatatest.RunUsersAlone(t, func(t testing.TB) healthdatatest.UsersAloneHarness {
 			f := newFile(t)
-			return healthdatatest.UsersAloneHarness{Users: f.users(), Messages: f.hooks}
+			return healthdatatest.UsersAloneHarness{Users: f.Users(), Messages: f.WebhookLog()}
 		})
 	},
+	"healthdata/data alone": func(t *testing.T) { healthdatatest.RunDataAlone(t, dataAloneHarness) },
 	"healthdata/data":       func(t *testing.T) { healthdatatest.RunData(t, dataHarness) },
 	"healthdata/data model": func(t *testing.T) { healthdatatest.RunDataModel(t, dataHarness) },
 	"healthdata/organisation": func(t *testing.T) {
 		f := newFile(t)
 		organisationtest.RunStore(t, organisationtest.StoreHarness{
-			Organisations: organisation.NewStore(f, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
-				teamsettings.DeleteTeam, linking.DeleteTeam,
-			}}),
-			Users: f.users(), Choices: teamsettings.NewStore(f), Clients: linking.NewTeamClients(f),
+			Organisations: f.Organisations(), Users: f.Users(), Choices: f.Teams(), Clients: f.TeamClients(),
 		})
 	},
-	"healthdata/teamsettings": func(t *testing.T) { teamsettingstest.RunStore(t, teamsettings.NewStore(newFile(t))) },
+	"healthdata/teamsettings": func(t *testing.T) { teamsettingstest.RunStore(t, newFile(t).Teams()) },
 	"labreport": func(t *testing.T) {
 		labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
-			f := newFile(t)
-			return labreporttest.StoreHarness{Jobs: f.jobs(), Messages: f.hooks, SetClock: f.set}
+			f := hostFile(t)
+			return labreporttest.StoreHarness{Jobs: f.ParsingJobs(), Messages: f.WebhookLog(), SetClock: f.set}
 		})
 	},
 	"labreport/erasure": func(t *testing.T) {
 		labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
-			f := newFile(t)
-			return labreporttest.ErasureHarness{Users: f.users(), Jobs: f.jobs(), SetClock: f.set}
+			f := hostFile(t)
+			return labreporttest.ErasureHarness{Users: f.Users(), Jobs: f.ParsingJobs(), SetClock: f.set}
 		})
 	},
 	"labreport/erased keys": func(t *testing.T) {
 		labreporttest.RunErasedKeys(t, func(t testing.TB) labreporttest.ErasedKeysHarness {
-			f := newFile(t)
-			return labreporttest.ErasedKeysHarness{Jobs: f.jobs(), Keys: f.keys, SetClock: f.set}
+			f := hostFile(t)
+			return labreporttest.ErasedKeysHarness{Jobs: f.ParsingJobs(), Keys: f.PersonKeys(), SetClock: f.set}
 		})
 	},
 	"linking":             func(t *testing.T) { linkingtest.RunStore(t, newLinks) },
@@ -176,81 +140,79 @@ var suites = map[string]func(t *testing.T){
 	"linking/flows":       func(t *testing.T) { linkingtest.RunFlows(t, newLinks) },
 	"linking/apps": func(t *testing.T) {
 		f := newFile(t)
-		linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: linking.NewAppSessions(f), Users: f.users()})
+		linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: f.Apps(), Users: f.Users()})
 	},
 	"linking/clients": func(t *testing.T) {
 		f := newFile(t)
-		linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: linking.NewTeamClients(f), Linking: linksOf(f)})
+		linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: f.TeamClients(), Linking: linksOf(f)})
 	},
 	"linking/bulk": func(t *testing.T) {
 		f := newFile(t)
-		bulktest.RunStore(t, bulktest.StoreHarness{Bulk: bulk.NewStore(f, f.links()), SetClock: f.set, Linking: linksOf(f)})
+		bulktest.RunStore(t, bulktest.StoreHarness{Bulk: f.Bulk(), SetClock: f.set, Linking: linksOf(f)})
 	},
-	"orders":       func(t *testing.T) { orderstest.RunStore(t, ordersHarness) },
-	"orders/model": func(t *testing.T) { orderstest.RunStoreModel(t, ordersHarness) },
+	"linking/pull":         func(t *testing.T) { pulltest.RunStore(t, pullsHarness) },
+	"linking/pull model":   func(t *testing.T) { pulltest.RunStoreModel(t, pullsHarness) },
+	"linking/pull crashes": func(t *testing.T) { pulltest.RunCrashes(t, pullsHarness) },
+	"orders":               func(t *testing.T) { orderstest.RunStore(t, ordersHarness) },
+	"orders/model":         func(t *testing.T) { orderstest.RunStoreModel(t, ordersHarness) },
 	"orders/reviews": func(t *testing.T) {
 		orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 			f := newFile(t)
-			opts := &orders.StoreOptions{Events: f.outbox}
 			return orderstest.ReviewsHarness{
-				Reviews: orders.NewReviewStore(f, opts), MatchTestRuns: matchtest.NewStore(f), Orders: orders.NewStore(f, opts),
-				Users: f.users(), Messages: f.hooks, SetClock: f.set,
+				Reviews: f.Reviews(), MatchTestRuns: f.MatchTestRuns(), Orders: f.Orders(), Users: f.Users(), Messages: f.WebhookLog(), SetClock: f.set,
 			}
 		})
 	},
 	"orders/erasure": func(t *testing.T) {
 		orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
 			f := newFile(t)
-			return orderstest.ErasureHarness{
-				Users: f.users(), Orders: orders.NewStore(f, &orders.StoreOptions{Events: f.outbox}), Keys: idempotency.NewStore(f, nil), SetClock: f.set,
-			}
+			return orderstest.ErasureHarness{Users: f.Users(), Orders: f.Orders(), Keys: f.OrderKeys(), SetClock: f.set}
 		})
 	},
 	"orders/erased keys": func(t *testing.T) {
 		orderstest.RunErasedKeys(t, func(t testing.TB) orderstest.ErasedKeysHarness {
-			f := newFile(t)
-			return orderstest.ErasedKeysHarness{
-				Orders: orders.NewStore(f, f.elsewhere()), Reviews: orders.NewReviewStore(f, f.elsewhere()), Keys: f.keys,
-			}
+			f := hostFile(t)
+			return orderstest.ErasedKeysHarness{Orders: f.Orders(), Reviews: f.Reviews(), Keys: f.PersonKeys()}
 		})
 	},
 	"orders/visits": func(t *testing.T) {
 		orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
-			f := newFile(t)
-			both := orders.NewStore(f, f.elsewhere())
-			return orderstest.VisitsHarness{Orders: both, Visits: both, SetClock: f.set}
+			f := hostFile(t)
+			visits, ok := f.Orders().(orders.VisitStore)
+			require.True(t, ok)
+			return orderstest.VisitsHarness{Orders: f.Orders(), Visits: visits, SetClock: f.set}
 		})
 	},
 	"orders/two processes":      func(t *testing.T) { orderstest.RunTwoProcesses(t, twoProcesses) },
 	"orders/concurrent creates": func(t *testing.T) { orderstest.RunConcurrentCreates(t, twoProcesses) },
 	"orders/appointment": func(t *testing.T) {
-		appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return appointment.NewSlotCache(newFile(t)) })
+		appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return newFile(t).SlotCache() })
 	},
 	"orders/catalogue": func(t *testing.T) {
-		cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return catalogue.NewLabTestStore(newFile(t)) })
+		cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return newFile(t).LabTests() })
 	},
 	"orders/idempotency": func(t *testing.T) {
 		orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness {
 			f := newFile(t)
-			return orderstest.KeysHarness{Keys: idempotency.NewStore(f, nil), SetClock: f.set}
+			return orderstest.KeysHarness{Keys: f.OrderKeys(), SetClock: f.set}
 		})
 	},
 	"orders/labjournal": func(t *testing.T) {
 		labjournaltest.RunStore(t, func(t testing.TB) labjournaltest.Harness {
-			f := newFile(t)
-			return labjournaltest.Harness{Journal: labjournal.NewStore(f, &labjournal.StoreOptions{UsersElsewhere: true}), Users: f.users()}
+			f := hostFile(t)
+			return labjournaltest.Harness{Journal: f.LabJournal(), Users: f.Users()}
 		})
 	},
 	"orders/people": func(t *testing.T) {
 		peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness {
-			f := newFile(t)
-			return peopletest.StoreHarness{Persons: people.NewStore(f, &people.StoreOptions{UsersElsewhere: true}), Users: f.users()}
+			f := hostFile(t)
+			return peopletest.StoreHarness{Persons: f.Persons(), Users: f.Users()}
 		})
 	},
 	"personexport": func(t *testing.T) {
 		personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
 			f := newFile(t)
-			return personexporttest.StoreHarness{Exports: personexport.NewStore(f), Users: f.users(), SetClock: f.set}
+			return personexporttest.StoreHarness{Exports: f.PersonExports(), Users: f.Users(), SetClock: f.set}
 		})
 	},
 	"personkey": func(t *testing.T) {
@@ -261,10 +223,20 @@ var suites = map[string]func(t *testing.T){
 			return personkey.NewStore(s)
 		})
 	},
+	"personkey/at rest": func(t *testing.T) {
+		personkeytest.RunAtRest(t, func(t testing.TB) personkeytest.AtRestHarness {
+			f := newFile(t)
+			return personkeytest.AtRestHarness{Store: f, Keys: f.PersonKeys(), Kept: func(t testing.TB) []byte {
+				kept, err := os.ReadFile(f.path)
+				require.NoError(t, err)
+				return kept
+			}}
+		})
+	},
 	"webhook/outbox": func(t *testing.T) {
 		webhooktest.RunOutbox(t, func(t *testing.T) webhooktest.OutboxHarness {
 			f := newFile(t)
-			return webhooktest.OutboxHarness{Outbox: f.hooks, Message: f.hooks.Message}
+			return webhooktest.OutboxHarness{Outbox: f.Outbox(), Message: f.WebhookLog().Message}
 		})
 	},
 	"webhook/deliveries":           func(t *testing.T) { webhooktest.RunDeliveries(t, newHooks) },
@@ -289,62 +261,71 @@ func TestSuites(t *testing.T) {
 
 func usersHarness(t testing.TB) healthdatatest.UsersHarness {
 	f := newFile(t)
-	return healthdatatest.UsersHarness{Users: f.users(), Messages: f.hooks, Data: f.data()}
+	return healthdatatest.UsersHarness{Users: f.Users(), Messages: f.WebhookLog(), Data: f.Data()}
 }
 
 func dataHarness(t testing.TB) healthdatatest.DataHarness {
 	f := newFile(t)
-	return healthdatatest.DataHarness{Data: f.data(), Users: f.users(), Messages: f.hooks}
+	return healthdatatest.DataHarness{Data: f.Data(), Users: f.Users(), Messages: f.WebhookLog()}
+}
+
+func dataAloneHarness(t testing.TB) healthdatatest.DataAloneHarness {
+	f := newFile(t)
+	return healthdatatest.DataAloneHarness{
+		Data: f.Data(), Messages: f.WebhookLog(),
+		Add: func(ctx context.Context, u healthdata.User) error { return f.Users().Insert(ctx, u, 0) },
+		Delete: func(ctx context.Context, u healthdata.User) error {
+			_, err := f.Users().Update(ctx, u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+				u.DeletedAt = u.CreatedOn.Time
+				return nil, nil
+			})
+			return err
+		},
+	}
 }
 
 func continuousOf(f *file) aggregatetest.ContinuousHarness {
-	c := f.continuous()
-	return aggregatetest.ContinuousHarness{Store: c, Work: c, Data: f.data(), Users: f.users(), Messages: f.hooks}
-}
-
-// jobs are those of users whom the suite does not add.
-func (f *file) jobs() labreport.Store {
-	return labreport.NewStore(f, &labreport.StoreOptions{Events: f.outbox, UsersElsewhere: true})
-}
-
-// elsewhere are the options for orders of users whom the suite does not add.
-func (f *file) elsewhere() *orders.StoreOptions {
-	return &orders.StoreOptions{Events: f.outbox, UsersElsewhere: true}
-}
-
-func (f *file) links() *linking.Rows {
-	return linking.NewStore(f, &linking.StoreOptions{Events: f.outbox})
+	return aggregatetest.ContinuousHarness{
+		Store: f.Continuous(), Work: f.ContinuousWork(), Data: f.Data(), Users: f.Users(), Messages: f.WebhookLog(),
+	}
 }
 
 func linksOf(f *file) linkingtest.StoreHarness {
 	return linkingtest.StoreHarness{
-		Linking: f.links(), Credentials: f.links(), Second: f.links(), Users: f.users(), Data: f.data(), Messages: f.hooks, SetClock: f.set,
+		Linking: f.Linking(), Credentials: f.Credentials(), Second: f.Credentials(), Users: f.Users(), Data: f.Data(),
+		Messages: f.WebhookLog(), SetClock: f.set,
 	}
 }
 
 func newLinks(t testing.TB) linkingtest.StoreHarness { return linksOf(newFile(t)) }
 
-func ordersHarness(t testing.TB) orderstest.StoreHarness {
+func pullsHarness(t testing.TB) pulltest.StoreHarness {
 	f := newFile(t)
-	return orderstest.StoreHarness{Orders: orders.NewStore(f, f.elsewhere()), Messages: f.hooks, SetClock: f.set}
+	return pulltest.StoreHarness{
+		Pulls: f.Pulls(), Users: f.Users(), Messages: f.WebhookLog(), Data: f.Data(), Credentials: f.Credentials(), SetClock: f.set,
+	}
+}
+
+func ordersHarness(t testing.TB) orderstest.StoreHarness {
+	f := hostFile(t)
+	return orderstest.StoreHarness{Orders: f.Orders(), Messages: f.WebhookLog(), SetClock: f.set}
 }
 
 // twoProcesses is one store as two goroutines of a process see it: bbolt has one process.
 func twoProcesses(t testing.TB) []orderstest.Process {
-	f := newFile(t)
-	p := orderstest.Process{
-		Orders: orders.NewStore(f, f.elsewhere()), Reviews: orders.NewReviewStore(f, f.elsewhere()),
-		Keys: idempotency.NewStore(f, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: f.hooks,
-	}
+	f := hostFile(t)
+	p := orderstest.Process{Orders: f.Orders(), Reviews: f.Reviews(), Keys: f.OrderKeys(), Messages: f.WebhookLog()}
 	return []orderstest.Process{p, p}
 }
 
 func newHooks(t *testing.T) webhooktest.Harness {
 	f := newFile(t)
-	return webhooktest.Harness{Outbox: f.hooks, Deliveries: f.hooks, Endpoints: f.hooks, Log: f.hooks, Bodies: f.hooks, Advance: f.advance}
+	return webhooktest.Harness{
+		Outbox: f.Outbox(), Deliveries: f.Deliveries(), Endpoints: f.Endpoints(), Log: f.WebhookLog(), Bodies: f.EventBodies(), Advance: f.advance,
+	}
 }
 
 func seenHarness(t *testing.T) receivertest.SeenHarness {
 	f := newFile(t)
-	return receivertest.SeenHarness{Seen: receiver.NewSeen(f), Advance: f.advance}
+	return receivertest.SeenHarness{Seen: f.Seen(), Advance: f.advance}
 }
