@@ -8,10 +8,10 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Open makes what the database lacks of the tables, as [MigrateEngine] does, and returns the store.
-func Open(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *EngineOptions) (*Engine, error) {
-	if err := MigrateEngine(ctx, pool, tables, opts); err != nil {
+// Open makes what the database lacks of the tables, as [Migrate] does, and returns the store.
+func Open(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *Options) (*Store, error) {
+	if err := Migrate(ctx, pool, tables, opts); err != nil {
 		return nil, err
 	}
-	return NewEngine(ctx, pool, tables, opts)
+	return New(ctx, pool, tables, opts)
 }

@@ -48,17 +48,17 @@ func stoppedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 // rowsAt returns an empty, encrypted store with a clock; nil is that of the database.
 func rowsAt(t testing.TB, now func() time.Time, tables ...[]store.Definition) store.Store {
 	t.Helper()
-	return rowsOn(t, pgtest.Pool(t), postgres.EngineOptions{Now: now}, tables...)
+	return rowsOn(t, pgtest.Pool(t), postgres.Options{Now: now}, tables...)
 }
 
 // restrictedRowStore is newRowStore for a role that row-level security holds for.
 func restrictedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
-	s := rowsOn(t, poolWith(t, pgtest.URL(t), asRestricted), postgres.EngineOptions{RowSecurity: true}, tables...)
+	s := rowsOn(t, poolWith(t, pgtest.URL(t), asRestricted), postgres.Options{RowSecurity: true}, tables...)
 	return rowStore{Store: s, log: eventlog.New(s)}
 }
 
-func rowsOn(t testing.TB, pool *pgxpool.Pool, opts postgres.EngineOptions, tables ...[]store.Definition) store.Store {
+func rowsOn(t testing.TB, pool *pgxpool.Pool, opts postgres.Options, tables ...[]store.Definition) store.Store {
 	t.Helper()
 	all := slices.Concat(append(tables, healthdata.UserTables(), eventlog.Tables())...)
 	return personkey.Encrypt(openEngine(t, pool, all, opts), rowKeys(t), all)

@@ -147,6 +147,6 @@ func TestRows_accessLog(t *testing.T) {
 func TestRows_personKeys(t *testing.T) {
 	t.Parallel()
 	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
-		return personkey.NewStore(openEngine(t, pgtest.Pool(t), personkey.Tables(), postgres.EngineOptions{}))
+		return personkey.NewStore(openEngine(t, pgtest.Pool(t), personkey.Tables(), postgres.Options{}))
 	})
 }

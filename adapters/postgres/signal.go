@@ -27,7 +27,7 @@ const (
 // connection beyond those of the pool. What the dispatcher sends itself it does not hear.
 //
 // Behind a pooler in transaction mode nothing is heard; messages then wait for the next poll.
-func (e *Engine) Signal() webhook.Signal {
+func (e *Store) Signal() webhook.Signal {
 	return &signal{pool: e.pool, name: rand.Text(), quiet: listenQuiet}
 }
 

@@ -111,7 +111,7 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 // so the next start cannot read what this one encrypted. A real program keeps its key apart from
 // the database, or asks a KMS by a Sealer of its own.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
-	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.EngineOptions{Schema: "healthlab_keys"})
+	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.Options{Schema: "healthlab_keys"})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 }
 
 // assemble makes the service. A real program keeps its secret, and files on disk (adapters/blob).
-func assemble(ctx context.Context, engine *postgres.Engine, keys *personkey.Keys, url string) (*service.Service, error) {
+func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys, url string) (*service.Service, error) {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func assemble(ctx context.Context, engine *postgres.Engine, keys *personkey.Keys
 
 // addMember adds a member, and the user of healthlab with the member's id, in one transaction: what
 // healthlab writes with the context of WithTx commits with the program's own rows, events included.
-func addMember(ctx context.Context, pool *pgxpool.Pool, engine *postgres.Engine, health *healthdata.Service, name string) (uuid.UUID, error) {
+func addMember(ctx context.Context, pool *pgxpool.Pool, engine *postgres.Store, health *healthdata.Service, name string) (uuid.UUID, error) {
 	id := uuid.New()
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name); err != nil {

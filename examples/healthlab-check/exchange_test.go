@@ -180,6 +180,6 @@ func renew(t *testing.T, database string) {
 
 func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
-		return postgres.MigrateEngine(ctx, conn, stores.Tables(), nil)
+		return postgres.Migrate(ctx, conn, stores.Tables(), nil)
 	}))
 }

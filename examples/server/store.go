@@ -186,7 +186,7 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	if err != nil {
 		return nil, nil, err
 	}
-	engine, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.EngineOptions{Schema: keySchema})
+	engine, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.Options{Schema: keySchema})
 	if err != nil {
 		pool.Close()
 		return nil, nil, fmt.Errorf("keys of persons: %w", err)

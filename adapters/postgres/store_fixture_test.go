@@ -18,12 +18,12 @@ import (
 const rowSchema = postgres.RowSchema
 
 // openEngine returns the store in a database of [pgtest.URL].
-func openEngine(t testing.TB, pool *pgxpool.Pool, tables []store.Definition, opts postgres.EngineOptions) *postgres.Engine {
+func openEngine(t testing.TB, pool *pgxpool.Pool, tables []store.Definition, opts postgres.Options) *postgres.Store {
 	t.Helper()
 	if opts.Schema == "" {
 		opts.Schema = rowSchema
 	}
-	e, err := postgres.NewEngine(t.Context(), pool, tables, &opts)
+	e, err := postgres.New(t.Context(), pool, tables, &opts)
 	require.NoError(t, err)
 	return e
 }

@@ -51,7 +51,7 @@ func idle(t *testing.T, pool *pgxpool.Pool) {
 
 // Errors of the server have the kind that says what a caller can do, and quote no value. An update that
 // lost against another one is run again.
-func TestEngine_errors(t *testing.T) {
+func TestStore_errors(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Fresh(t)
 	good := pgtest.Connect(t, address)
@@ -72,7 +72,7 @@ func TestEngine_errors(t *testing.T) {
 		create trigger raise_it after insert or update on `+rowSchema+`.plain for each statement execute function public.raise_it()`)
 	require.NoError(t, err)
 	pool := pgtest.Connect(t, address)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	raise := func(code string, most int) {
 		_, err := good.Exec(t.Context(), `delete from public.raising`)
 		require.NoError(t, err)
@@ -102,20 +102,20 @@ func TestEngine_errors(t *testing.T) {
 }
 
 // A server that only reads, and timeouts of statements and locks, are Unavailable; reads go on.
-func TestEngine_serverLimits(t *testing.T) {
+func TestStore_serverLimits(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
-	good := openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.EngineOptions{})
+	good := openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.Options{})
 	k := plainRow(anyTeam(), "row").Key
 	require.NoError(t, put(t.Context(), good, plainRow(k.Team, k.ID)))
-	limited := func(setting, value string) *postgres.Engine {
+	limited := func(setting, value string) *postgres.Store {
 		return openEngine(t, poolWith(t, address, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams[setting] = value }),
-			storetest.Tables(), postgres.EngineOptions{Now: time.Now})
+			storetest.Tables(), postgres.Options{Now: time.Now})
 	}
 	readOnly := limited("default_transaction_read_only", "on")
 	require.ErrorIs(t, change(t.Context(), readOnly, k), healthlab.Unavailable)
 	require.Equal(t, []string{"row"}, idsOf(t.Context(), t, readOnly, "plain", k.Team))
-	slow := []*postgres.Engine{limited("statement_timeout", "20ms"), limited("lock_timeout", "20ms")}
+	slow := []*postgres.Store{limited("statement_timeout", "20ms"), limited("lock_timeout", "20ms")}
 	require.NoError(t, good.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.Read(store.Query{Key: k}.Hold()); err != nil {
 			return err
@@ -125,7 +125,7 @@ func TestEngine_serverLimits(t *testing.T) {
 		}
 		waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		require.ErrorIs(t, change(waits, openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.EngineOptions{}), k), context.DeadlineExceeded)
+		require.ErrorIs(t, change(waits, openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.Options{}), k), context.DeadlineExceeded)
 		return ctx.Err()
 	}))
 	require.NoError(t, change(t.Context(), good, k))
@@ -133,11 +133,11 @@ func TestEngine_serverLimits(t *testing.T) {
 
 // An update whose connection breaks before its commit is run again; if it is unknown whether the
 // commit arrived, it is Unavailable. A server that is not there is Unavailable.
-func TestEngine_lostConnections(t *testing.T) {
+func TestStore_lostConnections(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	pool, other := pgtest.Connect(t, address), pgtest.Connect(t, address)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	lose := func() {
 		_, err := other.Exec(t.Context(), endSessions)
 		require.NoError(t, err)
@@ -184,12 +184,12 @@ func TestEngine_lostConnections(t *testing.T) {
 	require.Equal(t, want, got[0][0].Revision)
 
 	nowhere := poolWith(t, "postgres://nobody@127.0.0.1:1/none?connect_timeout=2", func(*pgxpool.Config) {})
-	_, err = postgres.NewEngine(t.Context(), nowhere, storetest.Tables(), nil)
+	_, err = postgres.New(t.Context(), nowhere, storetest.Tables(), nil)
 	require.ErrorIs(t, err, healthlab.Unavailable)
-	require.ErrorIs(t, postgres.MigrateEngine(t.Context(), nowhere, storetest.Tables(), nil), healthlab.Unavailable)
+	require.ErrorIs(t, postgres.Migrate(t.Context(), nowhere, storetest.Tables(), nil), healthlab.Unavailable)
 }
 
-// engineWriterEnv has the address of the database of a process that TestEngine_kill starts and kills.
+// engineWriterEnv has the address of the database of a process that TestStore_kill starts and kills.
 const engineWriterEnv = "HEALTHLABTEST_ENGINE_WRITER"
 
 // newPair returns two rows, which an update puts together.
@@ -232,13 +232,13 @@ func whole(t *testing.T, s store.Store, answered map[string]bool) {
 }
 
 // Whatever a killed process had answered is stored.
-func TestEngine_kill(t *testing.T) {
+func TestStore_kill(t *testing.T) {
 	t.Parallel()
 	if address := os.Getenv(engineWriterEnv); address != "" {
 		pool, err := pgxpool.New(t.Context(), address)
 		require.NoError(t, err)
 		var out sync.Mutex
-		writePairs(t.Context(), openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{}), func(id string) {
+		writePairs(t.Context(), openEngine(t, pool, storetest.Tables(), postgres.Options{}), func(id string) {
 			out.Lock()
 			defer out.Unlock()
 			fmt.Println("stored " + id)
@@ -251,7 +251,7 @@ func TestEngine_kill(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for range prove.Counts(2, 10, 40) {
-		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestEngine_kill$")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_kill$")
 		cmd.Env = append(os.Environ(), engineWriterEnv+"="+address)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -268,12 +268,12 @@ func TestEngine_kill(t *testing.T) {
 		require.Error(t, cmd.Wait(), "it was killed")
 		_, err = pool.Exec(t.Context(), endSessions) // what the server still does for it ends
 		require.NoError(t, err)
-		whole(t, openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{}), answered)
+		whole(t, openEngine(t, pool, storetest.Tables(), postgres.Options{}), answered)
 	}
 }
 
 // Whatever was answered before the server ended sessions, or crashed, is stored.
-func TestEngine_crash(t *testing.T) {
+func TestStore_crash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")
@@ -283,8 +283,8 @@ func TestEngine_crash(t *testing.T) {
 	require.NoError(t, err)
 	defer server.Remove()
 	pool := pgtest.Connect(t, server.URL("postgres"))
-	require.NoError(t, postgres.MigrateEngine(t.Context(), pool, storetest.Tables(), nil))
-	e, err := postgres.NewEngine(t.Context(), pool, storetest.Tables(), nil)
+	require.NoError(t, postgres.Migrate(t.Context(), pool, storetest.Tables(), nil))
+	e, err := postgres.New(t.Context(), pool, storetest.Tables(), nil)
 	require.NoError(t, err)
 	answered := map[string]bool{}
 	until := func(n int, end func()) {

@@ -18,7 +18,7 @@ import (
 // Rows with a lock come first, those of single keys before those of ranges, so that what follows
 // sees what the locks waited for; the row of a user comes before all others, because erasures and
 // additions meet there.
-func (e *Engine) queueQueries(b *pgx.Batch, q []store.Query, locked bool) [][]store.Row {
+func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, locked bool) [][]store.Row {
 	e.nameTeam(b, teamOfQueries(q))
 	order := make([]int, len(q))
 	for i := range order {
@@ -54,7 +54,7 @@ func rank(q *store.Query) int {
 }
 
 // queueAllTables adds a query for the rows of a user in all tables.
-func (e *Engine) queueAllTables(b *pgx.Batch, q store.Query, locked bool, out *[]store.Row) {
+func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, locked bool, out *[]store.Row) {
 	names := slices.Clone(e.names)
 	if q.Desc {
 		slices.Reverse(names)
@@ -182,7 +182,7 @@ func (t *table) scan(rows pgx.Rows) (store.Row, error) {
 const allTeams = "all"
 
 // nameTeam adds the statement that names the team of a trip to the policies.
-func (e *Engine) nameTeam(b *pgx.Batch, team string) {
+func (e *Store) nameTeam(b *pgx.Batch, team string) {
 	if e.opts.RowSecurity {
 		b.Queue("select set_config('"+teamSetting+"', $1, true)", team)
 	}

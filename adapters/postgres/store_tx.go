@@ -14,7 +14,7 @@ import (
 
 // transaction is one run of an Update. In a host's transaction it is a savepoint.
 type transaction struct {
-	engine *Engine
+	engine *Store
 	ctx    context.Context //nolint:containedctx // that of the Update; store.Tx has no other
 	taken  bool            // the run before failed because a key or a value was taken
 
@@ -175,7 +175,7 @@ const guardFailed = "22012"
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
 // keys, so that a unique value can move from one row to another. Where a value moves between
 // changed rows, this takes a second run, with free: it frees all values first.
-func (e *Engine) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
+func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	each := func(these func(*store.Write) bool, queue func(*table, *store.Write)) {
 		for i := range writes {
@@ -220,7 +220,7 @@ func indexValue(v string) any {
 }
 
 // meaning returns what the error of a commit means for the rows that it wrote.
-func (e *Engine) meaning(err error) error {
+func (e *Store) meaning(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
@@ -246,4 +246,4 @@ func isTaken(err error) bool {
 	return errors.As(err, &taken)
 }
 
-var _ store.Store = (*Engine)(nil)
+var _ store.Store = (*Store)(nil)

@@ -30,8 +30,8 @@ const (
 	clockAge = 10 * time.Second
 )
 
-// Engine is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by
-// [MigrateEngine]. Safe for concurrent use.
+// Store is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by
+// [Migrate]. Safe for concurrent use.
 //
 // Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update
 // takes a trip to the database for each of its reads, the first of which begins it, and one for all
@@ -41,16 +41,16 @@ const (
 // What the database is to blame for is healthlab.Unavailable: a lost connection, a full disk, a
 // timeout, a server that only reads, contention that did not end. If the connection is lost during
 // the commit, it is unknown whether it arrived. No text of an error holds a value.
-type Engine struct {
+type Store struct {
 	pool   *pgxpool.Pool
-	opts   EngineOptions
+	opts   Options
 	tables map[string]*table
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
 }
 
-// EngineOptions adjusts an Engine. The zero value, and nil, mean the defaults.
-type EngineOptions struct {
+// Options adjusts an Store. The zero value, and nil, mean the defaults.
+type Options struct {
 	// Schema is the schema of the tables. Default healthlab.
 	Schema string
 	// Now is the store's clock. Default: the clock of the database, to the half of a round trip.
@@ -62,8 +62,8 @@ type EngineOptions struct {
 	RowSecurity bool
 }
 
-func engineOptions(opts *EngineOptions) EngineOptions {
-	o := EngineOptions{}
+func engineOptions(opts *Options) Options {
+	o := Options{}
 	if opts != nil {
 		o = *opts
 	}
@@ -73,10 +73,10 @@ func engineOptions(opts *EngineOptions) EngineOptions {
 	return o
 }
 
-// NewEngine returns the store of the tables in a database that [MigrateEngine] has prepared.
+// New returns the store of the tables in a database that [Migrate] has prepared.
 // healthlab.Precondition if a table is missing, or if a newer program has prepared the database.
-func NewEngine(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *EngineOptions) (*Engine, error) {
-	e := &Engine{pool: pool, opts: engineOptions(opts)}
+func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *Options) (*Store, error) {
+	e := &Store{pool: pool, opts: engineOptions(opts)}
 	var err error
 	if e.tables, err = newTables(e.opts.Schema, tables); err != nil {
 		return nil, err
@@ -91,11 +91,11 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, tables []store.Definitio
 
 // Ping checks that the database answers and has the tables of the store. Precondition if it lacks
 // one or is newer than the program.
-func (e *Engine) Ping(ctx context.Context) error {
+func (e *Store) Ping(ctx context.Context) error {
 	return classify(ctx, pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
 		if err == nil && len(missing) > 0 {
-			err = fmt.Errorf("%w: the database lacks %s and %d more; call MigrateEngine", healthlab.Precondition, missing[0].name, len(missing)-1)
+			err = fmt.Errorf("%w: the database lacks %s and %d more; call Migrate", healthlab.Precondition, missing[0].name, len(missing)-1)
 		}
 		return err
 	}))
@@ -109,19 +109,19 @@ type connection interface {
 }
 
 // hostTx is the key of a host's transaction for an engine in a context.
-type hostTx struct{ engine *Engine }
+type hostTx struct{ engine *Store }
 
-// WithTx returns a context with which calls of this Engine are part of a host's transaction: an
+// WithTx returns a context with which calls of this Store are part of a host's transaction: an
 // Update is a savepoint in it, and the host's commit or rollback decides. Functions that were given
 // to AfterCommit are not called. A Read sees what the isolation of tx lets it see. Other engines, such
 // as that of the keys of persons, are not part of it. The context is used by one goroutine at a time,
 // and not after the end of tx.
-func (e *Engine) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
+func (e *Store) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, hostTx{e}, tx)
 }
 
 // connect returns the host's transaction of ctx, or a connection of the pool.
-func (e *Engine) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
+func (e *Store) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
 	if tx, ok := ctx.Value(hostTx{e}).(pgx.Tx); ok {
 		return tx, true, func() {}, nil
 	}
@@ -137,7 +137,7 @@ type clockReading struct{ local, server time.Time }
 
 // now returns the time of the database. It is asked from time to time, and when the clock of this
 // process was set.
-func (e *Engine) now(ctx context.Context) (time.Time, error) {
+func (e *Store) now(ctx context.Context) (time.Time, error) {
 	if e.opts.Now != nil {
 		return e.opts.Now(), nil
 	}
@@ -165,7 +165,7 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // only compared with that of the database
 
 // Update is that of [store.Store].
-func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
+func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
@@ -185,7 +185,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 }
 
 // Read is that of [store.Store].
-func (e *Engine) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
+func (e *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row
 	return rows, err
 }
 
-func (e *Engine) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, error) {
+func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, error) {
 	conn, host, release, err := e.connect(ctx)
 	if err != nil {
 		return nil, err

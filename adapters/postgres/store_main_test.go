@@ -52,7 +52,7 @@ func RowTables() []store.Definition {
 
 // migrateRows makes the tables, which [RestrictedRole] may read and write.
 func migrateRows(ctx context.Context, conn *pgx.Conn) error {
-	if err := MigrateEngine(ctx, conn, RowTables(), &EngineOptions{Schema: RowSchema}); err != nil {
+	if err := Migrate(ctx, conn, RowTables(), &Options{Schema: RowSchema}); err != nil {
 		return err
 	}
 	_, err := conn.Exec(ctx, `

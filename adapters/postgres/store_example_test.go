@@ -13,7 +13,7 @@ import (
 )
 
 // A host commits its own rows together with those of the store.
-func ExampleWithTx() {
+func ExampleStore_WithTx() {
 	ctx, tables := context.Background(), []store.Definition{{Name: "host_note"}}
 	config, err := postgres.PoolConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -26,11 +26,11 @@ func ExampleWithTx() {
 		return
 	}
 	defer pool.Close()
-	if err := postgres.MigrateEngine(ctx, pool, tables, nil); err != nil {
+	if err := postgres.Migrate(ctx, pool, tables, nil); err != nil {
 		fmt.Println(err)
 		return
 	}
-	s, err := postgres.NewEngine(ctx, pool, tables, nil)
+	s, err := postgres.New(ctx, pool, tables, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -39,7 +39,7 @@ func ExampleWithTx() {
 		if _, err := tx.Exec(ctx, "insert into booking (id) values (1)"); err != nil {
 			return err
 		}
-		return s.Update(postgres.WithTx(ctx, tx), func(_ context.Context, tx store.Tx) error {
+		return s.Update(s.WithTx(ctx, tx), func(_ context.Context, tx store.Tx) error {
 			tx.Put(store.Row{Key: store.Key{Table: "host_note", ID: "first"}, Doc: []byte("call back")})
 			return nil
 		})

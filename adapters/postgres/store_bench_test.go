@@ -21,7 +21,7 @@ import (
 // the same statements by hand in as many trips, by turns.
 func BenchmarkEngine(b *testing.B) {
 	pool := pgtest.Pool(b)
-	e := openEngine(b, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(b, pool, storetest.Tables(), postgres.Options{})
 	team := anyTeam()
 	var rows []store.Row
 	for range 1000 {

@@ -22,7 +22,7 @@ import (
 )
 
 // engineSuite returns a harness of two processes, whose sessions change makes.
-func engineSuite(opts postgres.EngineOptions, change func(*pgxpool.Config)) func(testing.TB) storetest.Harness {
+func engineSuite(opts postgres.Options, change func(*pgxpool.Config)) func(testing.TB) storetest.Harness {
 	return func(t testing.TB) storetest.Harness {
 		address, sent := pgtest.URL(t), &sentBatches{}
 		first := poolWith(t, address, func(c *pgxpool.Config) {
@@ -38,13 +38,13 @@ func engineSuite(opts postgres.EngineOptions, change func(*pgxpool.Config)) func
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, engineSuite(postgres.EngineOptions{}, func(*pgxpool.Config) {}))
+	storetest.Run(t, engineSuite(postgres.Options{}, func(*pgxpool.Config) {}))
 }
 
 // The suite passes for a role that row-level security holds for.
-func TestEngine_rowSecurity(t *testing.T) {
+func TestStore_rowSecurity(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, engineSuite(postgres.EngineOptions{RowSecurity: true}, asRestricted))
+	storetest.Run(t, engineSuite(postgres.Options{RowSecurity: true}, asRestricted))
 }
 
 // plainRow returns a new row of a team.
@@ -81,7 +81,7 @@ func idsOf(ctx context.Context, t testing.TB, s store.Store, table string, team 
 
 // An update that reads all it wants at once takes two round trips on the wire, however much it reads
 // and writes; one that only puts, and a read, take one.
-func TestEngine_flights(t *testing.T) {
+func TestStore_flights(t *testing.T) {
 	t.Parallel()
 	wire := &flights{}
 	pool := poolWith(t, pgtest.URL(t), func(c *pgxpool.Config) {
@@ -89,7 +89,7 @@ func TestEngine_flights(t *testing.T) {
 		c.MaxConns = 1
 	})
 	for _, security := range []bool{false, true} {
-		e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{RowSecurity: security, Now: time.Now})
+		e := openEngine(t, pool, storetest.Tables(), postgres.Options{RowSecurity: security, Now: time.Now})
 		team, user := anyTeam(), healthlab.UserID{UUID: uuid.New()}
 		require.NoError(t, put(t.Context(), e, store.Row{Key: store.UserKey(team, user)}, plainRow(team, "changed"), plainRow(team, "dropped")))
 		n := 0
@@ -128,12 +128,12 @@ func TestEngine_flights(t *testing.T) {
 }
 
 // Rows of the store and of the host commit together, or not at all.
-func TestEngine_WithTx(t *testing.T) {
+func TestStore_WithTx(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // the host's table is no other test's
 	_, err := pool.Exec(t.Context(), "create table public.host (id text primary key)")
 	require.NoError(t, err)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	hostRows := func() (n int) {
 		require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from public.host").Scan(&n))
 		return n
@@ -171,10 +171,10 @@ func TestEngine_WithTx(t *testing.T) {
 }
 
 // What fails in a host's transaction undoes itself alone.
-func TestEngine_WithTx_failures(t *testing.T) {
+func TestStore_WithTx_failures(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	team, failed := anyTeam(), errors.New("failed")
 	require.NoError(t, put(t.Context(), e, uniqueRow(team, "a", "x"), uniqueRow(team, "b", "y")))
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -208,10 +208,10 @@ func TestEngine_WithTx_failures(t *testing.T) {
 }
 
 // Two updates that lock rows in turn are run again after a deadlock.
-func TestEngine_deadlock(t *testing.T) {
+func TestStore_deadlock(t *testing.T) {
 	t.Parallel()
 	pool := poolWith(t, pgtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["deadlock_timeout"] = "20ms" })
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	team := anyTeam()
 	keys := []store.Key{plainRow(team, "a").Key, plainRow(team, "b").Key}
 	require.NoError(t, put(t.Context(), e, plainRow(team, "a"), plainRow(team, "b")))
@@ -247,9 +247,9 @@ func TestEngine_deadlock(t *testing.T) {
 }
 
 // A write that cannot succeed is tried a few times at most.
-func TestEngine_givesUp(t *testing.T) {
+func TestStore_givesUp(t *testing.T) {
 	t.Parallel()
-	e := openEngine(t, pgtest.Pool(t), storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pgtest.Pool(t), storetest.Tables(), postgres.Options{})
 	team := anyTeam()
 	require.NoError(t, put(t.Context(), e, plainRow(team, "there"), uniqueRow(team, "there", "x")))
 	stale := plainRow(team, "there")
@@ -285,10 +285,10 @@ func TestEngine_givesUp(t *testing.T) {
 }
 
 // The clock of the store is that of the database.
-func TestEngine_clock(t *testing.T) {
+func TestStore_clock(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
 	at := func() (now time.Time) {
 		require.NoError(t, pool.QueryRow(t.Context(), "select clock_timestamp()").Scan(&now))
 		return now
@@ -303,11 +303,11 @@ func TestEngine_clock(t *testing.T) {
 }
 
 // A statement that forgets the team finds rows of the team that was set, and rows without a team.
-func TestEngine_policies(t *testing.T) {
+func TestStore_policies(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	pool := poolWith(t, address, asRestricted)
-	e := openEngine(t, pool, storetest.Tables(), postgres.EngineOptions{RowSecurity: true})
+	e := openEngine(t, pool, storetest.Tables(), postgres.Options{RowSecurity: true})
 	ann, bob := anyTeam(), anyTeam()
 	require.NoError(t, put(t.Context(), e, plainRow(ann, "ann"), plainRow(bob, "bob"), plainRow(healthlab.TeamID{}, "none")))
 	seen := func(ctx context.Context, tx pgx.Tx) []string {

@@ -21,42 +21,42 @@ func TestMigrateEngine(t *testing.T) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
 	})
 	tables := []store.Definition{{Name: "note"}, {Name: "order", Unique: [2]bool{false, true}}}
-	_, err := postgres.NewEngine(t.Context(), pool, tables, nil)
+	_, err := postgres.New(t.Context(), pool, tables, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)
-	require.ErrorContains(t, err, "MigrateEngine")
+	require.ErrorContains(t, err, "Migrate")
 
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			if err := postgres.MigrateEngine(t.Context(), pool, tables, nil); err != nil {
+			if err := postgres.Migrate(t.Context(), pool, tables, nil); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	e, err := postgres.NewEngine(t.Context(), pool, tables, nil)
+	e, err := postgres.New(t.Context(), pool, tables, nil)
 	require.NoError(t, err)
 	team := anyTeam()
 	note := store.Row{Key: store.Key{Table: "note", Team: team, ID: "a"}}
 	require.NoError(t, put(t.Context(), e, note))
 
 	more := append(tables, store.Definition{Name: "plan"})
-	_, err = postgres.NewEngine(t.Context(), pool, more, nil)
+	_, err = postgres.New(t.Context(), pool, more, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)
 	require.ErrorContains(t, err, "plan and 4 more")
 	_, err = pool.Exec(t.Context(), "drop index healthlab.order_i1_unique")
 	require.NoError(t, err)
 	require.ErrorContains(t, e.Ping(t.Context()), "order_i1_unique")
-	require.NoError(t, postgres.MigrateEngine(t.Context(), pool, more, nil))
+	require.NoError(t, postgres.Migrate(t.Context(), pool, more, nil))
 	require.NoError(t, e.Ping(t.Context()))
-	e, err = postgres.NewEngine(t.Context(), pool, more, nil)
+	e, err = postgres.New(t.Context(), pool, more, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, idsOf(t.Context(), t, e, "note", team))
 
 	_, err = pool.Exec(t.Context(), "update healthlab.schema_version set version = 99")
 	require.NoError(t, err)
-	_, err = postgres.NewEngine(t.Context(), pool, tables, nil)
-	for _, err := range []error{err, e.Ping(t.Context()), postgres.MigrateEngine(t.Context(), pool, tables, nil)} {
+	_, err = postgres.New(t.Context(), pool, tables, nil)
+	for _, err := range []error{err, e.Ping(t.Context()), postgres.Migrate(t.Context(), pool, tables, nil)} {
 		require.ErrorIs(t, err, healthlab.Precondition)
 		require.ErrorContains(t, err, "version 99")
 	}
@@ -68,7 +68,7 @@ func TestMigrateEngine_occupied(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	_, err := pool.Exec(t.Context(), "create schema healthlab; create table healthlab.note (n int)")
 	require.NoError(t, err)
-	err = postgres.MigrateEngine(t.Context(), pool, []store.Definition{{Name: "note"}}, nil)
+	err = postgres.Migrate(t.Context(), pool, []store.Definition{{Name: "note"}}, nil)
 	require.ErrorIs(t, err, healthlab.Precondition)
 	require.ErrorContains(t, err, "note")
 }
@@ -79,9 +79,9 @@ func TestMigrateEngine_schemas(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	tables, team := []store.Definition{{Name: "note"}}, anyTeam()
 	for _, schema := range []string{"one", `an "other"`} {
-		opts := &postgres.EngineOptions{Schema: schema}
-		require.NoError(t, postgres.MigrateEngine(t.Context(), pool, tables, opts))
-		e, err := postgres.NewEngine(t.Context(), pool, tables, opts)
+		opts := &postgres.Options{Schema: schema}
+		require.NoError(t, postgres.Migrate(t.Context(), pool, tables, opts))
+		e, err := postgres.New(t.Context(), pool, tables, opts)
 		require.NoError(t, err)
 		require.Empty(t, idsOf(t.Context(), t, e, "note", team))
 		require.NoError(t, put(t.Context(), e, store.Row{Key: store.Key{Table: "note", Team: team, ID: "a"}}))
@@ -91,7 +91,7 @@ func TestMigrateEngine_schemas(t *testing.T) {
 func TestMigrateEngine_names(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "Note", "1", "a-b", `a"b`, "schema_version", strings.Repeat("a", 49)} {
-		require.Error(t, postgres.MigrateEngine(t.Context(), nil, []store.Definition{{Name: name}}, nil), name)
+		require.Error(t, postgres.Migrate(t.Context(), nil, []store.Definition{{Name: name}}, nil), name)
 	}
-	require.Error(t, postgres.MigrateEngine(t.Context(), nil, []store.Definition{{Name: "a"}, {Name: "a"}}, nil))
+	require.Error(t, postgres.Migrate(t.Context(), nil, []store.Definition{{Name: "a"}, {Name: "a"}}, nil))
 }

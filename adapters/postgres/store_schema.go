@@ -101,13 +101,13 @@ func indexColumn(i int) string { return fmt.Sprintf("i%d", i) }
 // uniqueIndex returns the name of the index that keeps an index value unique.
 func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(i) + "_unique" }
 
-// MigrateEngine makes what the database lacks of the tables: the schema, tables and indexes, in one
+// Migrate makes what the database lacks of the tables: the schema, tables and indexes, in one
 // transaction. Several processes may call it at once. The role of db owns what it makes; another
-// role for [NewEngine] needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
+// role for [New] needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
 // tables. healthlab.Precondition if a newer program has made the tables.
-func MigrateEngine(ctx context.Context, db interface {
+func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
-}, tables []store.Definition, opts *EngineOptions) error {
+}, tables []store.Definition, opts *Options) error {
 	schema := engineOptions(opts).Schema
 	declared, err := newTables(schema, tables)
 	if err != nil {
@@ -151,7 +151,7 @@ func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
 }
 
 // errNoVersion says that a schema has no version.
-var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call MigrateEngine", healthlab.Precondition)
+var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call Migrate", healthlab.Precondition)
 
 // missingRelations returns the relations that the database lacks, tables before their indexes. With
 // errNoVersion, these are all. Precondition if a newer program has made the tables.
