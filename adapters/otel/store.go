@@ -86,7 +86,7 @@ func end(ctx context.Context, err error) {
 
 var (
 	verb  = regexp.MustCompile(`^\s*([a-z]+)`)
-	table = regexp.MustCompile(`\b(?:into|update|from|join) healthlab\.([a-z_]+)`)
+	table = regexp.MustCompile(`\b(?:into|update|from|join) "?healthlab"?\."?([a-z_]+)`)
 )
 
 // summary returns the verb and the first table of a statement.

@@ -46,5 +46,5 @@ func TestExport(t *testing.T) {
 func TestExportFlags(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"export", "-resource", "heartrate"}, io.Discard, io.Discard)
-	require.ErrorContains(t, err, "-database-url, -team, -user and -resource")
+	require.ErrorContains(t, err, "needs -team, -user, -resource, and one of -data and -database-url")
 }

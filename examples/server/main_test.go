@@ -80,6 +80,7 @@ func (p *program) listens(args []string) {
 		return
 	}
 	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
+	p.until("data: ")
 }
 
 // until reads lines up to one that begins with a text.
@@ -146,7 +147,7 @@ func TestTour(t *testing.T) {
 	}
 	p.get("/v2/user/", &users)
 	require.Equal(t, 1, users.Total)
-	require.Equal(t, []string{"stopping", "stopped: nothing is held"}, p.quit())
+	require.Equal(t, []string{"stopping", "stopped: the folder of the tour is removed"}, p.quit())
 }
 
 // The tour on a cluster whose users are spread over two workers.

@@ -32,7 +32,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	for _, line := range []string{
 		`healthlab_api_duration_seconds_count{operation="create_user",status="200"} 1`,
-		"healthlab_webhook_backlog_age_seconds 0", `healthlab_webhook_backlog{kind="event"} 0`, "healthlab_database_connections_most 16", "healthlab_fold_age_seconds 0", "go_goroutines",
+		"healthlab_webhook_backlog_age_seconds 0", `healthlab_webhook_backlog{kind="event"} 0`, "healthlab_database_connections_most 16", "go_goroutines",
 	} {
 		require.Contains(t, body, line)
 	}

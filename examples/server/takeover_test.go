@@ -104,7 +104,7 @@ type onListening func(url, key string)
 
 func (f onListening) Write(said []byte) (int, error) {
 	var url, key string
-	if _, err := fmt.Sscanf(string(said), "listening on %s\napi key: %s\n", &url, &key); err == nil {
+	if _, err := fmt.Sscanf(string(said), "listening on %s\napi key: %s", &url, &key); err == nil {
 		f(url, key)
 	}
 	return len(said), nil
@@ -121,6 +121,6 @@ func TestReceiverHearsOfTheFirstChange(t *testing.T) {
 		(&program{T: t, url: url, key: key}).connect("first")
 		stop()
 	})
-	require.NoError(t, run(ctx, []string{"-addr", "127.0.0.1:0", "-webhook-url", receiver}, listens, io.Discard))
+	require.NoError(t, run(ctx, []string{"-addr", "127.0.0.1:0", "-store", "memory", "-webhook-url", receiver}, listens, io.Discard))
 	require.Len(t, got, 1)
 }
