@@ -16,11 +16,11 @@ import (
 )
 
 // DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
-// are; otherwise they are kept in clear, texts of notes among them.
+// are; otherwise they are kept in clear, texts of notes among them. Samples in both forms are read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
-		d.Clear = !encryptSamples
+		d.Clear, d.ReadClear = !encryptSamples, true
 		out = append(out, d)
 	}
 	return out
@@ -314,16 +314,19 @@ func chunkID(head string, start int64) string { return head + store.Int(start) }
 func (c *closedChunk) row() store.Row { return store.Row{Key: c.key(chunkID(c.head, c.Start))} }
 
 func (c *closedChunk) parse(r store.Row) (rest []byte, err error) {
-	if len(r.ID) < 8 || len(r.Doc) < 8 {
+	if len(r.ID) < 8 || len(r.Doc) < 9 || r.Doc[0] != chunkForm {
 		return nil, series.ErrCorrupt
 	}
 	c.owner, c.head = owner{r.Team, r.User}, r.ID[:len(r.ID)-8]
-	c.version = int64(binary.LittleEndian.Uint64(r.Doc))
-	return r.Doc[8:], nil
+	c.version = int64(binary.LittleEndian.Uint64(r.Doc[1:]))
+	return r.Doc[9:], nil
 }
 
+// chunkForm is the first byte of a closed chunk and its header.
+const chunkForm = 1
+
 func (c *closedChunk) versioned() []byte {
-	return binary.LittleEndian.AppendUint64(nil, uint64(c.version))
+	return binary.LittleEndian.AppendUint64([]byte{chunkForm}, uint64(c.version))
 }
 
 // headerTable has the headers of closed chunks, by series and start, so that a query is planned and

@@ -153,7 +153,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	}
 	for _, id := range ids {
 		r, err := s.allOrders.Get(ctx, team, id)
-		if err != nil {
+		if err != nil && !errors.Is(err, healthlab.NotFound) { // the key may be deleted: files whose names are in the order cannot be read either
 			return fmt.Errorf("forget documents: %w", err)
 		}
 		keys := make([]string, 0, len(keptDocuments)+len(r.Files))

@@ -14,7 +14,9 @@ import (
 
 // Encrypt returns inner with encrypted documents: those of a user's rows with the key of the user,
 // those of other rows with the key of the team, those of rows without a team with the operator's.
-// Documents of tables that are declared Clear, and all documents if keys is nil, stay as they are.
+// New documents of tables that are declared Clear, and all documents if keys is nil, stay as they are;
+// without keys an encrypted document is healthlab.Unavailable.
+// No document in clear may begin as [Sealed] ones do.
 // Keys and index values stay as they are, but for index values that are declared Secret: they become
 // digests under the key of the team.
 //
@@ -24,13 +26,39 @@ import (
 // rolls back, fetches it and runs again.
 func Encrypt(inner store.Store, keys *Keys, tables []store.Definition) store.Store {
 	if keys == nil {
-		return inner
+		return plain{inner}
 	}
 	e := &encrypted{inner: inner, keys: keys, tables: map[string]store.Definition{}}
 	for _, d := range tables {
 		e.tables[d.Name] = d
 	}
 	return e
+}
+
+// plain is a store without keys. healthlab.Unavailable if a document is encrypted.
+type plain struct{ store.Store }
+
+func (p plain) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
+	return p.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return run(ctx, plainTx{tx}) })
+}
+
+func (p plain) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
+	return inClear(p.Store.Read(ctx, q...))
+}
+
+type plainTx struct{ store.Tx }
+
+func (t plainTx) Read(q ...store.Query) ([][]store.Row, error) { return inClear(t.Tx.Read(q...)) }
+
+func inClear(answers [][]store.Row, err error) ([][]store.Row, error) {
+	for _, rows := range answers {
+		for i := range rows {
+			if Sealed(rows[i].Doc) {
+				return nil, fmt.Errorf("%w: table %s has encrypted rows, and the store has no keys", healthlab.Unavailable, rows[i].Table)
+			}
+		}
+	}
+	return answers, err
 }
 
 type encrypted struct {
@@ -194,7 +222,7 @@ func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
 	out := make([]store.Row, 0, len(rows))
 	for _, r := range rows {
-		if e.tables[r.Table].Clear || len(r.Doc) == 0 {
+		if d := e.tables[r.Table]; len(r.Doc) == 0 || (d.Clear || d.ReadClear) && !Sealed(r.Doc) {
 			out = append(out, r)
 			continue
 		}

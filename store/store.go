@@ -109,8 +109,11 @@ type Definition struct {
 	Name string
 	// Unique says which values of Row.Index no two rows of one team share.
 	Unique [2]bool
-	// Clear says that the documents of the table hold nothing personal and are not encrypted.
+	// Clear says that new documents of the table are not encrypted. Encrypted ones are read, too.
 	Clear bool
+	// ReadClear says that documents of a table that is not Clear are read, too, if they are not
+	// encrypted, because the table was Clear before.
+	ReadClear bool
 	// Secret says which values of Row.Index are personal. Above the engine they are replaced by a
 	// digest under the key of the team, so rows are found by equality alone (see [Query.Equal]),
 	// and Row.Index of an answer has the digest.

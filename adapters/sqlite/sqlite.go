@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -95,6 +96,11 @@ func Open(ctx context.Context, path string, tables []store.Definition, opts *Opt
 
 func (s *Store) start(ctx context.Context, path string, o Options) error {
 	var err error
+	for _, file := range []string{path, path + ".lock"} {
+		if err := makeOwn(file); err != nil {
+			return fmt.Errorf("%w: the folder cannot be written: %w", healthlab.Unavailable, err)
+		}
+	}
 	if s.guard, err = keepOut(path + ".lock"); err != nil {
 		return err
 	}
@@ -112,6 +118,16 @@ func (s *Store) start(ctx context.Context, path string, o Options) error {
 		s.readers <- r
 	}
 	return nil
+}
+
+// makeOwn makes a file that its owner alone can read, unless it is there. SQLite gives what it writes
+// beside the file the same permissions.
+func makeOwn(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // keepOut locks a file for this process. The lock ends with the process, however it ends.

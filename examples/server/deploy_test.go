@@ -18,7 +18,7 @@ import (
 // ask for are metrics that it has.
 func TestDeployFiles(t *testing.T) {
 	t.Parallel()
-	_, settings, err := flags(nil, io.Discard)
+	_, settings, err := flags([]string{"-print-config"}, io.Discard)
 	require.NoError(t, err)
 	known := map[string]bool{}
 	settings.VisitAll(func(f *flag.Flag) {

@@ -139,7 +139,7 @@ func TestHL7Flags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard, io.Discard)
+			err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, inMemory(args)...), io.Discard, io.Discard)
 			require.ErrorContains(t, err, "-lab-hl7")
 		})
 	}

@@ -270,9 +270,9 @@ func TestImportZone(t *testing.T) {
 	require.Contains(t, page.Groups["manual"][0].Data[0].Timestamp, "2026-03-29T05:31:00")
 	p.quit()
 
-	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", file, "-import-zone", "Berlin"}, io.Discard, io.Discard)
+	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file, "-import-zone", "Berlin"}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "-import-zone: must be an IANA zone such as Europe/Berlin")
-	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", file}, io.Discard, io.Discard)
+	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "its times are local")
 }
 
@@ -282,7 +282,7 @@ func TestImportOfABadFile(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "night.fit")
 	require.NoError(t, os.WriteFile(bad, []byte("a note, and no recording"), 0o600))
-	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", bad}, io.Discard, io.Discard)
+	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", bad}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "import: ")
 	require.NotContains(t, err.Error(), "note")
 }
