@@ -186,13 +186,30 @@ func (s *Store) Ping(ctx context.Context) error {
 // Backup writes a copy of all that is committed to a new file, beside running updates.
 // healthlab.Conflict if the file exists.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	return s.reading(ctx, func(c *conn) error {
-		err := c.exec("vacuum into ?", path)
-		if errors.Is(err, sqlite3.ERROR) {
-			return fmt.Errorf("%w: back up to a file that does not exist: %w", healthlab.Conflict, err)
-		}
+	return s.reading(ctx, func(c *conn) error { return c.backup(path) })
+}
+
+// Backup writes a copy of all that is committed in the file from to a new file, also while a process
+// uses from. healthlab.NotFound if from does not exist; healthlab.Conflict if to exists.
+func Backup(ctx context.Context, from, to string) error {
+	if _, err := os.Stat(from); err != nil {
+		return fmt.Errorf("%w: back up %s", healthlab.NotFound, filepath.Base(from))
+	}
+	c, err := dial(ctx, from, 5*time.Second)
+	if err != nil {
 		return err
-	})
+	}
+	return errors.Join(c.backup(to), c.Close())
+}
+
+func (c *conn) backup(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%w: back up to a file that does not exist", healthlab.Conflict)
+	}
+	if err := c.exec("vacuum into ?", path); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	return os.Chmod(path, 0o600)
 }
 
 // Read is that of [store.Store].

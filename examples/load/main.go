@@ -25,6 +25,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
 )
 
 // config holds the flags.
@@ -88,12 +90,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(binary, os.Stderr, "-database-url", "embedded:"+filepath.Join(dir, "db"), "-webhook-url", hook.url)
+	database, err := embedded.Start(ctx, filepath.Join(dir, "db"), nil)
 	if err != nil {
 		return err
 	}
+	s, err := startServer(binary, os.Stderr, "-database-url", database.URL("postgres"), "-secret-file", filepath.Join(dir, "secret"),
+		"-files", filepath.Join(dir, "files"), "-webhook-url", hook.url)
+	if err != nil {
+		return errors.Join(err, database.Stop(ctx))
+	}
 	result, err := measure(ctx, c, s, hook, out)
-	if err = errors.Join(err, s.stop()); err != nil {
+	if err = errors.Join(err, s.stop(), database.Stop(context.WithoutCancel(ctx))); err != nil {
 		return err
 	}
 	if err := result.write(c.report); err != nil {

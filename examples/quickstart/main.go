@@ -37,7 +37,7 @@ func run(ctx context.Context, out io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	team := healthlab.TeamID{UUID: uuid.New()}
-	store := memory.New(nil) // or postgres.New: the same interfaces
+	store := memory.New(nil) // or stores.New over sqlite.Open or postgres.Open: the same methods
 
 	// A receiver of events, as another program would run it.
 	secret, err := webhook.ParseSecret(signingSecret)

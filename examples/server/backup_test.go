@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -109,5 +111,40 @@ func TestBackupAndRestore(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "the restored server delivers nothing")
 	}
+	p.quit()
+}
+
+// The backup of a folder is made while the server runs, and what was answered before is in it. Without
+// the keys that go elsewhere nothing of a person can be read.
+func TestBackupOfAFolder(t *testing.T) {
+	t.Parallel()
+	dir, kept := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	p := start(t, "-data", dir)
+	user, order := plant(t, p, "ann")
+	data, keys := filepath.Join(kept, "data"), filepath.Join(kept, "keys")
+	args := []string{"backup", "-data", dir, "-to", data, "-keys-to", keys}
+	require.NoError(t, run(t.Context(), args, io.Discard, io.Discard))
+	require.ErrorIs(t, run(t.Context(), args, io.Discard, io.Discard), fs.ErrExist, "a backup is not written over")
+	post(p, "/v2/user/", `{"client_user_id":"later"}`)
+	p.quit()
+
+	require.NoFileExists(t, filepath.Join(data, keysFile))
+	text, err := os.ReadFile(filepath.Join(data, dataFile))
+	require.NoError(t, err)
+	for i, mark := range planted {
+		if i != noteMark { // samples, and the texts of notes, are encrypted if -encrypt-samples says so
+			require.False(t, bytes.Contains(bytes.ToLower(text), bytes.ToLower([]byte(mark))), "value %d", i)
+		}
+	}
+
+	restored := filepath.Join(t.TempDir(), "restored")
+	require.NoError(t, os.CopyFS(restored, os.DirFS(data)))
+	for _, name := range []string{keysFile, secretName} {
+		require.NoError(t, copyIfThere(filepath.Join(keys, name), filepath.Join(restored, name)))
+	}
+	p = start(t, "-data", restored)
+	require.Equal(t, []string{"ann"}, p.names())
+	ask(p, "GET", "/v3/order/"+order, "", 200, nil)
+	ask(p, "GET", "/v2/user/"+user, "", 200, nil)
 	p.quit()
 }

@@ -11,6 +11,12 @@
 // browser and connect a source by hand. Without both it only serves. See -help for the
 // flags.
 //
+// Everything is kept in the folder healthlab-data, unless -data, -database-url or -store says otherwise.
+//
+//	go run ./examples/server backup -to DIR -keys-to DIR
+//
+// copies that folder while a server uses it.
+//
 //	go run ./examples/server export -database-url postgres://… -team ID -user ID -resource heartrate
 //
 // writes the samples of one user and resource as JSON, one sample a line.
@@ -60,6 +66,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	if len(args) > 0 && args[0] == "keys" {
 		return runKeys(ctx, args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && args[0] == "backup" {
+		return runBackup(ctx, args[1:], stdout, stderr)
 	}
 	c, settings, err := flags(args, stderr)
 	if err != nil {

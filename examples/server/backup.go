@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/healthlab-dev/healthlab/adapters/sqlite"
+)
+
+// runBackup is server backup: it copies the folder of -data, also while a server uses it. The keys of
+// persons and the secret go to a folder of their own: a copy of the data alone cannot be read, and the
+// erasure of a person reaches it, because the person's key is deleted.
+func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("server backup", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	dir := f.String("data", defaultDataDir, "`folder` as the server has it")
+	to := f.String("to", "", "new `folder` for the data and the files")
+	keysTo := f.String("keys-to", "", "new `folder` for the keys of persons and the secret, kept apart from the data")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *to == "" || *keysTo == "" || filepath.Clean(*to) == filepath.Clean(*keysTo) {
+		return errors.New("backup needs -to and -keys-to, two new folders")
+	}
+	for _, folder := range []string{*to, *keysTo} {
+		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+			return err
+		}
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	// The data before the keys: of each row in the copy there is the key. The files after the data: a
+	// file without a row is never shown.
+	if err := sqlite.Backup(ctx, filepath.Join(*dir, dataFile), filepath.Join(*to, dataFile)); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := sqlite.Backup(ctx, filepath.Join(*dir, keysFile), filepath.Join(*keysTo, keysFile)); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := copyIfThere(filepath.Join(*dir, filesDir), filepath.Join(*to, filesDir)); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := copyIfThere(filepath.Join(*dir, secretName), filepath.Join(*keysTo, secretName)); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	_, err := fmt.Fprintf(stdout, "data and files: %s\nkeys and secret: %s\n", *to, *keysTo)
+	return err
+}
+
+// copyIfThere copies a file or a folder, if there is one.
+func copyIfThere(from, to string) error {
+	info, err := os.Stat(from)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
