@@ -3,7 +3,6 @@ package hl7
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
@@ -73,8 +72,8 @@ func (r *reader) observation(s er7.Segment) {
 		result.Timestamp = new(t.Collected.Timestamp)
 	}
 	result.ReferenceRange = optional(strings.TrimSpace(s.Field(7).Whole()))
-	result.Compare()
 	r.interpret(&result, s.Field(8))
+	result.Compare()
 	r.laboratory(t, &result, s)
 	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
@@ -138,14 +137,8 @@ func value(l *labresult.Result, kind string, f er7.Part) {
 	}
 	switch kind {
 	case "NM", "SN", "ST", "":
-	default:
-		return
-	}
-	compact := strings.ReplaceAll(l.Result, " ", "")
-	if n, err := catalogue.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
-		l.Type, l.Result, l.Value = labresult.Numeric, strings.TrimPrefix(compact, "+"), &n
-	} else if interval.MatchString(compact) {
-		l.Type, l.Result = labresult.Range, compact
+		l.Type, l.Value = "", nil
+		l.Classify()
 	}
 }
 
@@ -165,11 +158,6 @@ func valueText(kind string, p er7.Part) string {
 	}
 	return p.Whole()
 }
-
-var (
-	plain    = regexp.MustCompile(`^[-+]?(\d+(\.\d*)?|\.\d+)$`)
-	interval = regexp.MustCompile(`^([<>]=?\d+(\.\d+)?|\d+(\.\d+)?-\d+(\.\d+)?)$`)
-)
 
 func minusOne() *catalogue.Number {
 	n, err := catalogue.ParseNumber("-1")

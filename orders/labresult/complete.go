@@ -8,16 +8,15 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Forms of text in a report: a number, a bound, an interval.
+// Forms of text in results of the types numeric and range.
 var (
-	numberForm  = regexp.MustCompile(`^-?(?:\d+(?:\.\d+)?|\.\d+)$`)
-	boundForm   = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
-	rangeForm   = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d+)?|\.\d+)|(?:\d+(?:\.\d+)?|\.\d+)-(?:\d+(?:\.\d+)?|\.\d+))$`)
-	betweenForm = regexp.MustCompile(`^(-?(?:\d+(?:\.\d+)?|\.\d+))\s*-\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
+	numberForm = regexp.MustCompile(`^-?(?:\d+(?:\.\d*)?|\.\d+)$`)
+	rangeForm  = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d*)?|\.\d+)|(?:\d+(?:\.\d*)?|\.\d+)-(?:\d+(?:\.\d*)?|\.\d+))$`)
 )
 
 // rangeBounds are the ends of a reference range; nil is open. lowOpen and highOpen mean that
@@ -28,27 +27,29 @@ type rangeBounds struct {
 	readable          bool
 }
 
-// readRange reads ReferenceRange. A range whose ends are swapped is not readable.
+// readRange reads ReferenceRange.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
 	}
-	from, to := spanOf(*r.ReferenceRange)
-	if numberForm.MatchString(strings.TrimSpace(*r.ReferenceRange)) || from.at == nil && to.at == nil ||
-		from.at != nil && to.at != nil && from.at.Cmp(to.at.Decimal) > 0 {
+	in, _ := refrange.ParseBeside(*r.ReferenceRange, r.Result)
+	low, high := numberOf(in.Low), numberOf(in.High)
+	if !in.Any() || low == nil && in.Low != "" || high == nil && in.High != "" {
 		return rangeBounds{}
 	}
-	return rangeBounds{from.at, to.at, from.open, to.open, true}
+	return rangeBounds{low, high, in.LowOpen, in.HighOpen, true}
 }
 
-// Compare fills in the bounds that ReferenceRange says, and whether the text of the result
-// lies outside of its bounds; null where there is no bound, or the result does not decide
-// it. A bound that the text does not call exclusive is inclusive. It leaves what is there.
+// Compare fills in the bounds that ReferenceRange says, whether the text of the result lies
+// outside of its bounds, and the interpretation that follows. Null and unknown mean that there
+// is no bound or that the result does not decide it. A bound that the text does not call
+// exclusive is inclusive. It leaves what is there.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
 	above, below := r.outside(b)
 	r.IsAboveMaxRange, r.IsBelowMinRange = cmp.Or(r.IsAboveMaxRange, above), cmp.Or(r.IsBelowMinRange, below)
+	r.Interpretation = cmp.Or(r.Interpretation, r.interpret(b))
 }
 
 // outside reports whether the text of the result lies above MaxRangeValue and below
@@ -66,8 +67,7 @@ func (r *Result) outside(b rangeBounds) (above, below *bool) {
 
 // interpret returns the interpretation that the text of the result and its range decide:
 // abnormal if it is outside of a bound, normal if it is inside of every bound, else unknown.
-func (r *Result) interpret() Interpretation {
-	b := r.readRange()
+func (r *Result) interpret(b rangeBounds) Interpretation {
 	low, high := r.MinRangeValue, r.MaxRangeValue
 	if low != nil && high != nil && low.Cmp(high.Decimal) > 0 {
 		return UnknownInterpretation
@@ -107,28 +107,11 @@ func (r *Result) span() (from, to end) {
 	if r.Type != Numeric && r.Type != Range {
 		return end{}, end{}
 	}
-	return spanOf(r.Result)
-}
-
-// spanOf reads a number, a bound or an interval. Both ends are without a number for any
-// other text.
-func spanOf(text string) (from, to end) {
-	text = strings.TrimSpace(text)
-	if m := boundForm.FindStringSubmatch(text); m != nil {
-		bound := end{numberOf(m[3]), m[2] == ""}
-		if m[1] == "<" {
-			return end{}, bound
-		}
-		return bound, end{}
+	in, ok := refrange.Value(r.Result)
+	if !ok {
+		return end{}, end{}
 	}
-	if m := betweenForm.FindStringSubmatch(text); m != nil {
-		return end{at: numberOf(m[1])}, end{at: numberOf(m[2])}
-	}
-	if numberForm.MatchString(text) {
-		n := end{at: numberOf(text)}
-		return n, n
-	}
-	return end{}, end{}
+	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
 // beyond reports whether a result is outside of a bound: above it (sign 1) or below it
@@ -154,14 +137,27 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 // number, its bounds, and its interpretation where the laboratory gives none.
 func (r *Result) enrich() {
 	said := r.Result
+	r.Classify()
+	if r.Notes == nil && (r.Type == Range || r.Type == Comment) {
+		r.Notes = &said
+	}
+	r.Compare()
+}
+
+// Classify sets the type of a result without one by its text, which it writes as results of
+// that type are, and then Value. The decimal mark of a number may be a comma where it cannot be
+// a mark of groups: 1,200 is a comment.
+func (r *Result) Classify() {
 	if r.Type == "" {
-		switch compact := compactRange(r.Result); {
-		case numberForm.MatchString(r.Result):
-			r.Type = Numeric
-		case compact != "":
-			r.Type, r.Result = Range, compact
-		default:
-			r.Type = Comment
+		r.Type = Comment
+		if text, ok := withPoint(r.Result); ok {
+			in, _ := refrange.Value(text)
+			switch compact := compactRange(in); {
+			case in.Low != "" && in.Low == in.High && numberForm.MatchString(strings.TrimPrefix(in.Low, "+")):
+				r.Type, r.Result = Numeric, strings.TrimPrefix(in.Low, "+")
+			case rangeForm.MatchString(compact):
+				r.Type, r.Result = Range, compact
+			}
 		}
 	}
 	switch {
@@ -170,31 +166,36 @@ func (r *Result) enrich() {
 	case r.Value == nil:
 		r.Value = numberOf(r.Result)
 	}
-	if r.Notes == nil && (r.Type == Range || r.Type == Comment) {
-		r.Notes = &said
-	}
-	r.Compare()
-	if r.Interpretation == "" {
-		r.Interpretation = r.interpret()
-	}
 }
 
-// compactRange returns a bound or an interval in the form that results of type range
-// have, which knows no sign; empty if the text is neither.
-func compactRange(text string) string {
-	out := ""
-	if m := boundForm.FindStringSubmatch(text); m != nil {
-		out = m[1] + m[3]
-		if m[2] != "" {
-			out = m[1] + "=" + m[3]
+// withPoint writes the numbers of a text with decimal points; false if a comma in it may group
+// digits or be a decimal mark.
+func withPoint(text string) (string, bool) {
+	comma, point := refrange.DecimalMarks(text)
+	switch {
+	case comma > 0 && point == 0:
+		return refrange.CommasToPoints(text), true
+	case point == 0 && strings.Contains(text, ","):
+		return "", false
+	}
+	return text, true
+}
+
+// compactRange returns a bound or an interval in the form that results of type range have.
+func compactRange(in refrange.Range) string {
+	sign := func(mark string, open bool) string {
+		if open {
+			return mark
 		}
-	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
-		out = m[1] + "-" + m[2]
+		return mark + "="
 	}
-	if !rangeForm.MatchString(out) {
-		return ""
+	switch {
+	case in.Low == "":
+		return sign("<", in.HighOpen) + in.High
+	case in.High == "":
+		return sign(">", in.LowOpen) + in.Low
 	}
-	return out
+	return in.Low + "-" + in.High
 }
 
 // due is one result that a test should bring.
