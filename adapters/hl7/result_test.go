@@ -422,9 +422,9 @@ func TestObservations(t *testing.T) {
 		"a bound that is open":    {"OBX|1|SN|x^X^L||>^2000||<=1100||||F", "range >2000 -1 - [-,1100] true - abnormal - x"},
 		"a bound that is moot":    {"OBX|1|SN|x^X^L||>^500||<1100||||F", "range >500 -1 - [-,1100] - - unknown - x"},
 		"an interval":             {"OBX|1|SN|x^X^L||^3^-^5||1-10||||F", "range 3-5 -1 - [1,10] false false normal - x"},
-		"a number in disguise":    {"OBX|1|SN|x^X^L||=^182|mg/dl|70_105|H|||F", "numeric 182 182 mg/dl [-,-] - - abnormal - x"},
+		"a number in disguise":    {"OBX|1|SN|x^X^L||=^182|mg/dl|70_105|H|||F", "numeric 182 182 mg/dl [70,105] true false abnormal - x"},
 		"a titre":                 {"OBX|1|SN|x^X^L||^1^:^128|||A|||F", "comment 1:128 -1 - [-,-] - - abnormal - x"},
-		"broken":                  {"OBX|1|SN|x^X^L||\"^1^/^3||||||F", "comment \"^1^/^3 -1 - [-,-] - - unknown - x"},
+		"broken":                  {"OBX|1|SN|x^X^L||\"^1^/^3||||||F", "comment \"1/3 -1 - [-,-] - - unknown - x"},
 		"text":                    {"OBX|1|ST|x^X^L||see below||||||F", "comment see below -1 - [-,-] - - unknown - x"},
 		"text that is a number":   {"OBX|1|ST|x^X^L||4.0||>3.5||||F", "numeric 4.0 4.0 - [3.5,-] - false normal - x"},
 		"text that is a bound":    {"OBX|1|ST|x^X^L||< 0.5||||||F", "range <0.5 -1 - [-,-] - - unknown - x"},
@@ -432,9 +432,8 @@ func TestObservations(t *testing.T) {
 		"an exponent":             {"OBX|1|NM|x^X^L||1E999999||||||F", "comment 1E999999 -1 - [-,-] - - unknown - x"},
 		"a code":                  {"OBX|1|CWE|x^X^L||260373001^Detected^SCT^^^^^^seen|||A^Abnormal|||F", "comment seen -1 - [-,-] - - abnormal - x"},
 		"several values":          {"OBX|1|NM|x^X^L||27~25||||||F", "comment 27\n25 -1 - [-,-] - - unknown - x"},
-		"a day":                   {"OBX|1|DT|x^X^L||20260302||||||F", "comment 20260302 -1 - [-,-] - - unknown - x"},
+		"a day":                   {"OBX|1|DT|x^X^L||20260302||||||F", "comment 2026-03-02 -1 - [-,-] - - unknown - x"},
 		"no type":                 {"OBX|1||x^X^L||7||||||F", "numeric 7 7 - [-,-] - - unknown - x"},
-		"a pointer":               {"OBX|1|RP|x^X^L||https://lab.example.com/1^^^PDF||||||F", "comment https://lab.example.com/1 -1 - [-,-] - - unknown - x"},
 		"at an open upper bound":  {"OBX|1|NM|x^X^L||5||<5||||F", "numeric 5 5 - [-,5] true - abnormal - x"},
 		"at a closed upper bound": {"OBX|1|NM|x^X^L||5||< OR = 5||||F", "numeric 5 5 - [-,5] false - normal - x"},
 		"at an open lower bound":  {"OBX|1|NM|x^X^L||5||>5||||F", "numeric 5 5 - [5,-] - true abnormal - x"},
@@ -482,7 +481,8 @@ func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
 	require.Equal(t, "41", in.Tests[0].Observations[0].Result.Result)
 	require.Empty(t, in.Tests[0].Numbers)
 	test := in.Tests[1]
-	require.Equal(t, "about the test\nsecond line\nof the specimen", test.Notes)
+	require.Equal(t, "about the test\nsecond line", test.Notes)
+	require.Equal(t, "of the specimen", test.Specimens[0].Notes)
 	require.Equal(t, "S7", test.Sample)
 	require.Equal(t, "2026-03-01T00:00:00+00:00", test.Collected.Timestamp.String())
 	require.Len(t, test.Observations, 3)

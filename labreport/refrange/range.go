@@ -86,7 +86,7 @@ var (
 	reWordsMore  = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than or equal to|at least|from|mindestens|ab|al menos|mayor o igual (?:a|que)|sup[ée]rieur ou [ée]gal [àa]|min\.?|minimum|superior o igual a|gr[öo](?:ß|ss)er gleich)\s*([^\pL\s].*)$`)
 	reWordsGT    = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than|above|over|mayor (?:de|que|a)|superior a|sup[ée]rieur [àa]|[üu]ber|gr[öo](?:ß|ss)er(?: als)?|sup\.? [àa]|plus de)\s*([^\pL\s].*)$`)
 	reOrEqual    = regexp.MustCompile(`(?i)([<>])\s*(?:or|oder|o|ou)\s*=\s*`)
-	reTo         = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|\.\.\.?|~)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reTo         = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|\.\.\.?|~|_)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
 	reRefWord    = regexp.MustCompile(`(?i)^(?:reference (?:range|interval|values?|limits?)|biological reference interval|normal (?:range|values?)|ref\.? (?:range|interval|values?)|ref(?:erence|erenz|erencia|\.)?|normal|norm|norme|normbereich|referenzbereich|valor(?:es)? (?:normal(?:es)?|de referencia)|v\.? ?r\.?|valeurs? (?:normales?|de référence)|vr|vn|rr|r|range|bereich|rango|soll|sollwert|n)\s*[:.=]?\s+|^(?:ref|normal|norm|range|vr|vn|n)\s*[:=.]\s*`)
 	reAfterNum   = regexp.MustCompile(`^(.*\d)\s*([^\d\s<>=-][^<>]*)$`)
 	reBetween    = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)

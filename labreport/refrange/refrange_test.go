@@ -33,7 +33,7 @@ var forms = []struct {
 	lowOpen, highOpen bool
 }{
 	{"L-H", true, true, false, false}, {"L - H", true, true, false, false}, {"L–H", true, true, false, false}, {"L — H", true, true, false, false},
-	{"L−H", true, true, false, false}, {"L‑H", true, true, false, false}, {"L--H", true, true, false, false}, {"L~H", true, true, false, false}, {"L～H", true, true, false, false},
+	{"L−H", true, true, false, false}, {"L‑H", true, true, false, false}, {"L--H", true, true, false, false}, {"L~H", true, true, false, false}, {"L_H", true, true, false, false}, {"L～H", true, true, false, false},
 	{"L..H", true, true, false, false}, {"L to H", true, true, false, false}, {"L bis H", true, true, false, false}, {"L a H", true, true, false, false},
 	{"L à H", true, true, false, false}, {"L hasta H", true, true, false, false}, {"between L and H", true, true, false, false},
 	{"zwischen L und H", true, true, false, false}, {"entre L y H", true, true, false, false}, {"entre L et H", true, true, false, false}, {"von L bis H", true, true, false, false},
