@@ -60,8 +60,8 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	results, some := d.results(opts, done || s.Stopped)
 	done = done || s.Stopped && some
 	switch {
-	case s.FinalSent:
-		m.On, m.Results = orders.CorrectedResult, &results
+	case s.FinalSent, done && !d.rejected() && s.corrects():
+		m.On, m.Results, s.FinalSent = orders.CorrectedResult, &results, true
 	case done && !d.rejected():
 		m.On, m.Results, s.FinalSent = orders.FinalResult, &results, true
 	case some:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -29,6 +30,9 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 		t := s.Tests[h.Test]
 		h.Result.SourceMarkers, h.Result.SourceSampleID = d.source(t, opts), optional(sampleOf[h.Test])
 		h.Result.Result = strings.TrimRight(h.Result.Result, "\n")
+		if h.Corrects && !s.FinalSent {
+			h.Result.CorrectedAt = new(healthlab.At(h.At))
+		}
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
 			// Deleted, wrong or not verified.
@@ -57,6 +61,16 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 		}
 	}
 	return out, len(out.Results) > 0
+}
+
+// corrects reports whether the message that was taken last corrects a value.
+func (s *orderState) corrects() bool {
+	for _, h := range s.Results {
+		if h.Corrects {
+			return true
+		}
+	}
+	return false
 }
 
 // inOrder returns the keys of the results in the order in which they were first reported.

@@ -58,6 +58,8 @@ type heldResult struct {
 	At     time.Time
 	Seq    int
 	Result labresult.Result
+	// Corrects: the message that was taken last corrects a value with it.
+	Corrects bool `json:",omitempty"`
 }
 
 // take adds what a message says of the order and, if it has results, of its tests.
@@ -69,6 +71,10 @@ func (d *dossier) take(tests []TestReport, results bool) {
 	}
 	if s.Notes == nil {
 		s.Notes = map[string]time.Time{}
+	}
+	for k, h := range s.Results {
+		h.Corrects = false
+		s.Results[k] = h
 	}
 	for _, t := range tests {
 		if d.SampleID == "" {
@@ -147,6 +153,8 @@ func (s *orderState) test(t TestReport) {
 		if o.Status == "U" && o.Result.Result == "" && ok {
 			now.Result = old.Result // final without a repeat of the value
 		}
+		corrected := o.Status == "C" || t.Status == "C"
+		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)
 		s.Results[k] = now
 	}
 }
