@@ -161,8 +161,9 @@ type Message struct {
 	At time.Time
 	// Detail is a finer reason; empty for none.
 	Detail StatusDetail
-	// Tracking is news of the parcel; nil for none.
-	Tracking *Tracking
+	// Tracking is news of the parcel, and ReturnTracking of the label in a kit for the way of the
+	// sample to the lab, which comes with KitShipped; nil for none.
+	Tracking, ReturnTracking *Tracking
 	// CollectedAt is when the sample was taken; zero if not known.
 	CollectedAt time.Time
 	// Patient is whom the results are about, as the lab says, and never what the order

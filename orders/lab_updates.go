@@ -238,6 +238,9 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		r.setNotice(m.Notice)
 	}
 	r.updateTracking(m.Tracking, healthlab.At(at))
+	if back := m.ReturnTracking; back != nil {
+		r.updateTracking(&Tracking{Inbound: true, Number: back.Number, URL: back.URL, Courier: back.Courier}, healthlab.At(at))
+	}
 	r.noteCollection(m.CollectedAt)
 	var corrected []labresult.CorrectedMarker
 	if m.Results != nil {
