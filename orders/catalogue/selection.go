@@ -345,8 +345,9 @@ func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// CheckAnswers checks what was answered at order entry, and fills in what has a preset. The
-// test presets the answers of questions with one of the codes.
+// CheckAnswers checks what was answered at order entry, and fills in what has a preset. Questions
+// with one of the fasting codes may be left without an answer: that a patient must fast does not
+// say that the patient did.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
@@ -356,8 +357,8 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 		})
 		known += len(of)
 		if len(of) == 0 {
-			preset, ok := q.Preset(t.Fasting, fasting)
-			if !ok && q.Required {
+			preset, ok := q.Preset()
+			if q.Required && !slices.Contains(fasting, q.Code) {
 				return nil, rules.Broken(AOEMissing, "a required question has no answer")
 			}
 			if ok {
@@ -391,21 +392,8 @@ func (t LabTest) Questions() iter.Seq2[int, Question] {
 	}
 }
 
-// Preset returns the default answer of a question without an answer.
-func (q Question) Preset(fasting bool, codes []string) (string, bool) {
-	if slices.Contains(codes, q.Code) {
-		// The allowed answers say yes and no in the lab's own words.
-		for _, a := range q.Answers {
-			yes := strings.HasPrefix(strings.ToUpper(a.Code), "Y") || strings.HasPrefix(strings.ToUpper(a.Value), "Y")
-			if yes == fasting {
-				return a.Code, true
-			}
-		}
-		if fasting {
-			return "Y", true
-		}
-		return "N", true
-	}
+// Preset returns the answer of an optional question without one; false if it has no default.
+func (q Question) Preset() (string, bool) {
 	if q.Default != nil && !q.Required {
 		return *q.Default, true
 	}

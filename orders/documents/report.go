@@ -126,7 +126,9 @@ func sampleSection(id string, s labresult.SampleData) Section {
 	f.add("Received", local(s.DateReceived))
 	f.add("Reported", local(s.DateReported))
 	if c := s.ClinicalInformation; c != nil {
-		f.add("Fasting", yes(c.Fasting))
+		if c.Fasting {
+			f.add("Fasting", "Yes")
+		}
 		f.add("Notes", rules.TextOf(c.Notes))
 		f.add("Information", rules.TextOf(c.Information))
 		f.add("Total volume", rules.TextOf(c.TotalVolume))
