@@ -275,6 +275,18 @@ func TestFastingCodes(t *testing.T) {
 	require.False(t, slices.ContainsFunc(r.AOEAnswers, func(a catalogue.AOEAnswer) bool { return a.QuestionID == 131 }), "the patient did not say")
 }
 
+// Tests and markers of one name in one order are told apart.
+func TestNamesInOneOrder(t *testing.T) {
+	one := catalogue.BuildLabTest([]catalogue.LabTest{{Name: "Iron", Markers: []catalogue.Marker{{ID: 3, Name: "Ferritin"}, {ID: 1, Name: "Ferritin"}}}, {Name: "Iron"}, {Name: "Iron (2)"}},
+		[]catalogue.Marker{{ID: 2, Name: "Iron"}, {ID: 4, Name: "Ferritin (2)"}}, nil, catalogue.WalkInTest, uuid.UUID{})
+	require.Equal(t, "Iron + Iron (3) + Iron (2) + Iron (4) + Ferritin (2)", one.Name)
+	var names []string
+	for _, m := range one.Markers {
+		names = append(names, m.Name)
+	}
+	require.Equal(t, []string{"Ferritin", "Iron", "Ferritin (3)", "Ferritin (2)"}, names)
+}
+
 func TestSeveralTestsBecomeOne(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) {

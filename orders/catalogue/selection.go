@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 		return Chosen{}, err
 	}
 	if len(found) == 1 && len(added) == 0 {
+		found[0].Markers = slices.Clone(found[0].Markers)
+		tellMarkersApart(found[0].Markers)
 		return Chosen{found[0], method}, nil
 	}
 	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
@@ -213,7 +216,31 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// BuildLabTest makes one lab test of several tests or markers.
+// tellMarkersApart numbers markers of one name.
+func tellMarkersApart(markers []Marker) {
+	var names []string
+	for _, m := range markers {
+		names = append(names, m.Name)
+	}
+	for i, name := range tellApart(names) {
+		markers[i].Name = name
+	}
+}
+
+// tellApart numbers names that occur before: Glucose, Glucose (2).
+func tellApart(names []string) []string {
+	out := make([]string, 0, len(names))
+	for i, name := range names {
+		for n := 2; slices.Contains(out, name) || name != names[i] && slices.Contains(names, name); n++ {
+			name = fmt.Sprintf("%s (%d)", names[i], n)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// BuildLabTest makes one lab test of several tests or markers. Tests of one name are numbered in
+// its name, and so are markers of one name.
 func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
 	t := LabTest{
 		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
@@ -245,7 +272,8 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 		}
 	}
 	slices.SortFunc(t.Markers, func(a, b Marker) int { return cmp.Compare(a.ID, b.ID) })
-	t.Name = strings.Join(names, " + ")
+	t.Name = strings.Join(tellApart(names), " + ")
+	tellMarkersApart(t.Markers)
 	t.CommonTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return t

@@ -219,9 +219,11 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 	return out
 }
 
+// same reports whether two codes are there and are equal.
+func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
+
 // is reports whether a result of these codes is the one.
 func (d *due) is(loinc, code *string, slug string) bool {
-	same := func(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
 		return d.LOINC.Code == *loinc // whatever else is alike
@@ -261,10 +263,17 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 			out = append(out, s)
 		}
 	}
-	for i := range all {
-		if all[i].is(loinc, code, slug) {
-			add(all[i].from)
+	matches := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.is(loinc, code, slug) })
+	for _, tells := range []func(due) bool{
+		func(d due) bool { return same(d.ProviderID, code) || same(d.code, code) },
+		func(d due) bool { return slug != "" && d.Slug == slug },
+	} { // of markers of one LOINC code
+		if fits := slices.DeleteFunc(slices.Clone(matches), func(d due) bool { return !tells(d) }); len(fits) > 0 {
+			matches = fits
 		}
+	}
+	for _, d := range matches {
+		add(d.from)
 	}
 	for _, m := range t.Markers { // the lab gives the code of what was ordered
 		if m.ProviderID != nil && code != nil && *code != "" && *m.ProviderID == *code {
@@ -274,9 +283,27 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
+// nameApart returns the name of a result of one marker with that marker's name, if the test has
+// another marker that brings the same LOINC code alone.
+func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
+	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
+	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {
+		return name
+	}
+	switch marker := from[0].Name; {
+	case strings.HasPrefix(marker, name):
+		return marker
+	case strings.HasSuffix(name, "("+marker+")"):
+		return name
+	default:
+		return name + " (" + marker + ")"
+	}
+}
+
 // Complete returns a report with what the catalogue knows of the test: LOINC codes, the
 // markers that results come from, and, in a report that is all there will be, what should
-// be there and is not. What the lab says stays.
+// be there and is not. What the lab says stays; a result of one of several markers of one LOINC
+// code has the name of its marker too.
 func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
 	all := dueOf(t, expected)
 	out := in
@@ -287,6 +314,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
 		}
 		r.LOINC, r.LOINCSlug, r.Slug = codes(all, r.LOINC, r.LOINCSlug, r.ProviderID, r.Slug)
+		r.Name = nameApart(all, r.Name, r.LOINC, r.SourceMarkers)
 		r.enrich()
 	}
 	for i := range out.MissingResults {
@@ -295,6 +323,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
 		}
 		m.LOINC, m.LOINCSlug, m.Slug = codes(all, m.LOINC, m.LOINCSlug, m.ProviderID, m.Slug)
+		m.Name = nameApart(all, m.Name, m.LOINC, m.SourceMarkers)
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}
 	if final {

@@ -88,6 +88,35 @@ func TestInterpretationReadsTheText(t *testing.T) {
 	require.Equal(t, labresult.Abnormal, interpretationOf(labresult.Result{Result: "21", MaxRangeValue: &number}))
 }
 
+// Results of two markers of one LOINC code have the names of their markers.
+func TestNamesOfMarkersOfOneCode(t *testing.T) {
+	test := catalogue.LabTest{}
+	expected := map[int][]catalogue.ExpectedResult{}
+	for i, name := range []string{"Glucose", "Glucose (2)", "Cortisol, morning", "Cortisol, evening", "Iron"} {
+		code := "code-" + strconv.Itoa(i)
+		test.Markers = append(test.Markers, catalogue.Marker{ID: i, Name: name, Slug: code, ProviderID: &code})
+		loinc := catalogue.LOINC{Code: strconv.Itoa(i / 2)}
+		expected[i] = []catalogue.ExpectedResult{{Name: name, Slug: code, ProviderID: &code, Required: true, LOINC: &loinc}}
+	}
+	result := func(name, code, loinc string) labresult.Result {
+		return labresult.Result{Name: name, ProviderID: &code, LOINC: &loinc, Result: "1"}
+	}
+	in := labresult.Report{Results: []labresult.Result{
+		result("Glucose", "code-0", "0"), result("Glucose", "code-1", "0"), result("Cortisol", "code-2", "1"), result("CORT", "code-3", "1"), result("Iron", "code-4", "2"), result("Glucose", "other", "0"),
+	}}
+	for range 2 { // also of a report that is complete
+		in = labresult.Complete(in, test, expected, true)
+		var names []string
+		for _, r := range in.Results {
+			names = append(names, r.Name)
+		}
+		require.Equal(t, []string{"Glucose", "Glucose (2)", "Cortisol, morning", "CORT (Cortisol, evening)", "Iron", "Glucose"}, names)
+		require.Len(t, in.Results[1].SourceMarkers, 1)
+		require.Len(t, in.Results[5].SourceMarkers, 2, "the code does not tell")
+		require.Empty(t, in.MissingResults)
+	}
+}
+
 func TestWorst(t *testing.T) {
 	const n, a, c, u = labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation
 	rank := []labresult.Interpretation{n, u, a, c}
