@@ -94,9 +94,6 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	defer v.mu.Unlock()
 	t := v.persons
 	who := healthdata.UserRef{Team: c.Team, User: c.User}
-	if _, known := t.infos[who]; !known {
-		return fmt.Errorf("%w: demographics", healthlab.NotFound)
-	}
 	if _, taken := t.coverages[c.ID]; taken {
 		return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
 	}

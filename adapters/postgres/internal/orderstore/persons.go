@@ -32,7 +32,7 @@ on conflict (team_id, user_id) do update set doc = excluded.doc`
 	selectInfo = `select r.doc from healthlab.user_info r where r.team_id = $1 and r.user_id = $2` + notDeleted
 
 	// Records of one user are added one after another.
-	lockInfo = `select true from healthlab.user_info where team_id = $1 and user_id = $2 for update`
+	lockCoverages = `select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0))`
 
 	hasCoverage = `select exists (select from healthlab.insurance where insurance_id = $1)`
 
@@ -91,9 +91,9 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	}
 	from := db.Instant(c.ValidFrom)
 	err = v.s.db.Do(ctx, c.Team, db.Writing, func(x *db.Tx) error {
-		var known, taken bool
+		var taken bool
 		b := x.Batch()
-		b.Queue(lockInfo, c.Team.UUID, c.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		b.Queue(lockCoverages, c.Team.UUID, c.User.UUID)
 		b.Queue(hasCoverage, c.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
 		if err := x.Send(ctx, b); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 		b.Queue(insertCoverage, c.Team.UUID, c.User.UUID, c.ID, c.Record.IsPrimary, from, doc)
 		return x.Commit(ctx, b)
 	})
-	return db.MissingRow(err, "demographics")
+	return err
 }
 
 func refOfCoverage(c *people.Coverage) personkey.Ref {

@@ -29,7 +29,7 @@ var statements = map[string]string{
 	"selectOrder":  selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew, "drawForOrder": drawForOrder,
 	"shareUserOfOrder": shareUserOfOrder, "hasOrder": hasOrder, "selectOrdersOfUser": selectOrdersOfUser, "claimOrders": claimOrders,
 	"claimNotifications": claimNotifications, "claimFeed": claimFeed, "moveFeed": moveFeed,
-	"putInfo": putInfo, "selectInfo": selectInfo, "lockInfo": lockInfo, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
+	"putInfo": putInfo, "selectInfo": selectInfo, "lockCoverages": lockCoverages, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
 	"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 	"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,
 	"insertResult": insertResult, "shareUserOfResult": shareUserOfResult, "updateResult": updateResult, "selectResult": selectResult,
