@@ -85,6 +85,20 @@ func TestReportOfACulture(t *testing.T) {
 	require.NotContains(t, string(file), "2026-03-02 00:00", "the laboratory said no time")
 }
 
+// A report without results has no heading over them.
+func TestReportOfMissingResultsAlone(t *testing.T) {
+	a := newArchive(t)
+	o := a.requisitioned("walk-in")
+	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
+		m.Results = &labresult.Report{MissingResults: []labresult.Missing{{Name: "Iron", Note: ptr("clotted")}}}
+	})))
+	file, err := a.docs().Report(t.Context(), a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), `"Heading":"Not reported"`)
+	require.NotContains(t, string(file), "Reference range")
+	require.NotContains(t, string(file), `"Heading":"Results"`)
+}
+
 // A report that came with results under review belongs to no order yet: it is not shown, and it
 // is moved or deleted together with the results.
 func TestReportOfHeldResults(t *testing.T) {
