@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
@@ -339,7 +340,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 		if b.Low == nil || b.High == nil {
 			v -= 0.9
 		}
-		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || withoutRefWord(t) != t {
+		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || refrange.WithoutLabel(t) != t {
 			v++
 		}
 		if !b.Any() {
@@ -347,7 +348,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 		}
 		return v
 	}
-	inner := withoutRefWord(strings.Trim(t, "()[] "))
+	inner := refrange.WithoutLabel(strings.Trim(t, "()[] "))
 	switch valueShape(inner, s.g.decimals) {
 	case wordShape:
 		if n <= 5 {

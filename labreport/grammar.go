@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
@@ -46,7 +47,7 @@ func (p *parsed) withGroup(r role) []token {
 		if s.role != r {
 			continue
 		}
-		if i > 0 && p.pieces[i-1].role == rNote && byGroups(textOf(p.line.tokens[p.pieces[i-1].from:p.pieces[i-1].to])) {
+		if i > 0 && p.pieces[i-1].role == rNote && refrange.ByGroups(textOf(p.line.tokens[p.pieces[i-1].from:p.pieces[i-1].to])) {
 			return p.line.tokens[p.pieces[i-1].from:s.to]
 		}
 		return p.line.tokens[s.from:s.to]
@@ -488,7 +489,7 @@ func (s *search) place(r role, i, n int) float64 {
 
 // toPointAll rewrites every number of a text.
 func toPointAll(s string, d Decimals) string {
-	fields := strings.Fields(plainMarks(s))
+	fields := strings.Fields(refrange.PlainMarks(s))
 	if d == Comma {
 		fields = joinThousands(fields)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
@@ -165,7 +166,7 @@ func linesOf(p Page, index int) []line {
 	words := make([]token, 0, len(p.Words))
 	var heights []float64
 	for _, w := range p.Words {
-		text := strings.TrimSpace(plainMarks(w.Text))
+		text := strings.TrimSpace(refrange.PlainMarks(w.Text))
 		if text == "" || w.Box.Width < 0 || w.Box.Height <= 0 || math.IsNaN(w.Box.X+w.Box.Y+w.Box.Width+w.Box.Height) {
 			continue
 		}

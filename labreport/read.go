@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/labreport/ucum"
 )
 
@@ -144,7 +145,7 @@ func (r *Reader) document(pages []Page) *document {
 			d.g.image = true
 		}
 		for _, w := range p.Words {
-			texts = append(texts, plainMarks(w.Text))
+			texts = append(texts, refrange.PlainMarks(w.Text))
 			d.words++
 			d.wordConf += w.Confidence
 			for _, c := range w.Text {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
 // ValueType is the class of a value, as published.
@@ -36,19 +37,13 @@ const (
 	Comma
 )
 
-const (
-	numPattern     = `[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`
-	groupedPattern = `[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?`
-	cmpPattern     = `(?:<=|>=|=<|=>|≤|≥|[<>]\s*[oO][rR]\s*=|<|>|~|≈)`
-)
-
 var (
-	reNum      = regexp.MustCompile(`^` + numPattern + `$`)
-	reGrouped  = regexp.MustCompile(`^` + groupedPattern + `$`)
-	reCmp      = regexp.MustCompile(`^(` + cmpPattern + `)\s*(` + numPattern + `|` + groupedPattern + `)$`)
-	reSpan     = regexp.MustCompile(`^(` + numPattern + `|` + groupedPattern + `)\s*(?:-|–| to )\s*(` + numPattern + `|` + groupedPattern + `)$`)
-	reRatio    = regexp.MustCompile(`^` + numPattern + `\s*/\s*` + numPattern + `$`)
-	reDuration = regexp.MustCompile(`(?i)^` + numPattern + `\s*(?:h|hrs?|hours?|mins?|minutes?|s|secs?|seconds?)$`)
+	reNum      = regexp.MustCompile(`^` + refrange.NumberPattern + `$`)
+	reGrouped  = regexp.MustCompile(`^` + refrange.GroupedPattern + `$`)
+	reCmp      = regexp.MustCompile(`^(` + refrange.ComparatorPattern + `)\s*(` + refrange.NumberPattern + `|` + refrange.GroupedPattern + `)$`)
+	reSpan     = regexp.MustCompile(`^(` + refrange.NumberPattern + `|` + refrange.GroupedPattern + `)\s*(?:-|–| to )\s*(` + refrange.NumberPattern + `|` + refrange.GroupedPattern + `)$`)
+	reRatio    = regexp.MustCompile(`^` + refrange.NumberPattern + `\s*/\s*` + refrange.NumberPattern + `$`)
+	reDuration = regexp.MustCompile(`(?i)^` + refrange.NumberPattern + `\s*(?:h|hrs?|hours?|mins?|minutes?|s|secs?|seconds?)$`)
 	reClock    = regexp.MustCompile(`^\d{1,2}:\d{2}(?::\d{2})?$`)
 	reTiter    = regexp.MustCompile(`^(?:[<>]=?|≤|≥)?\s*1\s*:\s*\d{1,6}$`)
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
@@ -94,12 +89,6 @@ func timeUnit(unit string) bool {
 	return false
 }
 
-var (
-	reCommaDecimal = regexp.MustCompile(`^[<>≤≥=~(\[]*[+-]?\d+,\d{1,2}[)\]]?$|^[<>≤≥=~]*0,\d+$|^[<>≤≥=~]*\d{4,},\d+$`)
-	rePointDecimal = regexp.MustCompile(`^[<>≤≥=~(\[]*[+-]?\d+\.\d{1,2}[)\]]?$|^[<>≤≥=~]*0\.\d+$|^[<>≤≥=~]*\d{4,}\.\d+$`)
-	reAnyNumber    = regexp.MustCompile(`\d[\d.,]*\d|\d`)
-)
-
 // decimalsOf decides how the numbers among the texts are written: by the majority of
 // numbers that can be read in one way only.
 func decimalsOf(texts []string) Decimals {
@@ -117,33 +106,19 @@ func decimalsOf(texts []string) Decimals {
 // comma, and those with a point.
 func decimalMarks(texts []string) (comma, point int) {
 	for _, t := range texts {
-		if looksLikeDate(t) {
-			continue
-		}
-		for _, part := range reAnyNumber.FindAllString(t, -1) {
-			switch {
-			case strings.Count(part, ".")+strings.Count(part, ",") > 1:
-				if i, j := strings.LastIndexByte(part, ','), strings.LastIndexByte(part, '.'); i > j && j >= 0 {
-					comma++
-				} else if j > i && i >= 0 {
-					point++
-				}
-			case reCommaDecimal.MatchString(part):
-				comma++
-			case rePointDecimal.MatchString(part):
-				point++
-			}
+		if !looksLikeDate(t) {
+			c, p := refrange.DecimalMarks(t)
+			comma, point = comma+c, point+p
 		}
 	}
 	return comma, point
 }
 
 var (
-	reCommaNumber = regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+`)
-	reApostrophe  = regexp.MustCompile(`(\d)['’](\d{3})`)
-	reGroupHead   = regexp.MustCompile(`^[(\[]*[<>=]*[+-]?\d{1,3}$`)
-	reGroupTail   = regexp.MustCompile(`^\d{3}(?:,\d+)?[)\]]*$`)
-	reSpaceGroup  = regexp.MustCompile(`^([<>≤≥=~]*\s*[+-]?\d{1,3})((?: \d{3})+)((?:[.,]\d+)?)$`)
+	reApostrophe = regexp.MustCompile(`(\d)['’](\d{3})`)
+	reGroupHead  = regexp.MustCompile(`^[(\[]*[<>=]*[+-]?\d{1,3}$`)
+	reGroupTail  = regexp.MustCompile(`^\d{3}(?:,\d+)?[)\]]*$`)
+	reSpaceGroup = regexp.MustCompile(`^([<>≤≥=~]*\s*[+-]?\d{1,3})((?: \d{3})+)((?:[.,]\d+)?)$`)
 )
 
 // toPoint rewrites the numbers of s with a decimal point and without group marks.
@@ -159,9 +134,7 @@ func toPoint(s string, d Decimals) string {
 	if d != Comma || !strings.ContainsAny(s, ".,") {
 		return s
 	}
-	return reCommaNumber.ReplaceAllStringFunc(s, func(n string) string {
-		return strings.Replace(strings.ReplaceAll(n, ".", ""), ",", ".", 1)
-	})
+	return refrange.CommasToPoints(s)
 }
 
 // number reads one number that is written with a point.
@@ -206,7 +179,7 @@ const (
 // valueShape classifies a text that may stand in a value column. The number is
 // written as in the document.
 func valueShape(s string, d Decimals) shape {
-	s = strings.TrimSpace(strings.Trim(strings.TrimSpace(plainMarks(s)), "*!"))
+	s = strings.TrimSpace(strings.Trim(strings.TrimSpace(refrange.PlainMarks(s)), "*!"))
 	if s == "" || len(s) > 60 {
 		return noValue
 	}
@@ -234,11 +207,6 @@ func valueShape(s string, d Decimals) shape {
 	}
 	return noValue
 }
-
-// plainMarks writes comparators and dashes in ASCII.
-func plainMarks(s string) string { return marks.Replace(s) }
-
-var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00a0", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<")
 
 var reDateLike = regexp.MustCompile(`^\(?\d{1,4}[./-]\d{1,2}[./-]\d{2,4}\)?[,;]?$|^\d{1,2}[./ -](?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|ene|abr|ago|dic|fév|avr|aoû|déc)[a-zäéû]*\.?[./ -]\d{2,4}$|^\d{1,2}\.\d{1,2}\.$`)
 

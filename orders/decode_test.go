@@ -78,7 +78,7 @@ func TestDecodeDatesOfASample(t *testing.T) {
 		`{"timestamp": "2026-03-02T15:00:00Z", "timezone_offset": -25200}`: {Timestamp: at, TimezoneOffset: -25200},
 		`"2026-03-02T08:00:00-07:00"`:                                      {Timestamp: at, TimezoneOffset: -25200},
 		`"2026-03-02T15:00:00"`:                                            {Timestamp: at},
-		`"2026-03-02"`:                                                     {Timestamp: healthlab.At(at.Add(-15 * time.Hour))},
+		`"2026-03-02"`:                                                     {Timestamp: healthlab.At(at.Add(-15 * time.Hour)), Precision: labresult.DayPrecision},
 		`null`:                                                             nil,
 	} {
 		s := reads[labresult.SampleData](t, `{"sample_id": "A", "date_collected": `+text+`, "date_received": `+text+`, "date_reported": `+text+`}`)

@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,19 +63,40 @@ func TestReportOfACulture(t *testing.T) {
 		return labresult.Result{Name: "Ampicillin", LOINC: ptr("18864-9"), Group: group, Result: "R", Methods: []labresult.Coded{{Text: "MIC"}},
 			Parent: &labresult.ParentResult{Group: group, Value: of}}
 	}
+	midnight := healthlab.At(time.Date(2026, 3, 2, 7, 0, 0, 0, time.UTC)) // at -0700
 	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
 		m.Results = &labresult.Report{
 			Metadata: labresult.Metadata{Notes: ptr("took antibiotics")},
-			Results:  []labresult.Result{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1"}},
+			Results: []labresult.Result{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1",
+				Equipment: []labresult.Coded{{Text: "AU-12"}}, Timestamp: &midnight, TimestampPrecision: labresult.DayPrecision, TimestampOffset: ptr(-7 * 3600)}},
 			SampleInformation: map[string]labresult.SampleData{"S1": {SpecimenType: &labresult.Coded{Text: "Urine"}, TypeModifiers: []labresult.Coded{{Text: "midstream"}},
-				SpecimenSite: &labresult.Coded{Text: "Bladder"}, Conditions: []labresult.Coded{{Text: "Autolyzed"}}, RejectReasons: []labresult.Coded{{Text: "Clotted"}}}},
+				SpecimenSite: &labresult.Coded{Text: "Bladder"}, Conditions: []labresult.Coded{{Text: "Autolyzed"}}, RejectReasons: []labresult.Coded{{Text: "Clotted"}},
+				Additives: []labresult.Coded{{Text: "EDTA"}}, ContainerType: &labresult.Coded{Text: "Cup"}, Description: "pale yellow", ClinicalInformation: &labresult.ClinicalInformation{TotalVolume: ptr("40 mL")},
+				DateCollected: &labresult.TimestampWithOffset{Timestamp: midnight, TimezoneOffset: -7 * 3600, Precision: labresult.DayPrecision},
+				DateReceived:  &labresult.TimestampWithOffset{Timestamp: midnight, TimezoneOffset: -7 * 3600, Precision: labresult.MonthPrecision}}},
 		}
 	})))
 	file, err := a.docs().Report(t.Context(), a.team, o.ID)
 	require.NoError(t, err)
-	for _, want := range []string{"took antibiotics", "Of Escherichia coli, Group 1", "Of Klebsiella pneumoniae, Group 2", "Method: MIC", "Urine, midstream", "Bladder", "Autolyzed", "Clotted"} {
+	for _, want := range []string{"took antibiotics", "Of Escherichia coli, Group 1", "Of Klebsiella pneumoniae, Group 2", "Method: MIC", "Urine, midstream", "Bladder", "Autolyzed", "Clotted",
+		"AU-12", "EDTA", "Cup", "pale yellow", "40 mL", "At 2026-03-02", "2026-03"} {
 		require.Contains(t, string(file), want)
 	}
+	require.NotContains(t, string(file), "2026-03-02 00:00", "the laboratory said no time")
+}
+
+// A report without results has no heading over them.
+func TestReportOfMissingResultsAlone(t *testing.T) {
+	a := newArchive(t)
+	o := a.requisitioned("walk-in")
+	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
+		m.Results = &labresult.Report{MissingResults: []labresult.Missing{{Name: "Iron", Note: ptr("clotted")}}}
+	})))
+	file, err := a.docs().Report(t.Context(), a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), `"Heading":"Not reported"`)
+	require.NotContains(t, string(file), "Reference range")
+	require.NotContains(t, string(file), `"Heading":"Results"`)
 }
 
 // A report that came with results under review belongs to no order yet: it is not shown, and it

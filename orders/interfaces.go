@@ -17,7 +17,8 @@ import (
 
 // Settings is what a team has switched on. The zero value has everything off.
 type Settings struct {
-	// PartialWebhooks: an event for every partial result.
+	// PartialWebhooks: an event for every partial result. Without it, there is one for those that
+	// correct an earlier result alone.
 	PartialWebhooks bool
 	// Redraws: the patient may come again when the lab lost a result.
 	Redraws bool
@@ -160,8 +161,9 @@ type Message struct {
 	At time.Time
 	// Detail is a finer reason; empty for none.
 	Detail StatusDetail
-	// Tracking is news of the parcel; nil for none.
-	Tracking *Tracking
+	// Tracking is news of the parcel, and ReturnTracking of the label in a kit for the way of the
+	// sample to the lab, which comes with KitShipped; nil for none.
+	Tracking, ReturnTracking *Tracking
 	// CollectedAt is when the sample was taken; zero if not known.
 	CollectedAt time.Time
 	// Patient is whom the results are about, as the lab says, and never what the order
@@ -180,7 +182,8 @@ type Message struct {
 	// the catalogue or the order knows is filled in: LOINC codes, the markers that results
 	// come from, bounds and flags that follow from a reference range, the head; and, in a
 	// report that is all there will be, required results of which it does not say a word
-	// are missing.
+	// are missing. A result with CorrectedAt corrects the one before it, in a partial report too;
+	// of a CorrectedResult in which no result has it, all that differ are corrected.
 	Results *labresult.Report
 	// ReportFile is the id of the lab's own report of Results, as [Service.StoreReport]
 	// was given it; empty for none.

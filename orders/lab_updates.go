@@ -180,7 +180,8 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		at := steps[last].At
 		p.setSampleID(m)
 		p.noteCollection(m.CollectedAt)
-		p.setResults(m, at)
+		steps = slices.Clone(steps)
+		steps[last].Corrected = p.setResults(m, at)
 		events, err := p.applyPath(path[:last], m, steps)
 		if err != nil {
 			return nil, err
@@ -237,16 +238,23 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		r.setNotice(m.Notice)
 	}
 	r.updateTracking(m.Tracking, healthlab.At(at))
+	if back := m.ReturnTracking; back != nil {
+		r.updateTracking(&Tracking{Inbound: true, Number: back.Number, URL: back.URL, Courier: back.Courier}, healthlab.At(at))
+	}
 	r.noteCollection(m.CollectedAt)
+	var corrected []labresult.CorrectedMarker
 	if m.Results != nil {
-		corrected := r.setResults(m, at)
+		corrected = r.setResults(m, at)
 		steps = slices.Clone(steps)
 		steps[min(max(len(path)-1, 0), len(steps)-1)].Corrected = corrected
 	}
 	if silent {
 		r.UpdatedAt = healthlab.At(at)
 		r.refreshTransaction()
-		return nil, nil
+		if len(corrected) == 0 {
+			return nil, nil
+		}
+		return r.newEvent(EventOrderUpdated, steps[0].EventID, healthlab.At(at))
 	}
 	return r.applyPath(path, m, steps)
 }

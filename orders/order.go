@@ -343,7 +343,7 @@ type OnSiteDetails struct {
 }
 
 // Shipment is a kit's way to the patient and the sample's way to the lab. Tracking is
-// null until a carrier has it.
+// null until the lab gives it: of the way back with the kit, whose label is in it.
 type Shipment struct {
 	ID                     uuid.UUID      `json:"id"`
 	OutboundTrackingNumber *string        `json:"outbound_tracking_number"`

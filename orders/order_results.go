@@ -105,7 +105,7 @@ func (r *Record) noteCollection(at time.Time) {
 }
 
 // setResults sets the results that the lab reported, received at an instant, and returns the
-// markers that a corrected report changed.
+// markers whose results the report corrected.
 func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
 	results := *m.Results
 	results.Results = rules.NonNil(results.Results)
@@ -116,6 +116,9 @@ func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.Corr
 	case m.On == CorrectedResult && r.Results != nil:
 		results.Metadata.Status = labresult.Corrected
 		results.Results, corrected = labresult.MarkCorrected(r.Results.Results, results.Results, healthlab.At(at))
+	}
+	if m.On != CorrectedResult && r.Results != nil {
+		results.Results, corrected = labresult.MarkChanged(r.Results.Results, results.Results, healthlab.At(at))
 	}
 	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
 	r.fillHead(&results.Metadata, m)

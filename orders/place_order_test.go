@@ -256,8 +256,8 @@ func TestPlacedAsAsked(t *testing.T) {
 	require.Equal(t, "1.0", r.Consents[0].Version)
 	require.True(t, r.Consents[0].TimeOfConsent.Equal(noon))
 	require.Equal(t, []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"},
-		{MarkerID: 13, QuestionID: 134, Answer: "N"}, {MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}},
-		r.AOEAnswers, "with the presets of fasting and of the optional question")
+		{MarkerID: 13, QuestionID: 134, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}},
+		r.AOEAnswers, "with the preset of the optional question, and without an answer about fasting")
 }
 
 // Options.FastingCodes lists the codes of fasting questions.
@@ -266,13 +266,25 @@ func TestFastingCodes(t *testing.T) {
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
 	d := newFixture(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
 	_, err := d.Place(t.Context(), d.team, d.asks("asked", asks))
-	requireRule(t, err, catalogue.AOEMissing, healthlab.Precondition) // nothing presets FSTING
+	requireRule(t, err, catalogue.AOEMissing, healthlab.Precondition) // FSTING is no fasting question here
 	answered = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}
 	o := d.placed("asked", asks)
 	r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Contains(t, r.AOEAnswers, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"})
 	require.Contains(t, r.AOEAnswers, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 132, Answer: "Y"})
+	require.False(t, slices.ContainsFunc(r.AOEAnswers, func(a catalogue.AOEAnswer) bool { return a.QuestionID == 131 }), "the patient did not say")
+}
+
+// Tests and markers of one name in one order are told apart.
+func TestNamesInOneOrder(t *testing.T) {
+	one := catalogue.BuildLabTest([]catalogue.LabTest{{Name: "Iron", Markers: []catalogue.Marker{{ID: 3, Name: "Ferritin"}, {ID: 1, Name: "Ferritin"}}}, {Name: "Iron"}, {Name: "Iron (2)"}},
+		[]catalogue.Marker{{ID: 2, Name: "Iron"}, {ID: 4, Name: "Ferritin (2)"}}, nil, catalogue.WalkInTest, uuid.UUID{})
+	require.Equal(t, "Iron + Iron (3) + Iron (2) + Iron (4) + Ferritin (2)", one.Name)
+	var names []string
+	for _, m := range one.Markers {
+		names = append(names, m.Name)
+	}
+	require.Equal(t, []string{"Ferritin", "Iron", "Ferritin (3)", "Ferritin (2)"}, names)
 }
 
 func TestSeveralTestsBecomeOne(t *testing.T) {
@@ -337,7 +349,7 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 	req.LabTestID = test("asked kit")
 	o, err := d.PlaceTestkit(t.Context(), d.team, req)
 	require.NoError(t, err, "the caller need not answer")
-	want := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
+	want := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 135, Answer: "arm"}}
 	answers := func() []catalogue.AOEAnswer {
 		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
 		require.NoError(t, err)

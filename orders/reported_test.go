@@ -3,6 +3,7 @@ package orders_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,62 @@ func TestCorrectionAfterAPartialReport(t *testing.T) {
 				results, err = d.Results(t.Context(), d.team, o.ID)
 				require.NoError(t, err)
 				require.Equal(t, "2", *results.Results[0].PreviousResult)
+			})
+		}
+	}
+}
+
+// A laboratory may correct a result while others are to come: the result is marked, the markers are
+// in the history, an event is sent whatever the team's settings are, and the order stays open.
+func TestCorrectionWhileMoreIsToCome(t *testing.T) {
+	for _, name := range []string{"walk-in", "kit", "on site"} {
+		for _, end := range []orders.Trigger{orders.FinalResult, orders.CorrectedResult} {
+			t.Run(name+", "+string(end), func(t *testing.T) {
+				d := newReviewFixture(t)
+				d.settings.OnSiteCollection = true
+				o := d.requisitioned(name)
+				report := func(on orders.Trigger, results ...labresult.Result) []labresult.Result {
+					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
+					out, err := d.Results(t.Context(), d.team, o.ID)
+					require.NoError(t, err)
+					return out.Results
+				}
+				found := func(name, text string) labresult.Result {
+					return labresult.Result{Name: name, Slug: strings.ToLower(name), Result: text}
+				}
+				corrected := func(name, text string) labresult.Result {
+					r := found(name, text)
+					r.CorrectedAt = new(healthlab.At(d.now()))
+					return r
+				}
+				report(orders.PartialResult, found("Iron", "1"), found("Ferritin", "5"))
+				sent, before := len(d.messages(o)), d.get(o)
+				got := report(orders.PartialResult, corrected("Iron", "2"), found("Ferritin", "6"), found("Zinc", "7"))
+				require.Equal(t, before.LowLevel(), d.get(o).LowLevel())
+				require.Len(t, d.messages(o), sent+1)
+				require.Equal(t, "1", *got[0].PreviousResult)
+				require.NotNil(t, got[0].CorrectedAt)
+				for _, r := range got[1:] {
+					require.Nil(t, r.CorrectedAt, "the laboratory did not correct it")
+					require.Nil(t, r.PreviousResult)
+				}
+				if name != "kit" { // kits have no status for partial results
+					markers := d.get(o).LastEvent.CorrectedMarkers
+					require.Len(t, markers, 1)
+					require.Equal(t, "Iron", markers[0].Name)
+				}
+				// A repeat changes nothing, and later reports keep the marks.
+				got = report(orders.PartialResult, corrected("Iron", "2"), found("Ferritin", "6"), found("Zinc", "7"))
+				require.Equal(t, "1", *got[0].PreviousResult)
+				require.Empty(t, d.get(o).LastEvent.CorrectedMarkers)
+				got = report(end, found("Iron", "2"), corrected("Ferritin", "8"), found("Zinc", "7"), found("Copper", "9"))
+				require.Equal(t, "1", *got[0].PreviousResult)
+				require.Equal(t, "6", *got[1].PreviousResult)
+				require.Nil(t, got[2].CorrectedAt)
+				require.Nil(t, got[3].CorrectedAt, "it is no correction")
+				require.Equal(t, "Ferritin", d.get(o).LastEvent.CorrectedMarkers[0].Name)
+				require.Len(t, d.get(o).LastEvent.CorrectedMarkers, 1)
+				require.Empty(t, d.waiting())
 			})
 		}
 	}

@@ -70,8 +70,8 @@ type Options struct {
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means CentralLabs.
 	CommentLabs []string
-	// FastingCodes are the labs' codes of questions about fasting, which are answered as
-	// the test says. Default: FSTING.
+	// FastingCodes are the labs' codes of questions about fasting, which may be left without an
+	// answer. Default: FSTING.
 	FastingCodes []string
 	// Centers says where patients can go. Default: no place is known.
 	Centers appointment.Centers

@@ -61,16 +61,16 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.Details(), req.Passthrough
-	r.AOEAnswers = presets(chosen.LabTest, s.opts.FastingCodes)
+	r.AOEAnswers = presets(chosen.LabTest)
 	return r, nil
 }
 
 // presets returns the answers to those questions of a test that need no person. A kit is
 // ordered and registered without answers to the other questions.
-func presets(t catalogue.LabTest, fasting []string) []catalogue.AOEAnswer {
+func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
 	for marker, q := range t.Questions() {
-		if preset, ok := q.Preset(t.Fasting, fasting); ok {
+		if preset, ok := q.Preset(); ok {
 			out = append(out, catalogue.AOEAnswer{MarkerID: marker, QuestionID: q.ID, Answer: preset})
 		}
 	}

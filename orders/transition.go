@@ -106,7 +106,7 @@ func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 		o.RequisitionFormURL = &s.FormURL
 	}
 	o.refreshTransaction()
-	if to == PartialResults && !s.NotifyPartial {
+	if to == PartialResults && !s.NotifyPartial && len(s.Corrected) == 0 {
 		return nil, nil
 	}
 	name := EventOrderUpdated

@@ -149,6 +149,49 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 	}
 }
 
+// Slots lie within the opening hours of their center, in every week of a year.
+func TestSlotsWithinOpeningHours(t *testing.T) {
+	for _, name := range []string{"America/New_York", "America/Phoenix", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe"} {
+		for hours, open := range map[string]map[time.Weekday][2]string{
+			`{"mon-fri": "07:40-11:10"}`: {1: {"07:40", "11:10"}, 2: {"07:40", "11:10"}, 3: {"07:40", "11:10"}, 4: {"07:40", "11:10"}, 5: {"07:40", "11:10"}},
+			`{"Sat, Sun": ["9 AM - 10:00 am"], "weekdays": "closed", "tue": null, "wed": "8-24"}`: {6: {"09:00", "10:00"}, 0: {"09:00", "10:00"}, 3: {"08:00", "23:59"}},
+		} {
+			c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
+			c.IANATimezone, c.Metadata.Hours = name, []byte(hours)
+			d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
+			loc := zone(t, name)
+			for week := range 53 {
+				d.at = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 7*week)
+				slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+				require.NoError(t, err)
+				for _, day := range slots.Slots {
+					span, opens := open[day.Date.At(time.UTC).Weekday()]
+					if !opens {
+						require.Empty(t, day.Slots, "%s on %s", hours, day.Date)
+						continue
+					}
+					if day.Date != healthlab.DateOf(d.at.In(loc)) {
+						require.NotEmpty(t, day.Slots, "%s on %s", hours, day.Date)
+					}
+					for _, s := range day.Slots {
+						require.GreaterOrEqual(t, s.Start.In(loc).Format("15:04"), span[0])
+						require.LessOrEqual(t, s.End.In(loc).Format("15:04"), span[1])
+					}
+				}
+			}
+		}
+	}
+	// Hours in words restrict nothing.
+	for _, hours := range []string{`"by appointment"`, `{"mon": "by appointment"}`, `{"holidays": "9-12"}`, `{"mon": "17:00-07:00"}`, `{"mon": 7}`, `{}`, `[]`, `null`} {
+		c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
+		c.Metadata.Hours = []byte(hours)
+		d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
+		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+		require.NoError(t, err, hours)
+		require.Len(t, keysOf(slots), 30+13*15, hours)
+	}
+}
+
 func TestRefund(t *testing.T) {
 	for _, tc := range []struct {
 		before time.Duration

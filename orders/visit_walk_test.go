@@ -184,6 +184,8 @@ func (d *fixture) checkVisits(t require.TestingT, o orders.Order) {
 			continue
 		}
 		checkVisit(t, v.Appointment)
+		movable := v.StartAt != nil && !v.PatientManaged && (v.Status == appointment.VisitPending || v.Status == appointment.VisitReserved || v.Status == appointment.VisitConfirmed)
+		require.Equal(t, movable, v.CanReschedule, "a %s appointment, with and without a time", v.Status)
 		require.Equal(t, life(v.Appointment), d.heard(v.Appointment))
 		from := appointment.VisitHeld
 		for _, e := range v.Events {

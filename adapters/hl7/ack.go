@@ -3,7 +3,6 @@ package hl7
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
@@ -165,10 +164,4 @@ func (v acknowledgement) err() error {
 		return fmt.Errorf("%w: the laboratory does not take messages of this kind now", healthlab.Unavailable)
 	}
 	return fmt.Errorf("%w: the laboratory's answer says neither yes nor no", healthlab.Unavailable)
-}
-
-// stamp reads a time that may be missing or wrong.
-func stamp(p er7.Part, zone *time.Location) (time.Time, bool) {
-	s, err := p.Stamp(zone)
-	return s.Time, err == nil
 }

@@ -7,12 +7,8 @@ import (
 // document reads a document that stands in place of a result.
 func (r *reader) document(t *TestReport, s er7.Segment) {
 	r.note = &t.Notes
-	switch s.Field(11).Text() {
-	case "D", "W":
-		t.Withdrawn = true
+	if !t.brings(s) {
 		return
-	case "R", "X":
-		return // not verified yet, or there will be none
 	}
 	for _, p := range s.Field(5).Repetitions() {
 		e, err := p.Embedded()
@@ -26,6 +22,25 @@ func (r *reader) document(t *TestReport, s er7.Segment) {
 			t.Documents = append(t.Documents, Document{Title: s.Field(3).Coded().Display(), ContentType: e.ContentType(), Data: e.Data})
 		}
 	}
+}
+
+// reference refuses a reference to a document that stands in place of a result: what it points
+// to is not read.
+func (r *reader) reference(t *TestReport, s er7.Segment) {
+	r.note = &t.Notes
+	if t.brings(s) && !s.Field(5).Empty() {
+		r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
+			Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "a reference to a document (RP) is not followed; the document must be embedded (ED)",
+		})
+	}
+}
+
+// brings reports whether an OBX brings a document. One that is deleted or wrong is withdrawn;
+// one that is not verified, or of which there will be none, brings nothing.
+func (t *TestReport) brings(obx er7.Segment) bool {
+	status := obx.Field(11).Text()
+	t.Withdrawn = t.Withdrawn || status == "D" || status == "W"
+	return status != "D" && status != "W" && status != "R" && status != "X"
 }
 
 // documentID is the same for the same document of the same order.

@@ -325,8 +325,12 @@ func sentValues(m *er7.Message) (tests map[int][]string, notes []string) {
 			add(c.Codes[0].Code, c.Codes[0].Text, prl.Component(2).Whole(), prl.Component(3).Whole(), eip.Component(1).Text(), eip.Component(2).Text())
 		case "SPM":
 			var values []string
-			for _, n := range []int{4, 5, 7, 8, 9, 10, 21, 24} {
+			for _, n := range []int{4, 5, 6, 7, 8, 9, 10, 21, 24, 27} {
 				values = append(values, coded(s.Field(n))...)
+			}
+			values = append(values, s.Field(12).Component(1).Text(), s.Field(12).Component(2).Unit())
+			for _, p := range s.Field(14).Repetitions() {
+				values = append(values, p.Whole())
 			}
 			if code == "OUL" && event != "R24" || obr == 0 {
 				first = values
@@ -335,11 +339,14 @@ func sentValues(m *er7.Message) (tests map[int][]string, notes []string) {
 			}
 		case "OBX":
 			status, kind := s.Field(11).Text(), s.Field(2).Text()
-			if obr == 0 || kind == "ED" || status == "O" || status == "N" || s.Field(29).Text() == "QST" {
+			if obr == 0 || kind == "ED" || kind == "RP" || status == "O" || status == "N" || s.Field(29).Text() == "QST" {
 				continue
 			}
-			add(s.Field(4).Whole())
+			add(s.Field(4).Plain("."))
 			add(coded(s.Field(17))...)
+			for _, p := range s.Field(18).Repetitions() {
+				add(p.Component(1).Text())
+			}
 			if kind == "CE" || kind == "CWE" || kind == "CNE" {
 				add(coded(s.Field(5))...)
 			}
@@ -348,6 +355,8 @@ func sentValues(m *er7.Message) (tests map[int][]string, notes []string) {
 				for _, p := range s.Field(3).Repetitions() {
 					notes = append(notes, p.Whole())
 				}
+			} else if obr > 0 {
+				add(s.Field(3).Whole())
 			}
 		}
 	}
@@ -538,10 +547,12 @@ func randomReport(r *rand.Rand, number string) []string {
 		}
 		if r.IntN(4) == 0 {
 			out = append(out, "ORC|RE|"+number)
+			notes(1)
 		}
 		segment("OBR", obr)
+		notes(2)
 		for i := range 1 + r.IntN(4) {
-			obx := map[int]string{1: fmt.Sprint(i), 2: "ST", 3: "R^Result^L", 4: value(), 5: value(), 11: "F", 17: repeated("^")}
+			obx := map[int]string{1: fmt.Sprint(i), 2: "ST", 3: "R^Result^L", 4: value(), 5: value(), 11: "F", 17: repeated("^"), 18: value() + "^" + value() + "~" + value()}
 			switch r.IntN(3) {
 			case 0:
 				obx[2], obx[5] = "CWE", repeated("^")
@@ -553,17 +564,21 @@ func randomReport(r *rand.Rand, number string) []string {
 		}
 		for range r.IntN(3) {
 			spm := map[int]string{1: "1", 2: "^" + value()}
-			for _, f := range []int{4, 5, 7, 8, 9, 10, 21, 24} {
+			for _, f := range []int{4, 5, 6, 7, 8, 9, 10, 21, 24, 27} {
 				if r.IntN(2) == 0 {
 					spm[f] = coded("^")
 				}
 			}
-			for _, f := range []int{5, 9, 21, 24} {
+			if r.IntN(2) == 0 {
+				spm[12], spm[14] = value()+"^"+value(), value()+"~"+value()
+			}
+			for _, f := range []int{5, 6, 9, 21, 24} {
 				if spm[f] != "" {
 					spm[f] += "~" + coded("^")
 				}
 			}
 			segment("SPM", spm)
+			notes(2)
 		}
 	}
 	return out

@@ -18,8 +18,8 @@ var flags = map[string]labresult.Interpretation{
 	"LL": labresult.Critical, "HH": labresult.Critical, "AA": labresult.Critical,
 }
 
-// interpret maps the laboratory's flags: the worst of them counts. Without a flag,
-// the range decides, where it can.
+// interpret maps the laboratory's flags: the worst of them counts. Without a flag there is no
+// interpretation.
 func (r *reader) interpret(l *labresult.Result, f er7.Part) {
 	var own []string
 	worst := []labresult.Result{}
@@ -38,16 +38,7 @@ func (r *reader) interpret(l *labresult.Result, f er7.Part) {
 		worst = append(worst, labresult.Result{Interpretation: mapped})
 	}
 	l.SourceInterpretation = strings.Join(own, ",")
-	l.Interpretation = labresult.Worst(worst)
 	if len(own) > 0 {
-		return
-	}
-	above, below := l.IsAboveMaxRange, l.IsBelowMinRange
-	switch {
-	case above != nil && *above, below != nil && *below:
-		l.Interpretation = labresult.Abnormal
-	case above != nil && below != nil,
-		above != nil && l.MinRangeValue == nil, below != nil && l.MaxRangeValue == nil:
-		l.Interpretation = labresult.Normal
+		l.Interpretation = labresult.Worst(worst)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -31,7 +33,7 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 			Patient: &t.Patient,
 		}
 		if on == orders.SampleReceived && t.Collected != nil {
-			m.CollectedAt = t.Collected.Timestamp.Time
+			m.CollectedAt = collectedAt(t.Collected)
 		}
 		out = append(out, m)
 	}
@@ -50,16 +52,16 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 		}
 	}
 	for _, t := range s.Tests {
-		if t.Data.DateCollected != nil && (m.CollectedAt.IsZero() || t.Data.DateCollected.Timestamp.Before(m.CollectedAt)) {
-			m.CollectedAt = t.Data.DateCollected.Timestamp.Time
+		if at := t.Data.DateCollected; at != nil && (m.CollectedAt.IsZero() || collectedAt(at).Before(m.CollectedAt)) {
+			m.CollectedAt = collectedAt(at)
 		}
 	}
 	done := d.complete(opts) || s.FinalSent
 	results, some := d.results(opts, done || s.Stopped)
 	done = done || s.Stopped && some
 	switch {
-	case s.FinalSent:
-		m.On, m.Results = orders.CorrectedResult, &results
+	case s.FinalSent, done && !d.rejected() && s.corrects():
+		m.On, m.Results, s.FinalSent = orders.CorrectedResult, &results, true
 	case done && !d.rejected():
 		m.On, m.Results, s.FinalSent = orders.FinalResult, &results, true
 	case some:
@@ -88,6 +90,16 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	s.Count++
 	m.ID = shortID([]byte(d.Number), []byte(from.Key), []byte(digest))
 	return &m
+}
+
+// collectedAt returns when a sample was taken, for the days that follow from it: of a date
+// without a time its beginning in UTC.
+func collectedAt(at *labresult.TimestampWithOffset) time.Time {
+	switch at.Precision {
+	case labresult.YearPrecision, labresult.MonthPrecision, labresult.DayPrecision:
+		return healthlab.DateOf(at.Local()).At(time.UTC)
+	}
+	return at.Timestamp.Time
 }
 
 // updateReport sets State.Report after the tests of a delivery were taken; changed says
@@ -145,11 +157,13 @@ func digestOf(done, stopped bool, r *labresult.Report) string {
 				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory), l.Group)
 			coded("codes", labresult.Coded{Codes: l.Codes})
 			coded("method", l.Methods...)
+			coded("equipment", l.Equipment...)
 			if p := l.Parent; p != nil {
 				add("parent", p.PlacerNumber, p.FillerNumber, p.Group, p.Value)
 			}
 			if l.Timestamp != nil {
 				b = l.Timestamp.Append(b)
+				b = append(b, l.TimestampPrecision...)
 			}
 		}
 		for _, m := range r.MissingResults {
@@ -158,16 +172,22 @@ func digestOf(done, stopped bool, r *labresult.Report) string {
 		for _, id := range slices.Sorted(maps.Keys(r.SampleInformation)) {
 			sample := r.SampleInformation[id]
 			add("sample", id)
-			for _, c := range []*labresult.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite} {
+			for _, c := range []*labresult.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite, sample.ContainerType} {
 				if c != nil {
 					coded("specimen", *c)
 				}
 			}
-			for _, list := range [][]labresult.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons} {
+			for _, list := range [][]labresult.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons, sample.Additives} {
 				coded("list", list...)
+			}
+			if sample.Description != "" {
+				add("description", sample.Description)
 			}
 			if c := sample.ClinicalInformation; c != nil {
 				add("notes", text(c.Notes))
+				if c.TotalVolume != nil {
+					add("volume", *c.TotalVolume)
+				}
 			}
 		}
 	}

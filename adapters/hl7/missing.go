@@ -91,7 +91,7 @@ func (s *orderState) unreported() map[string]bool {
 func (s *orderState) missing(r labresult.Result, t heldTest) labresult.Missing {
 	out := labresult.Missing{
 		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
-		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Parent: r.Parent, Note: optional(s.note(r, t)),
+		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Equipment: r.Equipment, Parent: r.Parent, Note: optional(s.note(r, t)),
 	}
 	out.InferredFailureType, _ = s.why(r, t)
 	return out
@@ -130,6 +130,9 @@ func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.Fail
 func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	out := []string{text(r.Notes), r.Result, t.Notes}
 	for _, data := range append([]labresult.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
+		if c := data.ClinicalInformation; c != nil && text(c.Notes) != t.Notes {
+			out = append(out, text(c.Notes))
+		}
 		for _, why := range data.RejectReasons {
 			out = append(out, why.Text)
 		}

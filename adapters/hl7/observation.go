@@ -1,13 +1,14 @@
 package hl7
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -15,18 +16,24 @@ import (
 
 // observation reads an OBX.
 func (r *reader) observation(s er7.Segment) {
-	r.note = nil
 	r.finishOrder() // an ORC without an OBR has results of its own
+	t := r.test()
 	status := s.Field(11).Text()
 	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
+		if r.note = &r.patientNotes; t != nil {
+			r.note = &t.Notes
+		}
 		return // a question of the order, and its answer
 	}
-	t := r.test()
 	if t == nil {
 		t = r.testWithoutOBR(s)
 	}
-	if kind := s.Field(2).Text(); kind == "ED" {
+	switch s.Field(2).Text() {
+	case "ED":
 		r.document(t, s)
+		return
+	case "RP":
+		r.reference(t, s)
 		return
 	}
 	coded := s.Field(3).Coded()
@@ -34,7 +41,8 @@ func (r *reader) observation(s er7.Segment) {
 		status = t.Status
 	}
 	kind := s.Field(2).Text()
-	result := labresult.Result{Name: coded.Display(), Group: s.Field(4).Whole(), Methods: terms(s.Field(17)), Parent: t.Parent}
+	result := labresult.Result{Name: coded.Display(), Group: s.Field(4).Plain("."), Methods: terms(s.Field(17)), Parent: t.Parent}
+	result.Equipment = equipment(s.Field(18))
 	result.Slug = slug(result.Name)
 	r.codes(&result, coded)
 	if loinc, ok := coded.In("LN", "LOINC"); ok && loinc.Text != "" && coded.Original == "" {
@@ -42,12 +50,15 @@ func (r *reader) observation(s er7.Segment) {
 	}
 	value(&result, kind, s.Field(5))
 	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + result.Group
-	if lines(kind) && len(t.Observations) > 0 {
+	if goesOn(kind) && len(t.Observations) > 0 {
 		// Text of several lines comes as several segments.
 		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
 			last.Result.Result = strings.TrimLeft(last.Result.Result+"\n"+result.Result, "\n")
 			if !reflect.DeepEqual(last.Result.Methods, result.Methods) {
 				last.Result.Methods = append(last.Result.Methods, result.Methods...)
+			}
+			if !reflect.DeepEqual(last.Result.Equipment, result.Equipment) {
+				last.Result.Equipment = append(last.Result.Equipment, result.Equipment...)
 			}
 			r.note = notes(&last.Result)
 			return
@@ -59,22 +70,13 @@ func (r *reader) observation(s er7.Segment) {
 	} else {
 		r.seen[key] = 1
 	}
-	unit := s.Field(6).Coded()
-	if result.Unit = optional(unit.Codes[0].Code); result.Unit == nil {
-		result.Unit = optional(unit.Display())
+	result.Unit = optional(s.Field(6).Unit())
+	if at := cmp.Or(r.moment(s.Field(14)), r.moment(s.Field(19)), t.Collected); at != nil {
+		result.Timestamp, result.TimestampPrecision, result.TimestampOffset = new(at.Timestamp), at.Precision, new(at.TimezoneOffset)
 	}
-	for _, p := range []er7.Part{s.Field(14), s.Field(19)} {
-		if at, ok := stamp(p, r.opts.Zone); ok && result.Timestamp == nil {
-			at := healthlab.At(at)
-			result.Timestamp = &at
-		}
-	}
-	if result.Timestamp == nil && t.Collected != nil {
-		result.Timestamp = new(t.Collected.Timestamp)
-	}
-	result.ReferenceRange = optional(strings.TrimSpace(s.Field(7).Whole()))
-	result.Compare()
+	result.ReferenceRange = optional(referenceRange(s.Field(7)))
 	r.interpret(&result, s.Field(8))
+	result.Compare()
 	r.laboratory(t, &result, s)
 	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
@@ -82,7 +84,7 @@ func (r *reader) observation(s er7.Segment) {
 
 // testWithoutOBR begins a report for results that no OBR precedes.
 func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
-	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes()})
+	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Reported: r.sent, Patient: r.patient, Head: r.headWithNotes()})
 	r.between, r.seen = false, map[string]int{}
 	t := r.test()
 	r.number(t)
@@ -97,8 +99,8 @@ func notes(l *labresult.Result) *string {
 	return l.Notes
 }
 
-// lines reports whether values of a type are text that may go on in the next segment.
-func lines(kind string) bool { return kind == "TX" || kind == "FT" }
+// goesOn reports whether values of a type are text that may go on in the next segment.
+func goesOn(kind string) bool { return kind == "TX" || kind == "FT" }
 
 // codes finds the result's code at the laboratory and its LOINC code.
 func (r *reader) codes(l *labresult.Result, c er7.Coded) {
@@ -138,38 +140,84 @@ func value(l *labresult.Result, kind string, f er7.Part) {
 	}
 	switch kind {
 	case "NM", "SN", "ST", "":
-	default:
-		return
-	}
-	compact := strings.ReplaceAll(l.Result, " ", "")
-	if n, err := catalogue.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
-		l.Type, l.Result, l.Value = labresult.Numeric, strings.TrimPrefix(compact, "+"), &n
-	} else if interval.MatchString(compact) {
-		l.Type, l.Result = labresult.Range, compact
+		l.Type, l.Value = "", nil
+		l.Classify()
 	}
 }
 
+// valueText returns a value as text: numbers, times and terms as people write them, and other
+// types of several components without the separators of the format.
 func valueText(kind string, p er7.Part) string {
 	switch kind {
 	case "SN":
 		if s, ok := p.Structured(); ok {
 			return s.String()
 		}
-		return p.Whole()
-	case "CE", "CWE", "CNE":
+		return p.Plain("")
+	case "":
+		if s, ok := p.Structured(); ok && p.Len() > 1 {
+			return s.String()
+		}
+	case "CE", "CWE", "CNE", "CF", "IS", "ID":
 		return p.Coded().Display()
-	case "RP":
+	case "DT", "DTM", "TS":
+		if s, err := p.Stamp(nil); err == nil {
+			return s.String()
+		}
+	case "TM":
+		if clock, ok := p.Clock(); ok {
+			return clock
+		}
+	case "CQ":
+		return amount(p)
+	case "PN", "XPN":
+		return p.Name().Full()
+	case "CN", "PPN", "XCN":
+		return cmp.Or(p.Person().Full(), p.Person().ID)
+	case "XTN", "TN":
+		return cmp.Or(p.Telecom().Number, p.Telecom().Email)
+	case "CX", "CK", "EI":
 		return p.Component(1).Text()
-	case "TS", "DTM":
-		return p.Text()
+	case "DR":
+		return strings.Join(nonEmpty(valueText("TS", p.Component(1)), valueText("TS", p.Component(2))), " to ")
+	case "NR":
+		return p.Plain("-")
+	case "AD", "CP", "EIP", "HD", "MA", "MO", "NA", "XAD", "XON":
+		return p.Plain(" ")
 	}
 	return p.Whole()
 }
 
-var (
-	plain    = regexp.MustCompile(`^[-+]?(\d+(\.\d*)?|\.\d+)$`)
-	interval = regexp.MustCompile(`^([<>]=?\d+(\.\d+)?|\d+(\.\d+)?-\d+(\.\d+)?)$`)
-)
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(list ...string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
+}
+
+// equipment reads the identifiers of instruments.
+func equipment(p er7.Part) []labresult.Coded {
+	var out []labresult.Coded
+	for _, one := range p.Repetitions() {
+		e := one.Entity()
+		if e.ID == "" {
+			continue
+		}
+		c := labresult.Coded{Text: e.ID}
+		if system := cmp.Or(e.Namespace, e.Authority.ID); system != "" {
+			c.Codes = []labresult.Code{{Code: e.ID, System: system}}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// referenceRange reads OBX-7. Senders write ~ for the dash of a range, and between ranges.
+func referenceRange(p er7.Part) string {
+	whole := strings.TrimSpace(p.Whole())
+	if r, _ := refrange.Parse(whole); r.Any() {
+		return whole
+	}
+	return lines(p)
+}
 
 func minusOne() *catalogue.Number {
 	n, err := catalogue.ParseNumber("-1")

@@ -54,7 +54,8 @@ type Options struct {
 	Charset er7.Charset
 	// MaxBytes bounds a message that comes in. Default [er7.DefaultMaxBytes].
 	MaxBytes int
-	// Zone is that of times without an offset, and of those we write. Default UTC.
+	// Zone is that of times without an offset, and of those we write. Times of a message whose
+	// MSH-7 has another offset than the zone had then have that offset. Default UTC.
 	Zone *time.Location
 	// Number names an order for the laboratory: the placer order number. It must be the
 	// same for the same order, and differ from all others. Default: 16 letters and

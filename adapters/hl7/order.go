@@ -130,14 +130,18 @@ func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 		orc.Set(12, p.NPI, r.carried(p.LastName), r.carried(p.FirstName), "", "", "", "", "", "NPI", "L")
 		obr.Set(16, p.NPI, r.carried(p.LastName), r.carried(p.FirstName), "", "", "", "", "", "NPI", "L")
 	}
-	if o.LabTest.Fasting {
-		obr.Set(13, "FASTING")
-	}
 	if r.control == cancelOrder {
 		return
 	}
+	notes := []string{}
 	if n == 1 && r.Comment != "" {
-		b.Add("NTE").SetNumber(1, 1).Set(2, "P").Set(3, r.Comment)
+		notes = append(notes, r.Comment)
+	}
+	if o.LabTest.Fasting {
+		notes = append(notes, "PATIENT MUST FAST")
+	}
+	for i, note := range notes {
+		b.Add("NTE").SetNumber(1, i+1).Set(2, "P").Set(3, note)
 	}
 	for i, icd := range o.ICDCodes {
 		b.Add("DG1").SetNumber(1, i+1).Set(3, icd, "", "I10").Set(6, "W")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -29,6 +30,9 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 		t := s.Tests[h.Test]
 		h.Result.SourceMarkers, h.Result.SourceSampleID = d.source(t, opts), optional(sampleOf[h.Test])
 		h.Result.Result = strings.TrimRight(h.Result.Result, "\n")
+		if h.Corrects && !s.FinalSent {
+			h.Result.CorrectedAt = new(healthlab.At(h.At))
+		}
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
 			// Deleted, wrong or not verified.
@@ -57,6 +61,16 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 		}
 	}
 	return out, len(out.Results) > 0
+}
+
+// corrects reports whether the message that was taken last corrects a value.
+func (s *orderState) corrects() bool {
+	for _, h := range s.Results {
+		if h.Corrects {
+			return true
+		}
+	}
+	return false
 }
 
 // inOrder returns the keys of the results in the order in which they were first reported.
@@ -112,18 +126,23 @@ func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) str
 func describedOtherwise(a, b labresult.SampleData) bool {
 	one := func(a, b *labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	list := func(a, b []labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
-	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
+	return one(a.ContainerType, b.ContainerType) || list(a.Additives, b.Additives) || a.Description != "" && b.Description != "" && a.Description != b.Description ||
+		one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
 		one(a.CollectionMethod, b.CollectionMethod) || one(a.CollectionSite, b.CollectionSite) ||
 		list(a.TypeModifiers, b.TypeModifiers) || list(a.SiteModifiers, b.SiteModifiers) ||
 		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
 }
 
-// joined returns the notes of two tests.
+// joined returns the notes of two tests, and the volume of their sample.
 func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation {
-	if a == nil || b == nil || text(a.Notes) == text(b.Notes) {
+	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return &labresult.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
+	notes := []string{text(a.Notes)}
+	if text(b.Notes) != notes[0] {
+		notes = append(notes, text(b.Notes))
+	}
+	return clinical(strings.Join(nonEmpty(notes...), "\n"), cmp.Or(text(a.TotalVolume), text(b.TotalVolume)))
 }
 
 func (d *dossier) source(t heldTest, opts *Options) []labresult.SourceMarker {

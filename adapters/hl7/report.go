@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ type Incoming struct {
 	// Tests are the reports of the message, one for each OBR, in order.
 	Tests []TestReport
 	// Refused are the results that cannot be taken in: embedded documents that cannot be
-	// decoded. The rest of the message was read.
+	// decoded, and references to documents. The rest of the message was read.
 	Refused []*er7.SyntaxError
 }
 
@@ -46,8 +47,10 @@ type TestReport struct {
 	Status string
 	// Control and OrderStatus are those of the order (ORC-1; ORC-25, else ORC-5).
 	Control, OrderStatus string
-	// At is when the results were reported or changed.
-	At time.Time
+	// At is when the results were reported or changed, and Reported the same as it was said; nil
+	// if not known.
+	At       time.Time
+	Reported *labresult.TimestampWithOffset
 	// Parent is the result that led to the test; nil for none.
 	Parent *labresult.ParentResult
 	// Collected, Received: of the first sample; nil if not known.
@@ -65,6 +68,8 @@ type TestReport struct {
 	CLIA         string
 	// occurrence counts the tests before it that have the same numbers, codes and parent.
 	occurrence int
+	// amount is how much was collected for the test, where no sample says it.
+	amount string
 	// source is the sample as messages before version 2.5 describe it; nil if they do not.
 	source *Specimen
 }
@@ -112,7 +117,11 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	_, event := m.Type()
 	r.specimenFirst = code == "OUL" && event != "R24"
 	r.note = &r.messageNotes
-	r.in.Sent, _ = stamp(m.Header().Field(7), opts.Zone)
+	r.zone = opts.Zone
+	if sent, err := m.Header().Field(7).Stamp(opts.Zone); err == nil {
+		r.in.Sent, r.zone = sent.Time, zoneOf(sent, opts.Zone)
+		r.sent = r.moment(m.Header().Field(7))
+	}
 	r.sender = optional(m.Header().Field(4).Text())
 	r.head.Laboratory = r.sender
 	for s := range m.Segments() {
@@ -151,20 +160,26 @@ func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 
 // reader walks over the segments of a message.
 type reader struct {
-	opts   *Options
-	in     Incoming
+	opts *Options
+	in   Incoming
+	// zone is that of times without an offset.
+	zone   *time.Location
 	sender *string
 	// patient and head are those of the patient whose tests come next.
 	patient orders.ReportedPatient
 	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
+	// alone: an OBR without an ORC before it was the last segment.
+	alone bool
 	// specimens are those before the OBR, as OUL messages have them.
-	specimens []er7.Segment
+	specimens []*heldSpecimen
 	// specimenFirst: a sample comes before its tests, not after its test.
 	specimenFirst bool
 	seen          map[string]int // observations of the test by key
 	byKey         map[string]int // tests by key
+	// sent is when the message was written; nil if it does not say.
+	sent *labresult.TimestampWithOffset
 	// between is set after a patient and before the first test.
 	between bool
 	// The notes before the first test: of the message, of the patient or the visit, and
@@ -182,11 +197,16 @@ func (r *reader) test() *TestReport {
 }
 
 func (r *reader) segment(s er7.Segment) {
+	alone := r.alone
+	r.alone = false
 	switch s.Name() {
 	case "PID":
 		r.finishOrder()
 		r.person(s)
 	case "ORC":
+		if alone && r.specimenFirst && r.ofTest(s) {
+			return
+		}
 		r.finishOrder()
 		r.orderNotes = ""
 		r.orc, r.note, r.open = s, &r.orderNotes, true
@@ -205,7 +225,8 @@ func (r *reader) segment(s er7.Segment) {
 func (r *reader) finishOrder() {
 	if r.open {
 		r.in.Tests = append(r.in.Tests, TestReport{
-			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
+			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Reported: r.sent, Patient: r.patient, Head: r.headWithNotes(),
+			Notes: r.orderNotes,
 		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
 		r.number(&r.in.Tests[len(r.in.Tests)-1])
@@ -236,7 +257,9 @@ func (r *reader) person(s er7.Segment) {
 	}
 	r.head = labresult.Metadata{Laboratory: r.sender, Patient: n.Full()}
 	r.between = true
-	if at, err := s.Field(7).Stamp(r.opts.Zone); err == nil && at.Precision >= er7.Day {
+	if at, err := s.Field(7).Stamp(r.zone); err == nil && at.Precision < er7.Day {
+		r.head.DOB, r.patient.DOBText = at.String(), strings.ReplaceAll(at.String(), "-", "")
+	} else if err == nil {
 		dob := healthlab.DateOf(at.Time)
 		r.patient.DOB, r.head.DOB = dob, dob.String()
 		if !r.in.Sent.IsZero() {
@@ -279,6 +302,23 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 	}
 }
 
+// ofTest adds an ORC that follows its OBR, as in messages about specimens, to the test; false
+// if it names another order.
+func (r *reader) ofTest(orc er7.Segment) bool {
+	t := r.test()
+	placer, filler := orc.Field(2).Text(), orc.Field(3).Text()
+	if placer != "" && len(t.Numbers) > 0 && !contains(t.Numbers, placer) || filler != "" && t.Filler != "" && filler != t.Filler {
+		return false
+	}
+	r.byKey[t.key()]--
+	r.orc = orc
+	r.order(t, er7.Segment{})
+	t.Filler, t.Sample = cmp.Or(t.Filler, filler), cmp.Or(t.Sample, filler)
+	t.occurrence = 0
+	r.number(t)
+	return true
+}
+
 func (r *reader) beginTest(s er7.Segment) {
 	c := s.Field(4).Coded()
 	r.in.Tests = append(r.in.Tests, TestReport{
@@ -292,25 +332,28 @@ func (r *reader) beginTest(s er7.Segment) {
 			t.Codes = append(t.Codes, code.Code)
 		}
 	}
+	r.alone = !r.open
 	r.order(t, s)
 	r.open, r.orderNotes = false, ""
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
 	r.number(t)
-	t.At = r.in.Sent
-	if at, ok := stamp(s.Field(22), r.opts.Zone); ok {
-		t.At = at
+	t.At, t.Reported = r.in.Sent, r.sent
+	if at := r.moment(s.Field(22)); at != nil {
+		t.At, t.Reported = at.Local(), at
 	}
 	t.Collected, t.Received = r.moment(s.Field(7)), r.moment(s.Field(14))
-	t.Sample = t.Filler
+	t.Sample, t.amount = t.Filler, amount(s.Field(9))
 	p := s.Field(16).Person()
 	if p.Full() == "" {
 		p = r.orc.Field(12).Person()
 	}
 	t.Head.Provider = optional(p.Full())
-	for _, spm := range r.specimens {
-		t.addSpecimen(r.readSpecimen(spm))
+	for _, first := range r.specimens {
+		specimen := r.readSpecimen(first.segment)
+		specimen.Notes = first.notes
+		t.addSpecimen(specimen)
 	}
 	if !r.specimenFirst {
 		r.specimens = nil
@@ -336,7 +379,7 @@ func parent(obr er7.Segment) *labresult.ParentResult {
 	result, order := obr.Field(26), obr.Field(29)
 	p := labresult.ParentResult{
 		PlacerNumber: order.Component(1).Text(), FillerNumber: order.Component(2).Text(),
-		Result: term(result.Component(1)), Group: result.Component(2).Whole(), Value: result.Component(3).Whole(),
+		Result: term(result.Component(1)), Group: result.Component(2).Plain("."), Value: result.Component(3).Whole(),
 	}
 	if p == (labresult.ParentResult{}) {
 		return nil
@@ -358,12 +401,28 @@ func (r *reader) comment(s er7.Segment) {
 }
 
 func (r *reader) moment(p er7.Part) *labresult.TimestampWithOffset {
-	s, err := p.Stamp(r.opts.Zone)
+	s, err := p.Stamp(r.zone)
 	if err != nil {
 		return nil
 	}
 	_, offset := s.Time.Zone()
-	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset}
+	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset, Precision: precisions[s.Precision]}
+}
+
+// precisions of times; those of seconds and fractions have no name.
+var precisions = map[er7.Precision]labresult.Precision{
+	er7.Year: labresult.YearPrecision, er7.Month: labresult.MonthPrecision, er7.Day: labresult.DayPrecision,
+	er7.Hour: labresult.HourPrecision, er7.Minute: labresult.MinutePrecision,
+}
+
+// zoneOf returns the zone of the times of a message that have no offset: that of MSH-7, as the
+// standard says, unless the laboratory's zone had this offset when the message was written.
+func zoneOf(sent er7.Stamp, zone *time.Location) *time.Location {
+	_, offset := sent.Time.Zone()
+	if _, usual := sent.Time.In(zone).Zone(); !sent.Offset || usual == offset {
+		return zone
+	}
+	return sent.Time.Location()
 }
 
 func contains(list []string, s string) bool {

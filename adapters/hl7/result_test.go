@@ -116,10 +116,56 @@ func TestAnyOrder(t *testing.T) {
 		for _, m := range told {
 			require.False(t, ids[m.ID])
 			ids[m.ID] = true
-			require.Equal(t, final, m.On == orders.CorrectedResult, "after the final report, and only then, come corrections")
-			final = final || m.On == orders.FinalResult
+			require.True(t, !final || m.On == orders.CorrectedResult, "after all results come corrections alone")
+			final = final || m.On == orders.FinalResult || m.On == orders.CorrectedResult
 		}
 		require.True(t, final)
+	}
+}
+
+// A correction that comes before all results is one: the order stays partial, and the result, the
+// history and the event say what it replaces. With the last result, it completes and corrects.
+func TestCorrectionOfAPartialOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second []string
+		status        orders.LowLevel
+	}{
+		"result":            {[]string{ferrF, ferritin("9.50", "L", "F")}, []string{ferrC, ferritin("95.0", "N", "C")}, orders.PartialResults},
+		"test":              {[]string{ferrF, ferritin("9.50", "L", "F")}, []string{ferrC, ferritin("95.0", "N", "")}, orders.PartialResults},
+		"of a preliminary":  {[]string{ferrP, ferritin("9.50", "L", "P")}, []string{ferrC, ferritin("95.0", "N", "C")}, orders.PartialResults},
+		"with the last one": {[]string{ferrF, ferritin("9.50", "L", "F")}, []string{ferrC, ferritin("95.0", "N", "C"), ironF, iron}, orders.Corrected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServiceBench(t)
+			id, n := s.place(healthlab.UserID{UUID: uuid.New()}, people.PatientDetailsInput{
+				FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}, Gender: people.Female,
+			})
+			report := func(segments ...string) {
+				raw := strings.ReplaceAll(string(s.report(n, append([]string{strings.Replace(ana, ` \T\ SOHNE`, "", 1)}, segments...)...)), "|iron^", "|7573^")
+				require.Equal(t, "AA", s.send([]byte(raw)))
+				s.pull()
+			}
+			report(c.first...)
+			report(c.second...)
+			o, err := s.service.Get(t.Context(), s.team, id)
+			require.NoError(t, err)
+			require.Equal(t, c.status, o.LowLevel())
+			require.Len(t, o.LastEvent.CorrectedMarkers, 1)
+			require.Equal(t, "Ferritin", o.LastEvent.CorrectedMarkers[0].Name)
+			results, err := s.service.Results(t.Context(), s.team, id)
+			require.NoError(t, err)
+			require.Equal(t, "95.0", results.Results[0].Result)
+			require.Equal(t, "9.50", *results.Results[0].PreviousResult)
+			require.NotNil(t, results.Results[0].CorrectedAt)
+			if c.status == orders.PartialResults {
+				report(ironF, iron)
+			}
+			results, err = s.service.Results(t.Context(), s.team, id)
+			require.NoError(t, err)
+			require.Len(t, results.Results, 2)
+			require.Equal(t, "9.50", *results.Results[0].PreviousResult, "the mark stays")
+			require.Nil(t, results.Results[1].CorrectedAt, "it is new")
+		})
 	}
 }
 
@@ -422,9 +468,9 @@ func TestObservations(t *testing.T) {
 		"a bound that is open":    {"OBX|1|SN|x^X^L||>^2000||<=1100||||F", "range >2000 -1 - [-,1100] true - abnormal - x"},
 		"a bound that is moot":    {"OBX|1|SN|x^X^L||>^500||<1100||||F", "range >500 -1 - [-,1100] - - unknown - x"},
 		"an interval":             {"OBX|1|SN|x^X^L||^3^-^5||1-10||||F", "range 3-5 -1 - [1,10] false false normal - x"},
-		"a number in disguise":    {"OBX|1|SN|x^X^L||=^182|mg/dl|70_105|H|||F", "numeric 182 182 mg/dl [-,-] - - abnormal - x"},
+		"a number in disguise":    {"OBX|1|SN|x^X^L||=^182|mg/dl|70_105|H|||F", "numeric 182 182 mg/dl [70,105] true false abnormal - x"},
 		"a titre":                 {"OBX|1|SN|x^X^L||^1^:^128|||A|||F", "comment 1:128 -1 - [-,-] - - abnormal - x"},
-		"broken":                  {"OBX|1|SN|x^X^L||\"^1^/^3||||||F", "comment \"^1^/^3 -1 - [-,-] - - unknown - x"},
+		"broken":                  {"OBX|1|SN|x^X^L||\"^1^/^3||||||F", "comment \"1/3 -1 - [-,-] - - unknown - x"},
 		"text":                    {"OBX|1|ST|x^X^L||see below||||||F", "comment see below -1 - [-,-] - - unknown - x"},
 		"text that is a number":   {"OBX|1|ST|x^X^L||4.0||>3.5||||F", "numeric 4.0 4.0 - [3.5,-] - false normal - x"},
 		"text that is a bound":    {"OBX|1|ST|x^X^L||< 0.5||||||F", "range <0.5 -1 - [-,-] - - unknown - x"},
@@ -432,9 +478,8 @@ func TestObservations(t *testing.T) {
 		"an exponent":             {"OBX|1|NM|x^X^L||1E999999||||||F", "comment 1E999999 -1 - [-,-] - - unknown - x"},
 		"a code":                  {"OBX|1|CWE|x^X^L||260373001^Detected^SCT^^^^^^seen|||A^Abnormal|||F", "comment seen -1 - [-,-] - - abnormal - x"},
 		"several values":          {"OBX|1|NM|x^X^L||27~25||||||F", "comment 27\n25 -1 - [-,-] - - unknown - x"},
-		"a day":                   {"OBX|1|DT|x^X^L||20260302||||||F", "comment 20260302 -1 - [-,-] - - unknown - x"},
+		"a day":                   {"OBX|1|DT|x^X^L||20260302||||||F", "comment 2026-03-02 -1 - [-,-] - - unknown - x"},
 		"no type":                 {"OBX|1||x^X^L||7||||||F", "numeric 7 7 - [-,-] - - unknown - x"},
-		"a pointer":               {"OBX|1|RP|x^X^L||https://lab.example.com/1^^^PDF||||||F", "comment https://lab.example.com/1 -1 - [-,-] - - unknown - x"},
 		"at an open upper bound":  {"OBX|1|NM|x^X^L||5||<5||||F", "numeric 5 5 - [-,5] true - abnormal - x"},
 		"at a closed upper bound": {"OBX|1|NM|x^X^L||5||< OR = 5||||F", "numeric 5 5 - [-,5] false - normal - x"},
 		"at an open lower bound":  {"OBX|1|NM|x^X^L||5||>5||||F", "numeric 5 5 - [5,-] - true abnormal - x"},
@@ -482,7 +527,8 @@ func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
 	require.Equal(t, "41", in.Tests[0].Observations[0].Result.Result)
 	require.Empty(t, in.Tests[0].Numbers)
 	test := in.Tests[1]
-	require.Equal(t, "about the test\nsecond line\nof the specimen", test.Notes)
+	require.Equal(t, "about the test\nsecond line", test.Notes)
+	require.Equal(t, "of the specimen", test.Specimens[0].Notes)
 	require.Equal(t, "S7", test.Sample)
 	require.Equal(t, "2026-03-01T00:00:00+00:00", test.Collected.Timestamp.String())
 	require.Len(t, test.Observations, 3)

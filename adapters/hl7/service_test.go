@@ -441,6 +441,7 @@ func TestNoResultOfASampleMessageIsLost(t *testing.T) {
 			s.back.Handle(t.Context(), m.Bytes(), nil)
 			s.pull()
 			waiting := s.reviewTexts()
+			references := 0
 			for seg := range m.Segments() {
 				status := seg.Field(11).Text()
 				if seg.Name() != "OBX" || strings.Contains("ONDWRX", status) && status != "" || seg.Field(29).Text() == "QST" || seg.Field(2).Text() == "ED" {
@@ -452,11 +453,19 @@ func TestNoResultOfASampleMessageIsLost(t *testing.T) {
 					case "CE", "CWE":
 						value = p.Coded().Display()
 					case "SN":
+						value = p.Plain("")
 						if sn, ok := p.Structured(); ok {
 							value = sn.String()
 						}
-					case "RP":
-						value = p.Component(1).Text()
+					case "DT", "TS":
+						at, err := p.Stamp(nil)
+						require.NoError(t, err)
+						value = at.String()
+					case "TM":
+						value, _ = p.Clock()
+					case "RP": // refused
+						references++
+						continue
 					}
 					if p.Null() || value == "" {
 						continue
@@ -466,6 +475,7 @@ func TestNoResultOfASampleMessageIsLost(t *testing.T) {
 					require.True(t, kept || strings.Contains(missingTexts(s), value), "%s: OBX %d of %d tests", filepath.Base(file), seg.Number(), len(in.Tests))
 				}
 			}
+			require.Len(t, in.Refused, references, filepath.Base(file))
 		}
 	}
 	t.Logf("%d results of %d files", results, len(files)+len(recorded))

@@ -3,6 +3,7 @@ package hl7
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -17,6 +18,13 @@ type Specimen struct {
 	TypeModifiers, SiteModifiers     []labresult.Coded
 	CollectionMethod, CollectionSite *labresult.Coded
 	Conditions, RejectReasons        []labresult.Coded
+	Additives                        []labresult.Coded
+	ContainerType                    *labresult.Coded
+	// Amount is how much was collected, with its unit, and Description the laboratory's words on
+	// the sample.
+	Amount, Description string
+	// Notes are the comments on the sample, in lines.
+	Notes string
 }
 
 // specimen reads an SPM, which stands before its tests in some messages and after its test in
@@ -24,14 +32,21 @@ type Specimen struct {
 func (r *reader) specimen(s er7.Segment) {
 	t := r.test()
 	if r.specimenFirst || t == nil {
-		if len(r.specimens) > 0 && t != nil && r.specimens[0].Number() < t.Segment {
+		if len(r.specimens) > 0 && t != nil && r.specimens[0].segment.Number() < t.Segment {
 			r.specimens = nil // those of the tests before
 		}
-		r.specimens, r.note = append(r.specimens, s), &r.orderNotes
+		first := &heldSpecimen{segment: s}
+		r.specimens, r.note = append(r.specimens, first), &first.notes
 		return
 	}
 	t.addSpecimen(r.readSpecimen(s))
-	r.note = &t.Notes
+	r.note = &t.Specimens[len(t.Specimens)-1].Notes
+}
+
+// heldSpecimen is an SPM that precedes its tests, with the notes after it.
+type heldSpecimen struct {
+	segment er7.Segment
+	notes   string
 }
 
 func (r *reader) readSpecimen(s er7.Segment) Specimen {
@@ -42,8 +57,25 @@ func (r *reader) readSpecimen(s er7.Segment) Specimen {
 	return Specimen{
 		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
 		Site: term(s.Field(8)), SiteModifiers: terms(s.Field(9)), CollectionMethod: term(s.Field(7)), CollectionSite: term(s.Field(10)),
-		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)),
+		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)), Additives: terms(s.Field(6)), ContainerType: term(s.Field(27)),
+		Amount: amount(s.Field(12)), Description: lines(s.Field(14)),
 	}
+}
+
+// amount reads a CQ: a quantity with its unit.
+func amount(p er7.Part) string {
+	return strings.TrimSpace(p.Component(1).Text() + " " + p.Component(2).Unit())
+}
+
+// lines reads a field that repeats as lines of text.
+func lines(p er7.Part) string {
+	var out []string
+	for _, one := range p.Repetitions() {
+		if text := strings.TrimSpace(one.Whole()); text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // addSpecimen adds a sample. Its id defaults to the laboratory's number of the test. The first

@@ -3,9 +3,9 @@ package hl7
 import (
 	"cmp"
 	"maps"
+	"strings"
 	"time"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -58,6 +58,8 @@ type heldResult struct {
 	At     time.Time
 	Seq    int
 	Result labresult.Result
+	// Corrects: the message that was taken last corrects a value with it.
+	Corrects bool `json:",omitempty"`
 }
 
 // take adds what a message says of the order and, if it has results, of its tests.
@@ -69,6 +71,10 @@ func (d *dossier) take(tests []TestReport, results bool) {
 	}
 	if s.Notes == nil {
 		s.Notes = map[string]time.Time{}
+	}
+	for k, h := range s.Results {
+		h.Corrects = false
+		s.Results[k] = h
 	}
 	for _, t := range tests {
 		if d.SampleID == "" {
@@ -90,12 +96,14 @@ func (d *dossier) take(tests []TestReport, results bool) {
 		}
 		if head := t.Head; !t.At.Before(s.HeadAt) {
 			head.SpecimenNumber = t.Sample
-			head.DateReported = date(t.At)
+			if t.Reported != nil {
+				head.DateReported = t.Reported.Text()
+			}
 			if t.Collected != nil {
-				head.DateCollected = optional(t.Collected.Timestamp.String())
+				head.DateCollected = optional(t.Collected.Text())
 			}
 			if t.Received != nil {
-				head.DateReceived = optional(t.Received.Timestamp.String())
+				head.DateReceived = optional(t.Received.Text())
 			}
 			s.Head, s.HeadAt = head, t.At
 		}
@@ -145,6 +153,8 @@ func (s *orderState) test(t TestReport) {
 		if o.Status == "U" && o.Result.Result == "" && ok {
 			now.Result = old.Result // final without a repeat of the value
 		}
+		corrected := o.Status == "C" || t.Status == "C"
+		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)
 		s.Results[k] = now
 	}
 }
@@ -154,9 +164,10 @@ func (s *orderState) test(t TestReport) {
 func (t *TestReport) samples() (first labresult.SampleData, more map[string]labresult.SampleData) {
 	data := func(s Specimen) labresult.SampleData {
 		return labresult.SampleData{
-			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: reported(t.At),
+			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: t.Reported,
 			SpecimenType: s.Type, TypeModifiers: s.TypeModifiers, SpecimenSite: s.Site, SiteModifiers: s.SiteModifiers,
 			CollectionMethod: s.CollectionMethod, CollectionSite: s.CollectionSite, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
+			Additives: s.Additives, ContainerType: s.ContainerType, Description: s.Description, ClinicalInformation: clinical(s.Notes, s.Amount),
 		}
 	}
 	if len(t.Specimens) == 0 {
@@ -171,10 +182,20 @@ func (t *TestReport) samples() (first labresult.SampleData, more map[string]labr
 		}
 	}
 	first.DateCollected, first.DateReceived = t.Collected, t.Received
-	if t.Notes != "" {
-		first.ClinicalInformation = &labresult.ClinicalInformation{Notes: optional(t.Notes)}
+	notes, volume := "", t.amount
+	if c := first.ClinicalInformation; c != nil {
+		notes, volume = text(c.Notes), cmp.Or(text(c.TotalVolume), volume)
 	}
+	first.ClinicalInformation = clinical(strings.Join(nonEmpty(t.Notes, notes), "\n"), volume)
 	return first, more
+}
+
+// clinical returns notes and the volume of a sample; nil without both.
+func clinical(notes, volume string) *labresult.ClinicalInformation {
+	if notes == "" && volume == "" {
+		return nil
+	}
+	return &labresult.ClinicalInformation{Notes: optional(notes), TotalVolume: optional(volume)}
 }
 
 // describe fills in the unknown fields of a sample from another description of it.
@@ -182,14 +203,16 @@ func describe(s *labresult.SampleData, from labresult.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
 	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
+	s.Description = cmp.Or(s.Description, from.Description)
 	for to, other := range map[**labresult.Coded]*labresult.Coded{
 		&s.SpecimenType: from.SpecimenType, &s.SpecimenSite: from.SpecimenSite,
-		&s.CollectionMethod: from.CollectionMethod, &s.CollectionSite: from.CollectionSite,
+		&s.CollectionMethod: from.CollectionMethod, &s.CollectionSite: from.CollectionSite, &s.ContainerType: from.ContainerType,
 	} {
 		*to = cmp.Or(*to, other)
 	}
 	for to, other := range map[*[]labresult.Coded][]labresult.Coded{
 		&s.TypeModifiers: from.TypeModifiers, &s.SiteModifiers: from.SiteModifiers, &s.Conditions: from.Conditions, &s.RejectReasons: from.RejectReasons,
+		&s.Additives: from.Additives,
 	} {
 		if *to == nil {
 			*to = other
@@ -272,19 +295,4 @@ func (t heldTest) is(o orderedTest, opts *Options) bool {
 		}
 	}
 	return false
-}
-
-func reported(at time.Time) *labresult.TimestampWithOffset {
-	if at.IsZero() {
-		return nil
-	}
-	_, offset := at.Zone()
-	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(at), TimezoneOffset: offset}
-}
-
-func date(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return healthlab.At(at).String()
 }

@@ -81,12 +81,16 @@ func TestRefusalsByField(t *testing.T) {
 	require.Equal(t, []string{"body.activate_by"}, c.Send(t, "PATCH", "/v3/order/"+o.ID.String(), object{"activate_by": "2028-01-01"}).Want(t, 422).Locs(t))
 }
 
-// Insurance needs demographics; the error says which call comes first.
-func TestInsuranceNeedsDemographics(t *testing.T) {
+// Insurance may come before demographics: a federal program's plan is then that of the insured
+// person's state.
+func TestInsuranceBeforeDemographics(t *testing.T) {
 	c := newFixture(t, nil)
-	reply := c.post(c.about("insurance"), anInsurance(nil), 400)
-	require.Equal(t, people.DemographicsMissing, reply.ErrorType(t))
-	require.Contains(t, string(reply.Body), "PATCH /v2/user/{user_id}/info")
+	var added, latest people.InsuranceRecord
+	c.post(c.about("insurance"), anInsurance(object{"payor_code": "MEDFED"}), 200).JSON(t, &added)
+	require.Equal(t, "FED-MN", added.PayorCode)
+	c.get(c.about("insurance/latest"), 200).JSON(t, &latest)
+	require.Equal(t, added, latest)
+	c.refused("GET", c.about("info/latest"), nil, 404, people.UserInfoNotFound)
 }
 
 // If the provider does not answer a reschedule, the appointment keeps its time.

@@ -155,8 +155,9 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 				require.Equal(t, "OUT-"+*o.SampleID, *kit.Shipment.OutboundTrackingNumber)
 				require.Equal(t, "sandbox_courier", *kit.Shipment.OutboundCourier)
 				require.NotNil(t, kit.Shipment.OutboundTrackingURL)
-				sent := slices.ContainsFunc(o.Events, func(e orders.OrderEvent) bool { return e.Status.LowLevel() == orders.TransitLab })
-				require.Equal(t, sent, kit.Shipment.InboundTrackingNumber != nil)
+				require.Equal(t, "IN-"+*o.SampleID, *kit.Shipment.InboundTrackingNumber, "the label for the way back is in the kit")
+				require.Equal(t, "https://tracking.example.com/IN-"+*o.SampleID, *kit.Shipment.InboundTrackingURL)
+				require.Equal(t, "sandbox_courier", *kit.Shipment.InboundCourier)
 			}
 			require.Equal(t, s.Stage(), o.Status)
 			results := c.Send(t, "GET", path+"/result", nil)

@@ -148,7 +148,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 }
 
 // An order keeps the insurance that it was placed with, and so does the day of its draw,
-// whatever the patient's newest is. No operation asks for a day: embedders do.
+// whatever the patient's newest is.
 func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
 	now := fixtureNow
 	c := timed(t, &now)
@@ -169,6 +169,16 @@ func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
 		c.get(c.about("insurance/latest"+query), 200).JSON(t, &latest)
 		require.Equal(t, member, latest.MemberID)
 	}
+	for at, member := range map[string]string{
+		drawn.Format(time.RFC3339): "M-1", drawn.Format(time.DateOnly): "M-1", now.Format(time.DateOnly): "M-2", now.Format(time.RFC3339): "M-2", "2099-01-01": "M-2",
+	} {
+		var then people.InsuranceRecord
+		c.get(c.about("insurance/latest?at="+at), 200).JSON(t, &then)
+		require.Equal(t, member, then.MemberID, at)
+	}
+	c.refused("GET", c.about("insurance/latest?at=2020-01-01"), nil, 404, people.InsuranceNotFound)
+	c.refused("GET", c.about("insurance/latest?is_primary=false&at="+drawn.Format(time.DateOnly)), nil, 404, people.InsuranceNotFound)
+	c.get(c.about("insurance/latest?at=yesterday"), 422)
 	var again orders.Order
 	c.get("/v3/order/"+first.ID.String(), 200).JSON(t, &again)
 	require.Equal(t, first.HealthInsuranceID, again.HealthInsuranceID)

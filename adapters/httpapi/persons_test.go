@@ -83,7 +83,6 @@ func TestUserInfo(t *testing.T) {
 
 func TestInsurance(t *testing.T) {
 	c := newFixture(t, nil)
-	c.refused("POST", c.about("insurance"), anInsurance(nil), 400, people.DemographicsMissing)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	c.refused("GET", c.about("insurance/latest"), nil, 404, people.InsuranceNotFound)
 	c.refused("POST", c.about("insurance"), anInsurance(object{"payor_code": "OAK"}), 400, people.PayorNotFound)

@@ -30,7 +30,7 @@ func somePlaces(t testing.TB) *appointment.CenterIndex {
 	t.Helper()
 	a, err := appointment.ReadCenterIndex(strings.NewReader(
 		"lab_id,site_code,name,first_line,city,state,zip_code,hours,lng,lat,iana_timezone,capabilities\n" +
-			"1,MESA-1,Mesa East,7 Elm Rd,Mesa,AZ,85201,\"{\"\"mon\"\":\"\"7-12\"\"}\",-111.83,33.42,America/Phoenix,appointment_scheduling_via_service\n" +
+			"1,MESA-1,Mesa East,7 Elm Rd,Mesa,AZ,85201,\"{\"\"daily\"\":\"\"0-24\"\"}\",-111.83,33.42,America/Phoenix,appointment_scheduling_via_service\n" +
 			"1,MESA-2,Mesa West,9 Elm Rd,Mesa,AZ,85201,,-111.95,33.42,America/Phoenix,stat\n"))
 	require.NoError(t, err)
 	return a
@@ -117,7 +117,7 @@ func TestPlacesOverHTTP(t *testing.T) {
 	require.Len(t, info.PatientServiceCenters, 2)
 	require.Equal(t, "0", info.PatientServiceCenters[0].Distance)
 	require.Equal(t, "7", info.PatientServiceCenters[1].Distance)
-	require.JSONEq(t, `{"mon":"7-12"}`, string(info.PatientServiceCenters[0].Metadata.Hours))
+	require.JSONEq(t, `{"daily":"0-24"}`, string(info.PatientServiceCenters[0].Metadata.Hours))
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1&radius=10&capabilities=stat", 200).JSON(t, &info)
 	require.Len(t, info.PatientServiceCenters, 1)
 	var area appointment.AreaInfo

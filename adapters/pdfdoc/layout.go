@@ -272,11 +272,7 @@ func (l *layout) section(s documents.Section) {
 	if s.Heading != "" {
 		st := style{heading, true}
 		heads := l.wrap(s.Heading, st, l.inner())
-		below := 10.0 // a heading is not alone at the end of a page
-		if s.Table != nil && len(s.Fields)+len(s.Paragraphs) == 0 {
-			below = tableStart
-		}
-		l.room(float64(len(heads))*st.line() + 1.5 + below)
+		l.room(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // a heading is not alone at the end of a page
 		l.lines(margin, st, heads)
 		y := l.y
 		l.later(func() {
@@ -306,7 +302,7 @@ func (l *layout) section(s documents.Section) {
 		l.picture(s.Picture)
 	}
 	for _, sign := range s.Signs {
-		l.room(14)
+		l.room(signStart)
 		y := l.y + 9
 		l.later(func() {
 			l.f.SetLineWidth(0.2)
@@ -316,6 +312,35 @@ func (l *layout) section(s documents.Section) {
 		l.lines(margin, style{small, false}, l.wrap(sign, style{small, false}, l.inner()*0.6))
 	}
 }
+
+// start is how much room the first row of a section needs.
+func (l *layout) start(s *documents.Section) float64 {
+	line := style{body, false}.line()
+	switch {
+	case len(s.Fields) > 0:
+		wide := l.wrap(s.Fields[0].Value, style{body, false}, l.inner()-fieldName)
+		return l.kept(max(2, float64(len(wide)))*line, line)
+	case len(s.Paragraphs) == 0 && s.Table != nil:
+		return l.tableStart(s.Table)
+	case len(s.Paragraphs)+len(s.Steps)+len(s.Choices) > 0:
+		return line
+	case s.Picture != nil:
+		return pictureY + 2
+	}
+	return signStart
+}
+
+// kept is the height of what stays together on a page; that of a line of it, if it is too high
+// for one.
+func (l *layout) kept(height, line float64) float64 {
+	if height < l.height-bottom-top-10 {
+		return height
+	}
+	return line
+}
+
+// signStart is the room for a line to write on and what is written there.
+const signStart = 18.0
 
 // item is a paragraph with something before it.
 func (l *layout) item(text string, mark func(x, y float64)) {
@@ -329,11 +354,14 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 	l.y += 1.5
 }
 
+// fieldName is how wide the name of a field is.
+const fieldName = 28.0
+
 // fields are set two to a row. One with a long value, or with a word that half a row
 // would break, such as an id, has a row to itself.
 func (l *layout) fields(fields []documents.Field) {
 	type cell struct{ name, value []set }
-	const named = 28.0
+	const named = fieldName
 	name, value := style{small, true}, style{body, false}
 	half := (l.inner() - gutter) / 2
 	var row []cell
@@ -362,22 +390,53 @@ func (l *layout) fields(fields []documents.Field) {
 	flush()
 }
 
-// tableStart is the room without which a table begins on the next page.
-const tableStart = 20.0
-
-// table repeats its columns' names on each page.
-func (l *layout) table(t *documents.Table) {
+// columns returns where the columns of a table begin and how wide they are.
+func (l *layout) columns(t *documents.Table) (xs, ws []float64) {
 	total := 0
 	for _, w := range t.Widths {
 		total += w
 	}
-	var xs, ws []float64
 	x := margin
 	for _, w := range t.Widths {
 		width := l.inner() * float64(w) / float64(total)
 		xs, ws = append(xs, x), append(ws, width-2)
 		x += width
 	}
+	return xs, ws
+}
+
+// tableStart is how much room the names of a table's columns and its first row need.
+func (l *layout) tableStart(t *documents.Table) float64 {
+	_, ws := l.columns(t)
+	return l.tall(ws, t.Columns, style{small, true}) + 1 + l.rows(ws, t.Rows)
+}
+
+// rows is how much room the first of some rows needs, with the headings of groups before it.
+func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
+	need := 0.0
+	for _, r := range rows {
+		st := style{body, r.Strong || r.Group}
+		if r.Group {
+			need += l.tall([]float64{l.inner()}, r.Cells[:1], st) + 1
+			continue
+		}
+		height := l.tall(ws, r.Cells, st) + float64(len(l.remark(r)))*style{small, false}.line() + 1
+		return l.kept(need+height, need+st.line())
+	}
+	return need
+}
+
+// remark returns the lines below a row.
+func (l *layout) remark(r documents.Row) []set {
+	if r.Remark == "" {
+		return nil
+	}
+	return l.wrap(r.Remark, style{small, false}, l.inner()-6)
+}
+
+// table repeats its columns' names on each page.
+func (l *layout) table(t *documents.Table) {
+	xs, ws := l.columns(t)
 	names := func() {
 		l.cells(xs, ws, t.Columns, style{small, true})
 		y := l.y
@@ -387,29 +446,20 @@ func (l *layout) table(t *documents.Table) {
 		})
 		l.y++
 	}
-	l.room(tableStart)
+	l.room(l.tableStart(t))
 	names()
-	for _, r := range t.Rows {
+	for i, r := range t.Rows {
 		st := style{body, r.Strong || r.Group}
 		wide, text := ws, r.Cells
 		if r.Group {
 			wide, text = []float64{l.inner()}, r.Cells[:1]
 		}
-		remark := []set(nil)
-		if r.Remark != "" {
-			remark = l.wrap(r.Remark, style{small, false}, l.inner()-6)
-		}
-		need := l.tall(wide, text, st) + float64(len(remark))*style{small, false}.line() + 1
-		if r.Group {
-			need += 8 // not alone at the end of a page
-		}
-		if before := len(l.pages); need < l.height-bottom-top-10 {
-			if l.room(need); len(l.pages) > before {
-				names()
-			}
+		before := len(l.pages)
+		if l.room(l.rows(ws, t.Rows[i:])); len(l.pages) > before {
+			names()
 		}
 		l.cells(xs, wide, text, st)
-		l.lines(margin+4, style{small, false}, remark)
+		l.lines(margin+4, style{small, false}, l.remark(r))
 		l.y++
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/pdfdoc"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
@@ -293,6 +294,53 @@ func long() documents.Document {
 		{Heading: "Steps", Steps: []string{"Wash your hands.", strings.Repeat("Wait until it is dry. ", 30)}, Choices: []string{"Option 1", strings.Repeat("Option 2 ", 40)}, Signs: []string{"Signature", "Date"}},
 	}
 	return d
+}
+
+// Wherever a page ends, a heading of a section, of columns or of a group has a row below it on
+// its page.
+func TestHeadingsHaveARowBelow(t *testing.T) {
+	r, p := newReader(t), printer(t)
+	tall := strings.Repeat("A remark of several lines about the first row. ", 14)
+	table := func(group bool, row documents.Row) *documents.Table {
+		out := &documents.Table{Columns: []string{"Columnheading", "Other"}, Widths: []int{1, 1}}
+		if group {
+			out.Rows = []documents.Row{{Cells: []string{"Groupheading", ""}, Group: true}, {Cells: []string{"Subgroupheading", ""}, Group: true}}
+		}
+		out.Rows = append(out.Rows, row, documents.Row{Cells: []string{"Secondrow", ""}})
+		return out
+	}
+	sections := map[string]documents.Section{
+		"row":           {Table: table(false, documents.Row{Cells: []string{"Firstrow", ""}})},
+		"tall row":      {Table: table(false, documents.Row{Cells: []string{"Firstrow", strings.Repeat("long value ", 20)}, Remark: tall})},
+		"group":         {Table: table(true, documents.Row{Cells: []string{"Firstrow", ""}})},
+		"tall group":    {Table: table(true, documents.Row{Cells: []string{"Firstrow", ""}, Remark: tall})},
+		"endless row":   {Table: table(true, documents.Row{Cells: []string{"Firstrow", strings.Repeat("very long value ", 900)}})},
+		"fields":        {Fields: []documents.Field{{Name: "Firstrow", Value: strings.Repeat("long value ", 40)}, {Name: "Other", Value: "x"}}},
+		"paragraph":     {Paragraphs: []string{"Firstrow " + strings.Repeat("long text ", 60)}},
+		"step":          {Steps: []string{"Firstrow", "Other"}},
+		"line to write": {Signs: []string{"Firstrow"}},
+	}
+	headings := []string{"Sectionheading", "Columnheading", "Groupheading", "Subgroupheading"}
+	for name, s := range sections {
+		s.Heading = "Sectionheading"
+		before := documents.Section{}
+		for range prove.Count(18, 60) {
+			d := documents.Document{Kind: documents.ResultsReport, Title: "Laboratory report", Number: "SBX0123456789AB", At: noon, Sections: []documents.Section{before, s}}
+			pdf, err := p.Print(t.Context(), d)
+			require.NoError(t, err)
+			for i, page := range r.text(t, pdf) {
+				for _, heading := range headings {
+					if at := strings.LastIndex(page, " "+heading+" "); at >= 0 && (heading != "Columnheading" || i == 0) {
+						require.Contains(t, page[at:], "Firstrow", "%s: %s, with %d lines before it", name, heading, len(before.Paragraphs))
+					}
+				}
+			}
+			before.Paragraphs = append(before.Paragraphs, "Line before.")
+			if len(before.Paragraphs) < 33 {
+				before.Paragraphs = slices.Repeat([]string{"Line before."}, 33)
+			}
+		}
+	}
 }
 
 func TestPages(t *testing.T) {

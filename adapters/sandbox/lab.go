@@ -313,6 +313,9 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.count))).String(), Team: o.order.TeamID, Order: o.order.ID,
 		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: simulation.Tracking(does.on, o.sample),
 	}
+	if does.on == orders.KitShipped {
+		m.ReturnTracking = simulation.Tracking(orders.SampleSent, o.sample)
+	}
 	if does.on == orders.LabAccepted {
 		m.Notice = o.notice()
 	}

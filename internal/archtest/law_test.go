@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "webhook", "accesslog", "personkey", "personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "labreport/refrange", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -70,7 +70,7 @@ var mayImport = forSuites(map[string][]string{
 	"orders/people":             {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":        {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders/labjournal":         {".", "store"},
-	"orders/labresult":          {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules"},
+	"orders/labresult":          {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules", "labreport/refrange"},
 	"orders/portal":             {".", "store", "orders/internal/rules"},
 	"orders":                    {".", "store", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
 	"orders/simulation":         {".", "store", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
@@ -80,7 +80,8 @@ var mayImport = forSuites(map[string][]string{
 	"labreport/internal/fold":   {".", "store"},
 	"labreport/ucum":            {".", "store", "labreport/internal/fold"},
 	"labreport/loinc":           {".", "store", "labreport/internal/fold", "labreport/ucum"},
-	"labreport":                 {".", "store", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/ucum"},
+	"labreport/refrange":        {".", "labreport/internal/fold", "labreport/ucum"},
+	"labreport":                 {".", "store", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/refrange", "labreport/ucum"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},

@@ -51,7 +51,10 @@ type PSCMetadata struct {
 	PhoneNumber string  `json:"phone_number"`
 	FaxNumber   string  `json:"fax_number"`
 	Website     *string `json:"website"`
-	// Hours are the opening hours, as the lab writes them. Null: the patient asks the lab.
+	// Hours are the opening hours, as the lab writes them. Null: the patient asks the lab. Slots
+	// outside of them are not offered if they are an object of days ("mon", "mon-fri", "sat,sun",
+	// "weekdays", "daily") with a span ("07:00-17:00", "7 AM - 5 PM"), a list of spans, "closed" or
+	// null, in the zone of the place; a day that is not named is closed.
 	Hours json.RawMessage `json:"hours"`
 }
 

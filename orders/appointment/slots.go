@@ -275,7 +275,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 		return none, err
 	}
 	for _, at := range sites {
-		here := free[at.SiteCode]
+		here := whileOpen(&at, spans[at.SiteCode].loc, free[at.SiteCode])
 		place := &SlotLocation{Location: at.Location, Address: at.Metadata.Address(), Code: at.SiteCode, Name: at.Metadata.Name}
 		zone := at.IANATimezone
 		place.IANATimezone = &zone

@@ -33,8 +33,8 @@ type LabTest struct {
 	// IsActive is deprecated: true exactly when Status is active.
 	IsActive bool          `json:"is_active"`
 	Status   LabTestStatus `json:"status"`
-	// Fasting: the patient must fast. It is also the preset answer of questions
-	// about fasting.
+	// Fasting: the patient must fast. It is an instruction, and no answer to a question about
+	// fasting.
 	Fasting bool `json:"fasting"`
 	// Lab is who performs it; null until that is settled.
 	Lab *Lab `json:"lab"`

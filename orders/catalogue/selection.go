@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 		return Chosen{}, err
 	}
 	if len(found) == 1 && len(added) == 0 {
+		found[0].Markers = slices.Clone(found[0].Markers)
+		tellMarkersApart(found[0].Markers)
 		return Chosen{found[0], method}, nil
 	}
 	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
@@ -213,7 +216,31 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// BuildLabTest makes one lab test of several tests or markers.
+// tellMarkersApart numbers markers of one name.
+func tellMarkersApart(markers []Marker) {
+	var names []string
+	for _, m := range markers {
+		names = append(names, m.Name)
+	}
+	for i, name := range tellApart(names) {
+		markers[i].Name = name
+	}
+}
+
+// tellApart numbers names that occur before: Glucose, Glucose (2).
+func tellApart(names []string) []string {
+	out := make([]string, 0, len(names))
+	for i, name := range names {
+		for n := 2; slices.Contains(out, name) || name != names[i] && slices.Contains(names, name); n++ {
+			name = fmt.Sprintf("%s (%d)", names[i], n)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// BuildLabTest makes one lab test of several tests or markers. Tests of one name are numbered in
+// its name, and so are markers of one name.
 func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
 	t := LabTest{
 		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
@@ -245,7 +272,8 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 		}
 	}
 	slices.SortFunc(t.Markers, func(a, b Marker) int { return cmp.Compare(a.ID, b.ID) })
-	t.Name = strings.Join(names, " + ")
+	t.Name = strings.Join(tellApart(names), " + ")
+	tellMarkersApart(t.Markers)
 	t.CommonTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return t
@@ -345,8 +373,9 @@ func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// CheckAnswers checks what was answered at order entry, and fills in what has a preset. The
-// test presets the answers of questions with one of the codes.
+// CheckAnswers checks what was answered at order entry, and fills in what has a preset. Questions
+// with one of the fasting codes may be left without an answer: that a patient must fast does not
+// say that the patient did.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
@@ -356,8 +385,8 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 		})
 		known += len(of)
 		if len(of) == 0 {
-			preset, ok := q.Preset(t.Fasting, fasting)
-			if !ok && q.Required {
+			preset, ok := q.Preset()
+			if q.Required && !slices.Contains(fasting, q.Code) {
 				return nil, rules.Broken(AOEMissing, "a required question has no answer")
 			}
 			if ok {
@@ -391,21 +420,8 @@ func (t LabTest) Questions() iter.Seq2[int, Question] {
 	}
 }
 
-// Preset returns the default answer of a question without an answer.
-func (q Question) Preset(fasting bool, codes []string) (string, bool) {
-	if slices.Contains(codes, q.Code) {
-		// The allowed answers say yes and no in the lab's own words.
-		for _, a := range q.Answers {
-			yes := strings.HasPrefix(strings.ToUpper(a.Code), "Y") || strings.HasPrefix(strings.ToUpper(a.Value), "Y")
-			if yes == fasting {
-				return a.Code, true
-			}
-		}
-		if fasting {
-			return "Y", true
-		}
-		return "N", true
-	}
+// Preset returns the answer of an optional question without one; false if it has no default.
+func (q Question) Preset() (string, bool) {
 	if q.Default != nil && !q.Required {
 		return *q.Default, true
 	}

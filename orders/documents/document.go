@@ -81,6 +81,31 @@ type Row struct {
 	Group bool
 }
 
+// withoutEmpty returns the document without headings that have nothing below them: sections
+// without content, tables without rows, and groups of rows without one.
+func (d Document) withoutEmpty() Document {
+	sections := d.Sections
+	d.Sections = nil
+	for _, s := range sections {
+		if s.Table != nil {
+			t := *s.Table
+			t.Rows = nil
+			for i, r := range s.Table.Rows {
+				if !r.Group || i+1 < len(s.Table.Rows) && !s.Table.Rows[i+1].Group {
+					t.Rows = append(t.Rows, r)
+				}
+			}
+			if s.Table = &t; len(t.Rows) == 0 {
+				s.Table = nil
+			}
+		}
+		if len(s.Fields)+len(s.Paragraphs)+len(s.Steps)+len(s.Choices)+len(s.Signs) > 0 || s.Table != nil || s.Picture != nil {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	return d
+}
+
 // Label is one specimen label.
 type Label struct {
 	Lines []string

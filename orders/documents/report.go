@@ -117,13 +117,18 @@ func sampleSection(id string, s labresult.SampleData) Section {
 	f.add("Specimen", codedText(append(coded(s.SpecimenType), s.TypeModifiers...)))
 	f.add("Site", codedText(slices.Concat(coded(s.SpecimenSite), s.SiteModifiers, coded(s.CollectionSite))))
 	f.add("Method", codedText(coded(s.CollectionMethod)))
+	f.add("Container", codedText(coded(s.ContainerType)))
+	f.add("Additives", codedText(s.Additives))
+	f.add("Description", s.Description)
 	f.add("Condition", codedText(s.Conditions))
 	f.add("Rejected", codedText(s.RejectReasons))
 	f.add("Collected", local(s.DateCollected))
 	f.add("Received", local(s.DateReceived))
 	f.add("Reported", local(s.DateReported))
 	if c := s.ClinicalInformation; c != nil {
-		f.add("Fasting", yes(c.Fasting))
+		if c.Fasting {
+			f.add("Fasting", "Yes")
+		}
 		f.add("Notes", rules.TextOf(c.Notes))
 		f.add("Information", rules.TextOf(c.Information))
 		f.add("Total volume", rules.TextOf(c.TotalVolume))
@@ -147,12 +152,29 @@ func codedText(list []labresult.Coded) string {
 	return joined(", ", out...)
 }
 
-// local writes an instant with the offset that it was noted with.
+// local writes an instant with the offset that it was noted with, and a date without a time as
+// a date.
 func local(t *labresult.TimestampWithOffset) string {
-	if t == nil {
+	switch {
+	case t == nil:
 		return ""
+	case t.Precision == labresult.HourPrecision:
+		return t.Local().Format("2006-01-02 15h")
+	case t.Precision == "", t.Precision == labresult.MinutePrecision:
+		return stamp(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
 	}
-	return stamp(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
+	return t.Text()
+}
+
+// at writes when a result was found, in a zone; what is known of its time alone.
+func at(r *labresult.Result, zone *time.Location) string {
+	switch {
+	case r.Timestamp == nil:
+		return ""
+	case r.TimestampPrecision != "" && r.TimestampPrecision != labresult.MinutePrecision && r.TimestampOffset != nil:
+		return "At " + local(&labresult.TimestampWithOffset{Timestamp: *r.Timestamp, TimezoneOffset: *r.TimestampOffset, Precision: r.TimestampPrecision})
+	}
+	return "At " + stamp(r.Timestamp.Time, zone)
 }
 
 // resultTable has the results under the ordered markers that they come from.
@@ -198,15 +220,11 @@ func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 		result, long = "See below", result
 	}
 	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), rules.TextOf(one.Unit), rangeOf(one)}
-	var at string
-	if one.Timestamp != nil {
-		at = "At " + stamp(one.Timestamp.Time, zone)
-	}
 	var lab string
 	if one.PerformingLaboratory != nil {
 		lab = "Laboratory: " + *one.PerformingLaboratory
 	}
-	row.Remark = joined("\n", correction(one, zone), isolate(&one, several), long, rules.TextOf(one.Notes), joined(". ", at, lab, method(one.Methods)))
+	row.Remark = joined("\n", correction(one, zone), isolate(&one, several), long, rules.TextOf(one.Notes), joined(". ", at(&one, zone), lab, named("Method", one.Methods), named("Equipment", one.Equipment)))
 	return row
 }
 
@@ -228,9 +246,10 @@ func isolate(r *labresult.Result, several bool) string {
 	return joined(", ", of, group)
 }
 
-func method(list []labresult.Coded) string {
+// named writes terms after their name; empty without terms.
+func named(name string, list []labresult.Coded) string {
 	if text := codedText(list); text != "" {
-		return "Method: " + text
+		return name + ": " + text
 	}
 	return ""
 }

@@ -239,7 +239,7 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 			d.Stock = LabelSheet
 		}
 	}
-	file, err := s.printer.Print(ctx, d)
+	file, err := s.printer.Print(ctx, d.withoutEmpty())
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -8,16 +8,15 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Forms of text in a report: a number, a bound, an interval.
+// Forms of text in results of the types numeric and range.
 var (
-	numberForm  = regexp.MustCompile(`^-?(?:\d+(?:\.\d+)?|\.\d+)$`)
-	boundForm   = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
-	rangeForm   = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d+)?|\.\d+)|(?:\d+(?:\.\d+)?|\.\d+)-(?:\d+(?:\.\d+)?|\.\d+))$`)
-	betweenForm = regexp.MustCompile(`^(-?(?:\d+(?:\.\d+)?|\.\d+))\s*-\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
+	numberForm = regexp.MustCompile(`^-?(?:\d+(?:\.\d*)?|\.\d+)$`)
+	rangeForm  = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d*)?|\.\d+)|(?:\d+(?:\.\d*)?|\.\d+)-(?:\d+(?:\.\d*)?|\.\d+))$`)
 )
 
 // rangeBounds are the ends of a reference range; nil is open. lowOpen and highOpen mean that
@@ -28,27 +27,29 @@ type rangeBounds struct {
 	readable          bool
 }
 
-// readRange reads ReferenceRange. A range whose ends are swapped is not readable.
+// readRange reads ReferenceRange.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
 	}
-	from, to := spanOf(*r.ReferenceRange)
-	if numberForm.MatchString(strings.TrimSpace(*r.ReferenceRange)) || from.at == nil && to.at == nil ||
-		from.at != nil && to.at != nil && from.at.Cmp(to.at.Decimal) > 0 {
+	in, _ := refrange.ParseBeside(*r.ReferenceRange, r.Result)
+	low, high := numberOf(in.Low), numberOf(in.High)
+	if !in.Any() || low == nil && in.Low != "" || high == nil && in.High != "" {
 		return rangeBounds{}
 	}
-	return rangeBounds{from.at, to.at, from.open, to.open, true}
+	return rangeBounds{low, high, in.LowOpen, in.HighOpen, true}
 }
 
-// Compare fills in the bounds that ReferenceRange says, and whether the text of the result
-// lies outside of its bounds; null where there is no bound, or the result does not decide
-// it. A bound that the text does not call exclusive is inclusive. It leaves what is there.
+// Compare fills in the bounds that ReferenceRange says, whether the text of the result lies
+// outside of its bounds, and the interpretation that follows. Null and unknown mean that there
+// is no bound or that the result does not decide it. A bound that the text does not call
+// exclusive is inclusive. It leaves what is there.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
 	above, below := r.outside(b)
 	r.IsAboveMaxRange, r.IsBelowMinRange = cmp.Or(r.IsAboveMaxRange, above), cmp.Or(r.IsBelowMinRange, below)
+	r.Interpretation = cmp.Or(r.Interpretation, r.interpret(b))
 }
 
 // outside reports whether the text of the result lies above MaxRangeValue and below
@@ -66,8 +67,7 @@ func (r *Result) outside(b rangeBounds) (above, below *bool) {
 
 // interpret returns the interpretation that the text of the result and its range decide:
 // abnormal if it is outside of a bound, normal if it is inside of every bound, else unknown.
-func (r *Result) interpret() Interpretation {
-	b := r.readRange()
+func (r *Result) interpret(b rangeBounds) Interpretation {
 	low, high := r.MinRangeValue, r.MaxRangeValue
 	if low != nil && high != nil && low.Cmp(high.Decimal) > 0 {
 		return UnknownInterpretation
@@ -107,28 +107,11 @@ func (r *Result) span() (from, to end) {
 	if r.Type != Numeric && r.Type != Range {
 		return end{}, end{}
 	}
-	return spanOf(r.Result)
-}
-
-// spanOf reads a number, a bound or an interval. Both ends are without a number for any
-// other text.
-func spanOf(text string) (from, to end) {
-	text = strings.TrimSpace(text)
-	if m := boundForm.FindStringSubmatch(text); m != nil {
-		bound := end{numberOf(m[3]), m[2] == ""}
-		if m[1] == "<" {
-			return end{}, bound
-		}
-		return bound, end{}
+	in, ok := refrange.Value(r.Result)
+	if !ok {
+		return end{}, end{}
 	}
-	if m := betweenForm.FindStringSubmatch(text); m != nil {
-		return end{at: numberOf(m[1])}, end{at: numberOf(m[2])}
-	}
-	if numberForm.MatchString(text) {
-		n := end{at: numberOf(text)}
-		return n, n
-	}
-	return end{}, end{}
+	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
 // beyond reports whether a result is outside of a bound: above it (sign 1) or below it
@@ -154,14 +137,27 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 // number, its bounds, and its interpretation where the laboratory gives none.
 func (r *Result) enrich() {
 	said := r.Result
+	r.Classify()
+	if r.Notes == nil && (r.Type == Range || r.Type == Comment) {
+		r.Notes = &said
+	}
+	r.Compare()
+}
+
+// Classify sets the type of a result without one by its text, which it writes as results of
+// that type are, and then Value. The decimal mark of a number may be a comma where it cannot be
+// a mark of groups: 1,200 is a comment.
+func (r *Result) Classify() {
 	if r.Type == "" {
-		switch compact := compactRange(r.Result); {
-		case numberForm.MatchString(r.Result):
-			r.Type = Numeric
-		case compact != "":
-			r.Type, r.Result = Range, compact
-		default:
-			r.Type = Comment
+		r.Type = Comment
+		if text, ok := withPoint(r.Result); ok {
+			in, _ := refrange.Value(text)
+			switch compact := compactRange(in); {
+			case in.Low != "" && in.Low == in.High && numberForm.MatchString(strings.TrimPrefix(in.Low, "+")):
+				r.Type, r.Result = Numeric, strings.TrimPrefix(in.Low, "+")
+			case rangeForm.MatchString(compact):
+				r.Type, r.Result = Range, compact
+			}
 		}
 	}
 	switch {
@@ -170,31 +166,36 @@ func (r *Result) enrich() {
 	case r.Value == nil:
 		r.Value = numberOf(r.Result)
 	}
-	if r.Notes == nil && (r.Type == Range || r.Type == Comment) {
-		r.Notes = &said
-	}
-	r.Compare()
-	if r.Interpretation == "" {
-		r.Interpretation = r.interpret()
-	}
 }
 
-// compactRange returns a bound or an interval in the form that results of type range
-// have, which knows no sign; empty if the text is neither.
-func compactRange(text string) string {
-	out := ""
-	if m := boundForm.FindStringSubmatch(text); m != nil {
-		out = m[1] + m[3]
-		if m[2] != "" {
-			out = m[1] + "=" + m[3]
+// withPoint writes the numbers of a text with decimal points; false if a comma in it may group
+// digits or be a decimal mark.
+func withPoint(text string) (string, bool) {
+	comma, point := refrange.DecimalMarks(text)
+	switch {
+	case comma > 0 && point == 0:
+		return refrange.CommasToPoints(text), true
+	case point == 0 && strings.Contains(text, ","):
+		return "", false
+	}
+	return text, true
+}
+
+// compactRange returns a bound or an interval in the form that results of type range have.
+func compactRange(in refrange.Range) string {
+	sign := func(mark string, open bool) string {
+		if open {
+			return mark
 		}
-	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
-		out = m[1] + "-" + m[2]
+		return mark + "="
 	}
-	if !rangeForm.MatchString(out) {
-		return ""
+	switch {
+	case in.Low == "":
+		return sign("<", in.HighOpen) + in.High
+	case in.High == "":
+		return sign(">", in.LowOpen) + in.Low
 	}
-	return out
+	return in.Low + "-" + in.High
 }
 
 // due is one result that a test should bring.
@@ -218,9 +219,11 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 	return out
 }
 
+// same reports whether two codes are there and are equal.
+func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
+
 // is reports whether a result of these codes is the one.
 func (d *due) is(loinc, code *string, slug string) bool {
-	same := func(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
 		return d.LOINC.Code == *loinc // whatever else is alike
@@ -260,10 +263,17 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 			out = append(out, s)
 		}
 	}
-	for i := range all {
-		if all[i].is(loinc, code, slug) {
-			add(all[i].from)
+	matches := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.is(loinc, code, slug) })
+	for _, tells := range []func(due) bool{
+		func(d due) bool { return same(d.ProviderID, code) || same(d.code, code) },
+		func(d due) bool { return slug != "" && d.Slug == slug },
+	} { // of markers of one LOINC code
+		if fits := slices.DeleteFunc(slices.Clone(matches), func(d due) bool { return !tells(d) }); len(fits) > 0 {
+			matches = fits
 		}
+	}
+	for _, d := range matches {
+		add(d.from)
 	}
 	for _, m := range t.Markers { // the lab gives the code of what was ordered
 		if m.ProviderID != nil && code != nil && *code != "" && *m.ProviderID == *code {
@@ -273,9 +283,27 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
+// nameApart returns the name of a result of one marker with that marker's name, if the test has
+// another marker that brings the same LOINC code alone.
+func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
+	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
+	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {
+		return name
+	}
+	switch marker := from[0].Name; {
+	case strings.HasPrefix(marker, name):
+		return marker
+	case strings.HasSuffix(name, "("+marker+")"):
+		return name
+	default:
+		return name + " (" + marker + ")"
+	}
+}
+
 // Complete returns a report with what the catalogue knows of the test: LOINC codes, the
 // markers that results come from, and, in a report that is all there will be, what should
-// be there and is not. What the lab says stays.
+// be there and is not. What the lab says stays; a result of one of several markers of one LOINC
+// code has the name of its marker too.
 func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
 	all := dueOf(t, expected)
 	out := in
@@ -286,6 +314,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
 		}
 		r.LOINC, r.LOINCSlug, r.Slug = codes(all, r.LOINC, r.LOINCSlug, r.ProviderID, r.Slug)
+		r.Name = nameApart(all, r.Name, r.LOINC, r.SourceMarkers)
 		r.enrich()
 	}
 	for i := range out.MissingResults {
@@ -294,6 +323,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
 		}
 		m.LOINC, m.LOINCSlug, m.Slug = codes(all, m.LOINC, m.LOINCSlug, m.ProviderID, m.Slug)
+		m.Name = nameApart(all, m.Name, m.LOINC, m.SourceMarkers)
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}
 	if final {

@@ -15,26 +15,46 @@ type CorrectedMarker struct {
 }
 
 // MarkCorrected sets PreviousResult and CorrectedAt of each result of a corrected report
-// that differs from the report before it. A result that the correction leaves alone keeps
-// the marks of an earlier correction. Several results of one code are compared in their
-// order. The second value names what the correction changed.
+// that differs from the report before it; if CorrectedAt of any result is set, of those results
+// alone. A result that the correction leaves alone keeps the marks of an earlier correction.
+// Several results of one code are compared in their order. The second value names what the
+// correction changed.
 func MarkCorrected(before, corrected []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
+	named := slices.ContainsFunc(corrected, func(r Result) bool { return r.CorrectedAt != nil })
+	return mark(before, corrected, at, func(r, _ *Result) bool { return !named || r.CorrectedAt != nil })
+}
+
+// MarkChanged is [MarkCorrected] of a report that is no correction as a whole: it corrects the
+// results of the report before it whose CorrectedAt is set.
+func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
+	return mark(before, changed, at, func(r, was *Result) bool { return was != nil && r.CorrectedAt != nil })
+}
+
+// mark marks the results that differ from the ones before them and that a report corrects; was is
+// nil for a new one.
+func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {
 		earlier[r.findingKey()] = append(earlier[r.findingKey()], r)
 	}
-	out := slices.Clone(corrected)
+	out := slices.Clone(now)
 	var changed []CorrectedMarker
 	for i := range out {
 		r := &out[i]
-		r.PreviousResult, r.CorrectedAt = nil, nil
+		var was *Result
 		if rest := earlier[r.findingKey()]; len(rest) > 0 {
-			was := rest[0]
-			earlier[r.findingKey()] = rest[1:]
-			if r.sameFinding(was) {
-				r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
-				continue
-			}
+			was, earlier[r.findingKey()] = &rest[0], rest[1:]
+		}
+		if was != nil && r.sameFinding(*was) {
+			r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
+			continue
+		}
+		corrected := corrects(r, was)
+		r.PreviousResult, r.CorrectedAt = nil, nil
+		if !corrected {
+			continue
+		}
+		if was != nil {
 			r.PreviousResult = &was.Result
 		}
 		r.CorrectedAt = &at

@@ -33,9 +33,13 @@ type Result struct {
 	Result string  `json:"result"`
 	Type   Type    `json:"type"`
 	Unit   *string `json:"unit"`
-	// Timestamp is the time of the result.
-	Timestamp *healthlab.Time `json:"timestamp"`
-	Notes     *string         `json:"notes"`
+	// Timestamp is the time of the result. TimestampPrecision is how much of it the laboratory
+	// said, and TimestampOffset the offset that it was noted with, in seconds east of UTC; both
+	// are left out where they are not known.
+	Timestamp          *healthlab.Time `json:"timestamp"`
+	TimestampPrecision Precision       `json:"timestamp_precision,omitempty"`
+	TimestampOffset    *int            `json:"timestamp_offset,omitempty"`
+	Notes              *string         `json:"notes"`
 	// PreviousResult is the text before the latest correction of this result, and
 	// CorrectedAt is when the correction came. Both are left out of a result that was
 	// never corrected; PreviousResult is left out of one that a correction added.
@@ -69,6 +73,8 @@ type Result struct {
 	Codes []Code `json:"codes,omitempty"`
 	// Methods are how it was measured.
 	Methods []Coded `json:"methods,omitempty"`
+	// Equipment are the instruments that measured it.
+	Equipment []Coded `json:"equipment,omitempty"`
 	// Parent is the result that led to the test of this one; nil for none.
 	Parent *ParentResult `json:"parent,omitempty"`
 }
@@ -210,11 +216,12 @@ type Missing struct {
 	LOINCSlug           *string        `json:"loinc_slug"`
 	ProviderID          *string        `json:"provider_id"`
 	SourceMarkers       []SourceMarker `json:"source_markers" wire:"nullable"`
-	// Group, Codes, Methods and Parent are as in [Result].
-	Group   string        `json:"group,omitempty"`
-	Codes   []Code        `json:"codes,omitempty"`
-	Methods []Coded       `json:"methods,omitempty"`
-	Parent  *ParentResult `json:"parent,omitempty"`
+	// Group, Codes, Methods, Equipment and Parent are as in [Result].
+	Group     string        `json:"group,omitempty"`
+	Codes     []Code        `json:"codes,omitempty"`
+	Methods   []Coded       `json:"methods,omitempty"`
+	Equipment []Coded       `json:"equipment,omitempty"`
+	Parent    *ParentResult `json:"parent,omitempty"`
 }
 
 // SampleData is what is known of one sample.
@@ -236,6 +243,11 @@ type SampleData struct {
 	SiteModifiers    []Coded `json:"site_modifiers,omitempty"`
 	CollectionMethod *Coded  `json:"collection_method,omitempty"`
 	CollectionSite   *Coded  `json:"collection_site,omitempty"`
+	// Additives are those of the container or the specimen, ContainerType what it came in, and
+	// Description the laboratory's words on it, in lines.
+	Additives     []Coded `json:"additives,omitempty"`
+	ContainerType *Coded  `json:"container_type,omitempty"`
+	Description   string  `json:"description,omitempty"`
 	// Conditions are those of the specimen at the laboratory, RejectReasons why the
 	// laboratory refused it.
 	Conditions    []Coded `json:"conditions,omitempty"`
@@ -244,9 +256,42 @@ type SampleData struct {
 
 // TimestampWithOffset is an instant and the local offset it was noted with.
 type TimestampWithOffset struct {
+	// Timestamp is the first instant of what the laboratory said.
 	Timestamp healthlab.Time `json:"timestamp"`
 	// TimezoneOffset is in seconds east of UTC.
 	TimezoneOffset int `json:"timezone_offset"`
+	// Precision is how much of the local time the laboratory said.
+	Precision Precision `json:"precision,omitempty"`
+}
+
+// Precision is how much of a time was said; empty for seconds or more.
+type Precision string
+
+// The precisions of times that are not said to the second.
+const (
+	YearPrecision   Precision = "year"
+	MonthPrecision  Precision = "month"
+	DayPrecision    Precision = "day"
+	HourPrecision   Precision = "hour"
+	MinutePrecision Precision = "minute"
+)
+
+// layouts are those of ISO 8601 for local times.
+var layouts = map[Precision]string{YearPrecision: "2006", MonthPrecision: "2006-01", DayPrecision: time.DateOnly}
+
+// Text writes the time in ISO 8601: a year, a month or a day alone where no more was said, else
+// the instant.
+func (t TimestampWithOffset) Text() string {
+	layout, ok := layouts[t.Precision]
+	if !ok {
+		return t.Timestamp.String()
+	}
+	return t.Local().Format(layout)
+}
+
+// Local returns the instant with the offset that it was noted with.
+func (t TimestampWithOffset) Local() time.Time {
+	return t.Timestamp.In(time.FixedZone("", t.TimezoneOffset))
 }
 
 // UnmarshalJSON reads what is published; others write a date, or a date and a time, as
@@ -261,7 +306,7 @@ func (t *TimestampWithOffset) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if day, err := healthlab.ParseDate(text); err == nil {
-		*t = TimestampWithOffset{Timestamp: healthlab.At(time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC))}
+		*t = TimestampWithOffset{Timestamp: healthlab.At(time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC)), Precision: DayPrecision}
 		return nil
 	}
 	at, offset, err := healthlab.ParseTimeOffset(text)

@@ -374,7 +374,7 @@ func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
 		PatientAddress: people.PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},
 	}
 	for marker, q := range r.test.Questions() {
-		if _, preset := q.Preset(r.test.Fasting, r.orders.FastingCodes()); preset || !q.Required {
+		if !q.Required || slices.Contains(r.orders.FastingCodes(), q.Code) {
 			continue
 		}
 		a := catalogue.AOEAnswer{MarkerID: marker, QuestionID: q.ID, Answer: "1"}

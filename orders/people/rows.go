@@ -68,7 +68,8 @@ func Tables() []store.Definition {
 // StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
 	// UsersElsewhere says that the host keeps its users outside of the store. Default false:
-	// demographics of a user of whom the store has no row are refused with healthlab.NotFound.
+	// demographics and insurance records of a user of whom the store has no row are refused with
+	// healthlab.NotFound.
 	UsersElsewhere bool
 }
 
@@ -142,18 +143,17 @@ func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 // AddCoverage is that of [Store].
 func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		got, err := tx.Read(store.User(c.Team, c.User), infoRows.One(infoKey(c.Team, c.User), store.Held),
-			coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
+		got, err := tx.Read(store.User(c.Team, c.User), coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
 		if err != nil {
 			return err
 		}
 		switch {
-		case len(got[1]) == 0:
-			return errNoInfo()
-		case len(got[2]) > 0:
+		case !store.StateOf(got[0]).Known && !v.opts.UsersElsewhere:
+			return fmt.Errorf("%w: the user of the insurance record", healthlab.NotFound)
+		case len(got[1]) > 0:
 			return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
 		}
-		had, err := coverageRows.Decoded(got[3])
+		had, err := coverageRows.Decoded(got[2])
 		if err != nil {
 			return err
 		}

@@ -146,7 +146,8 @@ func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user heal
 
 // AddInsurance adds an insurance record of a user; no call ever changes one. Orders
 // that an insurer pays use the newest with is_primary. Invalid lists every problem of
-// the request. RuleErrors: USER_NOT_FOUND, DEMOGRAPHICS_MISSING, PAYOR_NOT_FOUND.
+// the request. RuleErrors: USER_NOT_FOUND, PAYOR_NOT_FOUND. The plan of a federal program is that
+// of the state where the user lives, or the insured person where the user has no demographics.
 func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req InsuranceRequest) (InsuranceRecord, error) {
 	at := s.now()
 	if err := req.Check(rules.UTCDay(at)); err != nil {
@@ -155,14 +156,15 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	if err := s.known(ctx, team, user); err != nil {
 		return InsuranceRecord{}, err
 	}
+	state := req.Insured.Address.State
 	info, err := s.store.UserInfo(ctx, team, user)
-	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics: add them first with PATCH /v2/user/{user_id}/info")
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		state = info.Address.State
+	case !errors.Is(err, healthlab.NotFound):
 		return InsuranceRecord{}, fmt.Errorf("find demographics: %w", err)
 	}
-	payor, ok, err := s.payor(ctx, team, req.PayorCode, info.Address.State)
+	payor, ok, err := s.payor(ctx, team, req.PayorCode, state)
 	if err != nil {
 		return InsuranceRecord{}, err
 	}
@@ -177,23 +179,20 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 		Company: CompanyDetails{Name: payor.Name, Address: payor.OrgAddress}, Guarantor: req.Guarantor.Details(),
 		IsPrimary: req.IsPrimary == nil || *req.IsPrimary,
 	}}
-	err = s.store.AddCoverage(ctx, c)
-	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics: add them first with PATCH /v2/user/{user_id}/info")
-	}
-	if err != nil {
-		return InsuranceRecord{}, fmt.Errorf("add insurance: %w", err)
+	if err := s.store.AddCoverage(ctx, c); err != nil {
+		return InsuranceRecord{}, fmt.Errorf("add insurance: %w", rules.NotFound(err, UserNotFound, "the team has no such user"))
 	}
 	return c.Record, nil
 }
 
-// LatestInsurance returns a user's newest record with this is_primary. NotFound if
-// there is none; Forbidden unless the team may read insurance records.
-func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool) (InsuranceRecord, error) {
+// LatestInsurance returns a user's newest record with this is_primary, or the one that was valid
+// at an instant that is not zero. NotFound if there is none; Forbidden unless the team may read
+// insurance records.
+func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (InsuranceRecord, error) {
 	if err := allowed(ctx, team, s.opts.MayReadInsurance); err != nil {
 		return InsuranceRecord{}, err
 	}
-	c, err := s.InsuranceAt(ctx, team, user, primary, time.Time{})
+	c, err := s.InsuranceAt(ctx, team, user, primary, at)
 	return c.Record, err
 }
 

@@ -26,8 +26,8 @@ type Store interface {
 	// AddCoverage adds a record, and ends the one with the same is_primary that was
 	// valid until now. ValidUntil of c does not matter; ValidFrom is moved to a
 	// microsecond after that of the record which ends, if it is not later, so that of
-	// two the later call has the later record. NotFound if the user has no
-	// demographics; Conflict if the id is taken, by whichever team.
+	// two the later call has the later record. NotFound if the store keeps users and has no such
+	// one; Conflict if the id is taken, by whichever team.
 	AddCoverage(ctx context.Context, c Coverage) error
 	// Coverage returns a record by its id; NotFound if the team has none.
 	Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Coverage, error)

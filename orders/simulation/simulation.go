@@ -39,7 +39,11 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	if o.SampleID == nil && (on == orders.LabAccepted || on == orders.KitShipped) {
 		m.SampleID = "SIM" + strconv.FormatUint(hash(o.ID.String()), 36)
 	}
-	m.Tracking = Tracking(on, rules.TextOf(cmp.Or(o.SampleID, &m.SampleID)))
+	sample := rules.TextOf(cmp.Or(o.SampleID, &m.SampleID))
+	m.Tracking = Tracking(on, sample)
+	if on == orders.KitShipped {
+		m.ReturnTracking = Tracking(orders.SampleSent, sample)
+	}
 	if on == orders.PartialResult || on == orders.FinalResult || on == orders.CorrectedResult {
 		results := Results(o, expected, flags, on, at)
 		m.Results, m.CollectedAt, m.Patient = &results, at, orders.ReportedAs(o.PatientDetails)

@@ -1,6 +1,7 @@
 package er7
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -92,6 +93,44 @@ func (c Coded) Display() string {
 	}
 	return ""
 }
+
+// Unit reads the unit of a CE, CNE or CWE that is a field or a component: its code, else its
+// words. An exponent after a separator that is not escaped belongs to the unit: 10^3/uL and
+// mL/min/1.73m^2.
+func (p Part) Unit() string {
+	one, at := p, p.Component
+	if p.level == field {
+		one = p.at(1)
+	}
+	if p.level >= component {
+		at = p.Subcomponent
+	}
+	first := at(1).Whole()
+	for i := 2; i <= one.Len(); i++ {
+		next := at(i).Whole()
+		if !hasExponent(first, next) {
+			break
+		}
+		first += string(rune(p.separator(one.level))) + next
+	}
+	if first != "" {
+		return first
+	}
+	return p.Coded().Display()
+}
+
+// hasExponent reports whether a text that begins with an exponent follows a power.
+func hasExponent(power, exponent string) bool {
+	return endsWithTen.MatchString(power) && exponentOfTen.MatchString(exponent) ||
+		endsWithUnit.MatchString(power) && exponentOfUnit.MatchString(exponent)
+}
+
+var (
+	endsWithTen    = regexp.MustCompile(`(?:^|[^0-9.])10$`)
+	exponentOfTen  = regexp.MustCompile(`^[-+]?[0-9]{1,2}(?:$|[^0-9])`)
+	endsWithUnit   = regexp.MustCompile(`[A-Za-z\])]$`)
+	exponentOfUnit = regexp.MustCompile(`^[-+]?[0-9](?:$|[/*)\]])`)
+)
 
 // Name is an XPN: a person's name.
 type Name struct{ Family, Given, Middle, Suffix, Prefix, Degree, Type string }

@@ -33,6 +33,15 @@ func TestStamps(t *testing.T) {
 		"202603020930-0215":        {"2026-03-02T09:30:00-02:15", er7.Minute, true},
 		"20260302+0000":            {"2026-03-02T00:00:00Z", er7.Day, true},
 		"20240229^D":               {"2024-02-29T00:00:00-07:00", er7.Day, false},
+		"20260302093015^M":         {"2026-03-02T09:30:00-07:00", er7.Minute, false},
+		"20260302093015.25^S":      {"2026-03-02T09:30:15-07:00", er7.Second, false},
+		"2026030209+0100^H":        {"2026-03-02T09:00:00+01:00", er7.Hour, true},
+		"20260302000000^D":         {"2026-03-02T00:00:00-07:00", er7.Day, false},
+		"20260302^L":               {"2026-03-01T00:00:00-07:00", er7.Month, false},
+		"20260302^Y":               {"2026-01-01T00:00:00-07:00", er7.Year, false},
+		"2026^D":                   {"2026-01-01T00:00:00-07:00", er7.Year, false},
+		"20260302^20260303":        {"2026-03-02T00:00:00-07:00", er7.Day, false},
+		" 202603020930 ":           {"2026-03-02T09:30:00-07:00", er7.Minute, false},
 	} {
 		s, err := fieldOf(t, text).Stamp(phoenix)
 		require.NoError(t, err, text)
@@ -51,6 +60,51 @@ func TestStamps(t *testing.T) {
 	require.Equal(t, "20260302093000-0700", er7.FormatStamp(time.Date(2026, 3, 2, 9, 30, 0, 0, phoenix)))
 	require.Equal(t, "00840509", er7.FormatDay(healthlab.Date{Year: 84, Month: 5, Day: 9}))
 	require.Empty(t, er7.FormatStamp(time.Time{})+er7.FormatDay(healthlab.Date{}))
+}
+
+// Every precision, with and without an offset, is written with the parts that were said.
+func TestStampsAreWrittenAsSaid(t *testing.T) {
+	parts := []struct{ digits, iso string }{
+		{"2026", "2026"}, {"03", "-03"}, {"02", "-02"}, {"09", "T09"}, {"30", ":30"}, {"15", ":15"}, {".25", ".25"},
+	}
+	for n := range parts {
+		for offset, iso := range map[string]string{"": "", "-0700": "-07:00", "+0530": "+05:30", "+0000": "+00:00"} {
+			text, want := "", ""
+			for _, p := range parts[:n+1] {
+				text, want = text+p.digits, want+p.iso
+			}
+			s, err := er7.ParseStamp(text+offset, nil)
+			require.NoError(t, err)
+			require.Equal(t, want+iso, s.String())
+			require.Equal(t, er7.Precision(n+1), s.Precision)
+		}
+	}
+	require.Empty(t, er7.Stamp{}.String())
+	for text, want := range map[string]string{"0930": "09:30", "093015": "09:30:15", "093015.5": "09:30:15.5", "0930-0700": "09:30-07:00", "09": "", "2500": "", "x": "", "": ""} {
+		clock, ok := fieldOf(t, text).Clock()
+		require.Equal(t, want, clock, text)
+		require.Equal(t, want != "", ok, text)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for text, want := range map[string]string{
+		"10^3/uL": "10^3/uL", `10\S\3/uL`: "10^3/uL", "10*3/uL": "10*3/uL", "x10^6/uL": "x10^6/uL", "X10^9/L": "X10^9/L", "10^-3/uL": "10^-3/uL", "10^12/L^^UCUM": "10^12/L",
+		"10^3/uL^thousand per microlitre^UCUM": "10^3/uL", "10^9/L^10^9/L^UCUM": "10^9/L", "x 10^9 /L": "x 10^9 /L", "10^6": "10^6", "log10^3": "log10^3",
+		"mL/min/1.73m^2": "mL/min/1.73m^2", "kg/m^2^kg/m2^UCUM": "kg/m^2", "(mL/min/1.73m^2)": "(mL/min/1.73m^2)",
+		"mg/dL": "mg/dL", "mg/dL^milligram per decilitre^UCUM": "mg/dL", "ug/mL^MicroGrams^UCUM^ug/mL^ug/mL^L": "ug/mL", "^per litre": "per litre", "^^^K/uL^thousand^L": "thousand",
+		"a^Year^UCUM^^^^2.1": "a", "1^CM^METRIC": "1", "%": "%", "": "", `""`: "", "a & b": "a & b", "10^mg^L": "10", "h^24 h": "h", "210^3": "210",
+	} {
+		require.Equal(t, want, fieldOf(t, text).Unit(), text)
+	}
+	require.Equal(t, "10&3/uL", fieldOf(t, "5^10&3/uL&UCUM").Component(2).Unit())
+	require.Equal(t, "lbs", fieldOf(t, "40^&lbs").Component(2).Unit())
+}
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{"a": "a", "a^b&c~d": "a b c d", "^^a^": "a", "": "", `a\S\b^c`: "a^b c", `""^a`: "a"} {
+		require.Equal(t, want, fieldOf(t, text).Plain(" "), text)
+	}
 }
 
 func TestDataTypes(t *testing.T) {

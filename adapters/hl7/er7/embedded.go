@@ -40,12 +40,20 @@ func (e Embedded) ContentType() string {
 	return "application/octet-stream"
 }
 
-// Embedded reads an ED. Invalid if its data is not in the encoding that it names.
+// pdfInBase64 is how PDF documents begin in base64.
+const pdfInBase64 = "JVBERi0"
+
+// Embedded reads an ED. Without the name of an encoding, a PDF document in base64 is decoded, and
+// other data is taken as it stands. Invalid if the data is not in the encoding that it names.
 func (p Part) Embedded() (Embedded, error) {
 	e := Embedded{Type: p.Component(2).Text(), Subtype: p.Component(3).Text()}
 	text := p.Component(5).Whole()
 	var err error
-	switch strings.ToLower(p.Component(4).Text()) {
+	encoding := strings.ToLower(strings.TrimSpace(p.Component(4).Text()))
+	if encoding == "" && strings.HasPrefix(strings.TrimSpace(text), pdfInBase64) {
+		encoding = "base64"
+	}
+	switch encoding {
 	case "base64":
 		text = strings.Map(func(r rune) rune {
 			if r == '\n' || r == '\r' || r == ' ' || r == '\t' {
@@ -56,8 +64,10 @@ func (p Part) Embedded() (Embedded, error) {
 		e.Data, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 	case "hex":
 		e.Data, err = hex.DecodeString(text)
-	default: // A: as it stands
+	case "", "a": // as it stands
 		e.Data = []byte(text)
+	default:
+		err = healthlab.Invalid
 	}
 	if err != nil {
 		return Embedded{}, fmt.Errorf("%w: HL7 message: an embedded document is not in the encoding that it names", healthlab.Invalid)

@@ -136,3 +136,18 @@ func (p Part) Text() string {
 // Whole returns the part as text with the delimiters below it as they stand: for
 // text in which a sender did not escape them.
 func (p Part) Whole() string { return p.decode() }
+
+// Plain returns the texts that are not empty of all parts below, without the delimiters between
+// them.
+func (p Part) Plain(by string) string {
+	if p.level == leaf {
+		return p.decode()
+	}
+	var out []string
+	for i := range p.Len() {
+		if text := p.at(i + 1).Plain(by); text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, by)
+}

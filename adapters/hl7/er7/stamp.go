@@ -3,6 +3,7 @@ package er7
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -34,14 +35,73 @@ type Stamp struct {
 }
 
 // Stamp reads a DT, DTM or TS. A time without an offset is one of the zone; nil means
-// UTC. Invalid if it is none.
-func (p Part) Stamp(zone *time.Location) (Stamp, error) { return ParseStamp(p.Text(), zone) }
+// UTC. The degree of precision of a TS, its second component, cuts what was said. Invalid if it
+// is none.
+func (p Part) Stamp(zone *time.Location) (Stamp, error) {
+	s, err := ParseStamp(p.Text(), zone)
+	if err != nil {
+		return Stamp{}, err
+	}
+	degree := p.Component(2)
+	if p.level >= component {
+		degree = p.Subcomponent(2)
+	}
+	if most, ok := degrees[degree.Text()]; ok {
+		s = s.cut(most)
+	}
+	return s, nil
+}
+
+// degrees are the codes of table 0529.
+var degrees = map[string]Precision{"Y": Year, "L": Month, "D": Day, "H": Hour, "M": Minute, "S": Second}
+
+// earliest are the first year, month, day, hour, minute and second.
+var earliest = [...]int{0, 1, 1, 0, 0, 0}
+
+// cut returns what is left of a time at a precision.
+func (s Stamp) cut(most Precision) Stamp {
+	if s.Precision <= most {
+		return s
+	}
+	said := [...]int{s.Time.Year(), int(s.Time.Month()), s.Time.Day(), s.Time.Hour(), s.Time.Minute(), s.Time.Second()}
+	part := earliest
+	copy(part[:most], said[:])
+	s.Time = time.Date(part[0], time.Month(part[1]), part[2], part[3], part[4], part[5], 0, s.Time.Location())
+	s.Precision = most
+	return s
+}
+
+// String writes the time in ISO 8601, with the parts that were said alone: 2026, 2026-03,
+// 2026-03-02T09:30-07:00.
+func (s Stamp) String() string {
+	layouts := [...]string{Year: "2006", Month: "2006-01", Day: "2006-01-02", Hour: "2006-01-02T15", Minute: "2006-01-02T15:04",
+		Second: "2006-01-02T15:04:05", Fraction: "2006-01-02T15:04:05.999999999"}
+	if s.Precision < Year || s.Precision > Fraction {
+		return ""
+	}
+	layout := layouts[s.Precision]
+	if s.Offset {
+		layout += "-07:00"
+	}
+	return s.Time.Format(layout)
+}
+
+// Clock writes a TM in ISO 8601, with the parts that were said alone: 09:30, 09:30:15-07:00.
+// False if it is none, or an hour alone.
+func (p Part) Clock() (string, bool) {
+	s, err := ParseStamp("20000101"+strings.TrimSpace(p.Text()), nil)
+	if err != nil || s.Precision < Minute {
+		return "", false
+	}
+	_, clock, _ := strings.Cut(s.String(), "T")
+	return clock, true
+}
 
 var errStamp = fmt.Errorf("%w: a time is YYYY[MM[DD[HH[MM[SS[.S]]]]]][+/-ZZZZ] and exists", healthlab.Invalid)
 
-// ParseStamp reads a time: see [Part.Stamp].
+// ParseStamp reads a time: see [Part.Stamp]. Spaces around it are ignored.
 func ParseStamp(text string, zone *time.Location) (Stamp, error) {
-	zone = cmp.Or(zone, time.UTC)
+	zone, text = cmp.Or(zone, time.UTC), strings.TrimSpace(text)
 	body, s := text, Stamp{}
 	for i := range len(text) {
 		if text[i] != '+' && text[i] != '-' {
@@ -60,7 +120,7 @@ func ParseStamp(text string, zone *time.Location) (Stamp, error) {
 		s.Offset, zone = true, time.FixedZone("", offset)
 		break
 	}
-	part := [...]int{0, 1, 1, 0, 0, 0}
+	part := earliest
 	at := 0
 	for i, width := range [...]int{4, 2, 2, 2, 2, 2} {
 		if at == len(body) && i > 0 {

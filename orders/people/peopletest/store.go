@@ -129,11 +129,17 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	},
-	"Coverage/NeedsDemographics": func(t *testing.T, h StoreHarness) {
-		require.ErrorIs(t, h.Persons.AddCoverage(t.Context(), coverage("a", "ana", "1", noon)), healthlab.NotFound)
-		h.insured(t, "b", "ana")
-		require.ErrorIs(t, h.Persons.AddCoverage(t.Context(), coverage("a", "ana", "1", noon)), healthlab.NotFound)
-		_, err := h.latest(t, "a", "ana", true)
+	"Coverage/BeforeDemographics": func(t *testing.T, h StoreHarness) {
+		in := coverage("a", "ana", "1", noon)
+		require.NoError(t, h.Persons.AddCoverage(t.Context(), in))
+		got, err := h.latest(t, "a", "ana", true)
+		require.NoError(t, err)
+		require.Equal(t, in, got)
+		require.NoError(t, h.Persons.PutUserInfo(t.Context(), conformance.Team("a"), conformance.User("ana"), userInfo("Ana")))
+		got, err = h.latest(t, "a", "ana", true)
+		require.NoError(t, err)
+		require.Equal(t, in, got)
+		_, err = h.latest(t, "b", "ana", true)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Coverage/Duplicate": func(t *testing.T, h StoreHarness) {

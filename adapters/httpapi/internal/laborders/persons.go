@@ -3,6 +3,7 @@ package laborders
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -79,10 +80,14 @@ func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team health
 
 func (a API) readLatestInsurance(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, primary := anyUser(in), in.Bool("is_primary", true)
+	var at time.Time
+	if m := in.OptMoment("at"); m != nil {
+		at = m.In(time.UTC, wire.EndOfDay).Time
+	}
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.People().LatestInsurance(ctx, team, user, primary)
+	return a.Orders.People().LatestInsurance(ctx, team, user, primary, at)
 }
 
 func (a API) searchPayors(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {

@@ -1,0 +1,77 @@
+package refrange
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Patterns of regular expressions for numbers with a point, for numbers whose thousands are
+// grouped by commas, and for comparators.
+const (
+	NumberPattern     = `[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`
+	GroupedPattern    = `[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?`
+	ComparatorPattern = `(?:<=|>=|=<|=>|≤|≥|[<>]\s*[oO][rR]\s*=|<|>|~|≈)`
+)
+
+var (
+	reNumber       = regexp.MustCompile(`^(?:` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reAnyNumber    = regexp.MustCompile(`\d[\d.,]*\d|\d`)
+	reCommaDecimal = regexp.MustCompile(`^[<>≤≥=~(\[]*[+-]?\d+,\d{1,2}[)\]]?$|^[<>≤≥=~]*0,\d+$|^[<>≤≥=~]*\d{4,},\d+$`)
+	rePointDecimal = regexp.MustCompile(`^[<>≤≥=~(\[]*[+-]?\d+\.\d{1,2}[)\]]?$|^[<>≤≥=~]*0\.\d+$|^[<>≤≥=~]*\d{4,}\.\d+$`)
+	reCommaNumber  = regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+`)
+)
+
+// DecimalMarks counts the numbers in a text that are certainly written with a decimal comma,
+// and those with a point.
+func DecimalMarks(text string) (comma, point int) {
+	for _, part := range reAnyNumber.FindAllString(text, -1) {
+		switch {
+		case strings.Count(part, ".")+strings.Count(part, ",") > 1:
+			if i, j := strings.LastIndexByte(part, ','), strings.LastIndexByte(part, '.'); i > j && j >= 0 {
+				comma++
+			} else if j > i && i >= 0 {
+				point++
+			}
+		case reCommaDecimal.MatchString(part):
+			comma++
+		case rePointDecimal.MatchString(part):
+			point++
+		}
+	}
+	return comma, point
+}
+
+// CommasToPoints rewrites the numbers of a text that has decimal commas with points, and
+// without marks of groups.
+func CommasToPoints(text string) string {
+	return reCommaNumber.ReplaceAllStringFunc(text, func(n string) string {
+		return strings.Replace(strings.ReplaceAll(n, ".", ""), ",", ".", 1)
+	})
+}
+
+// PlainMarks writes comparators, dashes and spaces in ASCII.
+func PlainMarks(text string) string { return marks.Replace(text) }
+
+var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "～", "~",
+	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<")
+
+// digits returns a number without marks of groups; false for a text that is none, or one
+// beyond the floating point numbers.
+func digits(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	if !reNumber.MatchString(text) {
+		return "", false
+	}
+	text = strings.ReplaceAll(text, ",", "")
+	v, err := strconv.ParseFloat(text, 64)
+	return text, err == nil && !math.IsInf(v, 0)
+}
+
+// less reports whether one number that digits returned is below another.
+func less(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	return errX == nil && errY == nil && x < y
+}

@@ -1,0 +1,283 @@
+package refrange
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/labreport/ucum"
+)
+
+// Range is a set of numbers between two ends.
+type Range struct {
+	// Low and High are the ends as decimal numbers, without marks of groups; empty for an
+	// open end.
+	Low, High string
+	// LowOpen and HighOpen say that the end itself is outside: "<5" and ">3", as against
+	// "<=5" and "3-5".
+	LowOpen, HighOpen bool
+}
+
+// Any reports whether there is at least one end.
+func (r Range) Any() bool { return r.Low != "" || r.High != "" }
+
+// Parse reads a reference range whose numbers are written with a point. ok reports whether
+// the text has the form of a range: lists by age or sex and ranges whose ends are swapped
+// have it, and have no ends; words and single numbers do not. Of a list of categories the one
+// called normal, desirable, optimal or sufficient counts.
+func Parse(text string) (r Range, ok bool) {
+	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
+	if text == "" || len(text) > 300 {
+		return Range{}, false
+	}
+	if r, ok := oneRange(text); ok {
+		return r, true
+	}
+	if strings.IndexFunc(text, fold.IsDigit) < 0 {
+		return Range{}, false
+	}
+	if ByGroups(text) {
+		return Range{}, len(reAnyNumber.FindAllString(text, 3)) > 1
+	}
+	if !hasCategory(text) {
+		return Range{}, false
+	}
+	if m := reCategory.FindAllStringSubmatch(text, 2); len(m) == 1 {
+		if r, ok := oneRange(strings.TrimSpace(m[0][1])); ok {
+			return r, true
+		}
+	}
+	return Range{}, false
+}
+
+// ParseBeside reads the reference range of a result as Parse does, and one with decimal
+// commas where the range itself shows that its commas are decimal. A range has no ends if its
+// commas may group thousands and the result has a decimal point: 4.2 in 3,500-5,000.
+func ParseBeside(text, result string) (r Range, ok bool) {
+	if !strings.Contains(text, ",") {
+		return Parse(text)
+	}
+	comma, point := DecimalMarks(text)
+	switch {
+	case comma > point:
+		return Parse(CommasToPoints(text))
+	case point == 0 && reGroups.MatchString(text) && strings.Contains(result, "."):
+		return Range{}, false
+	}
+	return Parse(text)
+}
+
+// Value reads a result whose number is written with a point: a number is both ends of the
+// range; "<5" is open below. False for any other text and for an interval whose ends are
+// swapped.
+func Value(text string) (Range, bool) {
+	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
+	if n, ok := digits(text); ok {
+		return Range{Low: n, High: n}, true
+	}
+	r, ok := bareRange(turned.Replace(reOrEqual.ReplaceAllString(text, "$1=")))
+	return r, ok && r.Any()
+}
+
+var (
+	reWordsLess  = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than or equal to|up to|bis zu|bis|hasta|jusqu'?[aà]|at most|max\.?|maximum|menor o igual (?:a|que)|inf[ée]rieur ou [ée]gal [aà]|inferior o igual a|kleiner gleich|nicht [üu]ber)\s*([^\pL\s].*)$`)
+	reWordsLT    = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than|below|under|menor (?:de|que|a)|inferior a|inf[ée]rieur [àa]|unter|kleiner(?: als)?|inf\.? [àa]|moins de|less)\s*([^\pL\s].*)$`)
+	reWordsMore  = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than or equal to|at least|from|mindestens|ab|al menos|mayor o igual (?:a|que)|sup[ée]rieur ou [ée]gal [àa]|min\.?|minimum|superior o igual a|gr[öo](?:ß|ss)er gleich)\s*([^\pL\s].*)$`)
+	reWordsGT    = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than|above|over|mayor (?:de|que|a)|superior a|sup[ée]rieur [àa]|[üu]ber|gr[öo](?:ß|ss)er(?: als)?|sup\.? [àa]|plus de)\s*([^\pL\s].*)$`)
+	reOrEqual    = regexp.MustCompile(`(?i)([<>])\s*(?:or|oder|o|ou)\s*=\s*`)
+	reTo         = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|\.\.\.?|~|_)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reRefWord    = regexp.MustCompile(`(?i)^(?:reference (?:range|interval|values?|limits?)|biological reference interval|normal (?:range|values?)|ref\.? (?:range|interval|values?)|ref(?:erence|erenz|erencia|\.)?|normal|norm|norme|normbereich|referenzbereich|valor(?:es)? (?:normal(?:es)?|de referencia)|v\.? ?r\.?|valeurs? (?:normales?|de référence)|vr|vn|rr|r|range|bereich|rango|soll|sollwert|n)\s*[:.=]?\s+|^(?:ref|normal|norm|range|vr|vn|n)\s*[:=.]\s*`)
+	reAfterNum   = regexp.MustCompile(`^(.*\d)\s*([^\d\s<>=-][^<>]*)$`)
+	reBetween    = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)
+	reGroups     = regexp.MustCompile(`\d,\d{3}(?:[^\d.,]|$)`)
+	reComparison = regexp.MustCompile(`^(` + ComparatorPattern + `)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reCategory   = regexp.MustCompile(`(?i)(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)
+)
+
+// groupWords are words of lists by sex, age or state, folded.
+var groupWords = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`
+		male female men women man woman m f children adult adults year years yr yrs month months trimester week weeks
+		follicular luteal midcycle postmenopausal pregnant pregnancy
+		manner frauen mann frau w kinder erwachsene jahre monate follikelphase lutealphase
+		hombre hombres mujer mujeres varones ninos adultos anos
+		homme hommes femme femmes ans trimestre`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// ByGroups reports whether a range is one of several, by sex, age or state.
+func ByGroups(text string) bool {
+	return slices.ContainsFunc(fold.Words(text), func(w string) bool { return groupWords[w] })
+}
+
+// categoryWords begin the categories that reCategory takes the bounds of.
+var categoryWords = []string{"desirable", "optim", "normal", "deseable", "ptimo", "nschenswert", "souhaitable", "sufficient", "suffisant", "suficiente", "ausreichend", "diabetic", "low risk", "negative"}
+
+func hasCategory(s string) bool {
+	low := strings.ToLower(s)
+	return slices.ContainsFunc(categoryWords, func(w string) bool { return strings.Contains(low, w) })
+}
+
+var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
+
+// oneRange reads a range without groups and categories.
+func oneRange(s string) (Range, bool) {
+	s = WithoutLabel(strings.TrimSpace(s))
+	for {
+		inside, ok := enclosed(s)
+		if !ok {
+			break
+		}
+		s = WithoutLabel(inside)
+	}
+	s = strings.Trim(s, " ,;")
+	if s == "" {
+		return Range{}, false
+	}
+	if strings.ContainsAny(s, "<>=") {
+		s = turned.Replace(reOrEqual.ReplaceAllString(s, "$1="))
+	}
+	if !fold.IsDigit(rune(s[0])) {
+		s = withoutWords(s)
+	}
+	if b, ok := bareRange(s); ok {
+		return b, true
+	}
+	// A unit or a remark in parentheses may follow.
+	for range 3 {
+		if i := strings.LastIndexAny(s, "(["); i > 0 && strings.HasSuffix(s, ")") || i > 0 && strings.HasSuffix(s, "]") {
+			s = strings.TrimSpace(s[:i])
+			if b, ok := bareRange(s); ok {
+				return b, true
+			}
+			continue
+		}
+		break
+	}
+	for cut := len(s); cut > 0; {
+		i := strings.LastIndexByte(s[:cut], ' ')
+		if i < 0 {
+			break
+		}
+		if _, ok := ucum.Parse(s[i+1:]); ok {
+			if b, ok := bareRange(strings.TrimSpace(s[:i])); ok {
+				return b, true
+			}
+		}
+		cut = i
+	}
+	if m := reAfterNum.FindStringSubmatch(s); m != nil {
+		if _, ok := ucum.Parse(m[2]); ok {
+			if b, ok := bareRange(m[1]); ok {
+				return b, true
+			}
+		}
+	}
+	// Both ends may carry the unit: "70 mg/dL - 99 mg/dL".
+	if left, right, ok := strings.Cut(s, " - "); ok {
+		l, okL := withoutUnit(left)
+		r, okR := withoutUnit(right)
+		if okL && okR {
+			return bareRange(l + "-" + r)
+		}
+	}
+	return Range{}, false
+}
+
+// enclosed returns what is in the parentheses or brackets around a text, after which a unit may
+// follow.
+func enclosed(s string) (string, bool) {
+	if s == "" || s[0] != '(' && s[0] != '[' {
+		return "", false
+	}
+	end := strings.LastIndexByte(s, map[byte]byte{'(': ')', '[': ']'}[s[0]])
+	if end < 0 {
+		return "", false
+	}
+	if rest := strings.TrimSpace(s[end+1:]); rest != "" {
+		if _, ok := ucum.Parse(rest); !ok {
+			return "", false
+		}
+	}
+	return strings.TrimSpace(s[1:end]), true
+}
+
+// WithoutLabel takes off a word such as "Ref:" or "Normal range".
+func WithoutLabel(s string) string {
+	if s == "" || strings.IndexByte("rnvbsRNVBS", s[0]) < 0 {
+		return s
+	}
+	return strings.TrimSpace(reRefWord.ReplaceAllString(s, ""))
+}
+
+// withoutWords writes a comparison in words with signs, and "between 3 and 5" with a
+// hyphen.
+func withoutWords(s string) string {
+	for _, w := range []struct {
+		re   *regexp.Regexp
+		sign string
+	}{{reWordsLess, "<="}, {reWordsMore, ">="}, {reWordsLT, "<"}, {reWordsGT, ">"}} {
+		if m := w.re.FindStringSubmatch(s); m != nil {
+			s = w.sign + m[1]
+			break
+		}
+	}
+	if strings.IndexByte("bezvdBEZVD", s[0]) >= 0 {
+		if m := reBetween.FindStringSubmatch(s); m != nil {
+			s = m[1] + " - " + m[2]
+		}
+	}
+	return s
+}
+
+func withoutUnit(s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexByte(s, ' '); i > 0 {
+		if _, ok := ucum.Parse(s[i+1:]); ok {
+			return s[:i], true
+		}
+		return s, false
+	}
+	return s, reNumber.MatchString(s)
+}
+
+// bareRange reads a comparison or two numbers with a dash or a word between them.
+func bareRange(s string) (Range, bool) {
+	if m := reComparison.FindStringSubmatch(s); m != nil {
+		n, ok := digits(m[2])
+		if !ok {
+			return Range{}, false
+		}
+		switch m[1] {
+		case "<":
+			return Range{High: n, HighOpen: true}, true
+		case "<=":
+			return Range{High: n}, true
+		case ">":
+			return Range{Low: n, LowOpen: true}, true
+		case ">=":
+			return Range{Low: n}, true
+		}
+		return Range{}, false
+	}
+	m := reTo.FindStringSubmatch(s)
+	if m == nil {
+		return Range{}, false
+	}
+	if strings.HasPrefix(m[1], "-") && strings.Contains(s, "--") {
+		m[2] = "-" + m[2] // -5--1: the second dash is a sign, as the first one is
+	}
+	low, ok1 := digits(m[1])
+	high, ok2 := digits(m[2])
+	if !ok1 || !ok2 {
+		return Range{}, false
+	}
+	if less(high, low) {
+		return Range{}, true
+	}
+	return Range{Low: low, High: high}, true
+}
