@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"runtime"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // serve makes an operation a handler: who is calling, how much may be read, and what
@@ -232,7 +232,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), msg,
-		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
 func teamText(t healthlab.TeamID) string {
@@ -240,21 +240,6 @@ func teamText(t healthlab.TeamID) string {
 		return ""
 	}
 	return t.String()
-}
-
-// quoted finds what stands between the first quote and the last, for a value may hold
-// quotes itself, or behind an equals sign.
-var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
-
-// scrub is an error's text without what it quotes. Our own errors hold no values, but
-// those of drivers and of the standard library quote what they could not read.
-func scrub(err error) string {
-	const most = 300
-	s := quoted.ReplaceAllString(err.Error(), "…")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }
 
 // frames names the functions and lines that led to a panic.

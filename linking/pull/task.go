@@ -36,7 +36,7 @@ const (
 	Retrying Status = "retrying"
 	// Success: all of it was fetched.
 	Success Status = "success"
-	// Failure: it was given up.
+	// Failure: it was given up, or nothing that it brought could be kept.
 	Failure Status = "failure"
 )
 
