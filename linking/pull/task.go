@@ -61,6 +61,11 @@ type Ref struct {
 	Provider string
 }
 
+// LogValue shows ids and names.
+func (r Ref) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user", r.User.String()), slog.String("provider", r.Provider))
+}
+
 // Key names a task.
 type Key struct {
 	Ref
