@@ -105,7 +105,7 @@ func (e *Error) Unwrap() error {
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Cause != nil {
-		return fmt.Errorf("%w: %w", err, e.Cause)
+		return fmt.Errorf("%w: %w", err, withCause(e.Cause))
 	}
 	return err
 }

@@ -177,7 +177,8 @@ func refuseKey(r *http.Request, op *server.Operation) error {
 func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	// What a context that ended becomes on its way differs; the watch logs it once.
 	silent := server.StoreSilent(r.Context())
-	gone := silent || errors.Is(r.Context().Err(), context.Canceled)
+	// The connection of a caller that hung up may fail before the context ends.
+	gone := silent || w.HungUp || errors.Is(r.Context().Err(), context.Canceled)
 	if silent && !w.Started {
 		err = server.ErrStoreSilent
 	}
@@ -197,7 +198,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		}
 		err = wire.Refuse(w, f)
 	}
-	if err != nil {
+	if err != nil && !w.HungUp {
 		a.logFailure(r, c, "reply could not be encoded", err)
 		_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
 	}

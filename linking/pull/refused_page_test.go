@@ -3,7 +3,9 @@ package pull_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,4 +155,30 @@ func TestRefusedHistoryComesAgain(t *testing.T) {
 	w.idle(s)
 	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
 	require.Len(t, w.said(ann, historyDone), 1)
+}
+
+// The first failure of a kind at a provider is logged at WARN, with the provider, the resource, the
+// user and the chain of the error; those of the next hour are below it.
+func TestPullFailuresAreLogged(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	var log bytes.Buffer
+	s := w.service(func(o *pull.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	down := fmt.Errorf("read page: %w: the provider's answer cannot be read", healthlab.Unavailable)
+	w.cloud.answer = func(linking.PullRequest) error { return down }
+	ann := w.person("ann")
+	fail := func(after time.Duration) string {
+		log.Reset()
+		w.wait(after)
+		w.idle(s)
+		return log.String()
+	}
+	got := fail(0)
+	require.Equal(t, 1, strings.Count(got, `level=WARN msg="pull failed"`))
+	require.Contains(t, got, "task.user="+ann.String()+" task.provider="+band+" task.resource=heartrate task.kind=history")
+	require.Contains(t, got, `class=provider_unavailable kind=unavailable cause="read page: unavailable: the provider's answer cannot be read"`)
+	got = fail(30 * time.Second)
+	require.Contains(t, got, `level=INFO msg="pull failed"`)
+	require.NotContains(t, got, "level=WARN")
+	down = fmt.Errorf("read page: %w", healthlab.Invalid)
+	require.Contains(t, fail(5*time.Minute), `level=WARN msg="pull failed"`, "of another kind")
 }
