@@ -104,8 +104,8 @@ type ProviderResource struct {
 }
 
 // Backfill says how far back history is fetched when a source is connected. [NewProviders] gives a
-// provider of class cloud that has no days, and whose mode is pull, [DefaultHistoryDays]; mode none
-// is how a provider has no history.
+// provider of class cloud with neither DefaultDays nor Days, and whose mode is pull,
+// [DefaultHistoryDays], at most MaxDays; mode none is how a provider has no history.
 type Backfill struct {
 	DefaultDays  int  `json:"default_days,omitempty"`
 	MaxDays      int  `json:"max_days,omitempty"`
@@ -125,8 +125,8 @@ const modePull = "pull"
 
 // setDefault plans the history of a provider whose record does not.
 func (b *Backfill) setDefault() {
-	if (b.Mode == "" || b.Mode == modePull) && b.DefaultDays == 0 && b.MaxDays == 0 && len(b.Days) == 0 {
-		b.DefaultDays = DefaultHistoryDays
+	if (b.Mode == "" || b.Mode == modePull) && b.DefaultDays == 0 && len(b.Days) == 0 {
+		b.DefaultDays = min(DefaultHistoryDays, b.Limit())
 	}
 }
 
