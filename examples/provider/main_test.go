@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
@@ -46,6 +47,9 @@ func TestConnector(t *testing.T) {
 			Password:        linking.PasswordRequest{Username: "ann", Password: "correct horse"},
 			RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "wrong horse"},
 			Record:          Record(), Resources: []string{"weight"}, From: to.AddDate(0, 0, -30), To: to,
+			Known: map[string]healthdata.Sample{
+				"weight": {Timestamp: healthlab.At(time.Date(2026, 3, 15, 7, 0, 0, 0, time.UTC)), Unit: "kg", Value: healthdata.Number(70.4)},
+			},
 			Answer: func(status int, header map[string][]string, body string) {
 				answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					maps.Copy(w.Header(), header)

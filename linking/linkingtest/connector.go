@@ -45,6 +45,10 @@ type ConnectorHarness struct {
 	From, To  time.Time
 	// Whole are those of the Resources that the provider returns whole, whatever range is asked for.
 	Whole []string
+	// Known has a sample of the person by resource, as the provider holds it: what the connector
+	// gives has it, at its time and, in any unit, with its value. Of a summary only the timestamp
+	// counts: it is one of its times, such as its bedtime_start. Nil compares nothing.
+	Known map[string]healthdata.Sample
 	// Record is the provider's entry in the list of providers. Default: one without resources,
 	// whose times are in UTC.
 	Record healthdata.Provider

@@ -76,6 +76,14 @@ var pullCases = []connectorCase{
 			h.newJudge(t).receive(t, slug, items)
 		})
 	}},
+	{"Pull/Known", all(puller, has("ConnectorHarness.Known is nil", func(h *ConnectorHarness) bool { return h.Known != nil })), func(t *testing.T, h *ConnectorHarness) {
+		g := h.signIn(t)
+		for slug, want := range h.Known {
+			items := h.pages(t, h.request(g, slug))
+			h.newJudge(t).receive(t, slug, items)
+			require.True(t, holds(t, healthdata.ResourceBySlug(slug), items, &want), "%s: the known sample is not there at its time with its value", slug)
+		}
+	}},
 	{"Pull/Scale", puller, func(t *testing.T, h *ConnectorHarness) {
 		h.eachResource(t, func(slug string, items []linking.PullItem, _ linking.Grant) {
 			h.newJudge(t).receive(t, slug, items) // fills in what a summary leaves out

@@ -81,6 +81,11 @@ func harnesses(broken func(*provider, *linkingtest.ConnectorHarness)) func(*test
 						{Resource: "glucose"}, {Resource: "heartrate"}, {Resource: "sleep"}, {Resource: "steps"}, {Resource: "workouts"},
 					},
 				},
+				Known: map[string]healthdata.Sample{
+					"glucose":   {Timestamp: healthlab.At(noon.AddDate(0, 0, -2)), Unit: "mg/dL", Value: healthdata.Number(5.5 * 18.0182)},
+					"heartrate": {Timestamp: healthlab.At(noon.AddDate(0, 0, -2)), Unit: "bpm", Value: healthdata.Number(61)},
+					"sleep":     {Timestamp: healthlab.At(time.Date(2026, 3, 8, 22, 0, 0, 0, time.UTC))},
+				},
 				Message: message("signed"), Forged: message("forged"),
 				Answer: func(status int, header map[string][]string, body string) {
 					p.mu.Lock()
@@ -382,6 +387,16 @@ func TestBrokenConnectors(t *testing.T) {
 		{Name: "gives what is no number", Subtest: "Pull/Stored", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Value = healthdata.Number(math.NaN()) })},
 		{Name: "gives values below zero", Subtest: "Pull/Stored", Suite: samples("steps", func(s *healthdata.Sample) { s.Value = healthdata.Number(-number(s.Value)) })},
 		{Name: "gives a field that the resource does not have", Subtest: "Pull/Stored", Suite: samples("heartrate", func(s *healthdata.Sample) { s.SensorLocation = new("wrist") })},
+		{Name: "gives local time as UTC", Subtest: "Pull/Known", Suite: pages(func(_ linking.PullRequest, p *linking.PullPage) {
+			for _, s := range p.Items[0].Summaries {
+				if night, ok := s.(*healthdata.Sleep); ok {
+					night.BedtimeStart, night.BedtimeStop = healthlab.At(night.BedtimeStart.Add(-5*time.Hour)), healthlab.At(night.BedtimeStop.Add(-5*time.Hour))
+				}
+			}
+		})},
+		{Name: "gives the middle of an interval as its time", Subtest: "Pull/Known", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Timestamp = healthlab.At(s.Timestamp.Add(-30 * time.Minute)) })},
+		{Name: "cuts decimals", Subtest: "Pull/Known", Suite: samples("glucose", func(s *healthdata.Sample) { s.Value = healthdata.Number(math.Trunc(number(s.Value))) })},
+		{Name: "gives a value per second as one per minute", Subtest: "Pull/Known", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Value = healthdata.Number(number(s.Value) * 1.6) })},
 		{Name: "gives times of the future", Subtest: "Pull/Stored", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Timestamp = healthlab.At(s.Timestamp.AddDate(1, 0, 0)) })},
 		{Name: "reads milliseconds as seconds", Subtest: "Pull/Stored", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Timestamp = healthlab.At(time.Unix(s.Timestamp.UnixMilli(), 0)) })},
 		{Name: "reads seconds as milliseconds", Subtest: "Pull/Range", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Timestamp = healthlab.At(time.UnixMilli(s.Timestamp.Unix())) })},

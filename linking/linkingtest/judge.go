@@ -1,10 +1,12 @@
 package linkingtest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -215,6 +217,43 @@ func checkSession(t testing.TB, s healthdata.Summary) {
 		}
 		check("workouts", s.TimeStart, s.TimeEnd, 7*24*time.Hour, moving)
 	}
+}
+
+// holds reports whether items have a sample at its time, with its value in any unit, or a summary
+// with this time. The items were received: then a summary has what it leaves out.
+func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want *healthdata.Sample) bool {
+	t.Helper()
+	instant, err := json.Marshal(want.Timestamp)
+	require.NoError(t, err)
+	value := func(s *healthdata.Sample) (float64, bool) {
+		if s.Value == nil || s.Value.IsText {
+			return 0, false
+		}
+		kind := ""
+		if s.Type != nil {
+			kind = *s.Type
+		}
+		return r.Convert(s.Value.Number, s.Unit, kind)
+	}
+	known, compared := value(want)
+	for i := range items {
+		for k := range items[i].Samples {
+			s := &items[i].Samples[k]
+			got, ok := value(s)
+			same := !compared || ok && math.Abs(got-known) <= 1e-6*math.Abs(known)
+			if s.Timestamp.Equal(want.Timestamp.Time) && same {
+				return true
+			}
+		}
+		for _, s := range items[i].Summaries {
+			doc, err := json.Marshal(s)
+			require.NoError(t, err)
+			if bytes.Contains(doc, instant) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // everyday are the values of an adult's days: of samples, of samples in an hour of their interval
