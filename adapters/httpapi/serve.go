@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
-	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
@@ -224,7 +222,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 		panic(v)
 	}
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), "handler panicked",
-		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", work.Frames())
 	if w.Started {
 		panic(http.ErrAbortHandler)
 	}
@@ -241,21 +239,4 @@ func teamText(t healthlab.TeamID) string {
 		return ""
 	}
 	return t.String()
-}
-
-// frames names the functions and lines that led to a panic.
-func frames() []string {
-	var pcs [24]uintptr
-	n := runtime.Callers(3, pcs[:])
-	var out []string
-	for it := runtime.CallersFrames(pcs[:n]); ; {
-		f, more := it.Next()
-		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
-			file := f.File[strings.LastIndexByte(f.File, '/')+1:]
-			out = append(out, fmt.Sprintf("%s (%s:%d)", f.Function, file, f.Line))
-		}
-		if !more || len(out) == 10 {
-			return out
-		}
-	}
 }

@@ -2,8 +2,10 @@ package work
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -65,4 +67,22 @@ func (f *FailureLog) first(kind string, at time.Time) bool {
 	}
 	f.warned[kind] = at
 	return true
+}
+
+// Frames names the functions and lines that led to a panic, the nearest first: for a function that
+// recovers.
+func Frames() []string {
+	var pcs [24]uintptr
+	n := runtime.Callers(3, pcs[:])
+	var out []string
+	for it := runtime.CallersFrames(pcs[:n]); ; {
+		f, more := it.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			file := f.File[strings.LastIndexByte(f.File, '/')+1:]
+			out = append(out, fmt.Sprintf("%s (%s:%d)", f.Function, file, f.Line))
+		}
+		if !more || len(out) == 10 {
+			return out
+		}
+	}
 }

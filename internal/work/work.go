@@ -161,17 +161,18 @@ func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 // do runs one job. A panic in it ends that job alone.
 func (l *Loop[J]) do(ctx context.Context, job J) {
 	start := time.Now()
+	attrs := []any{"work", l.Name}
 	err := func() (err error) {
 		defer func() {
-			if r := recover(); r != nil {
+			if r := recover(); r != nil { // where it was, not what it said
 				err = fmt.Errorf("panic in %s", l.Name)
+				attrs = append(attrs, "panic", fmt.Sprintf("%T", r), "at", Frames())
 			}
 		}()
 		return l.Do(ctx, job)
 	}()
 	l.Observe(l.Name, time.Since(start), err)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		attrs := []any{"work", l.Name}
 		if _, ok := any(job).(slog.LogValuer); ok {
 			attrs = append(attrs, "job", job)
 		}

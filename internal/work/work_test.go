@@ -243,7 +243,9 @@ func TestPanicEndsOneJob(t *testing.T) {
 			"parsing 1s panic in parsing":         1,
 			"parsing 1s read 'planted': conflict": 1,
 		}, outcomes)
-		require.Contains(t, logs.String(), `msg="job failed" work=parsing kind="unknown fault" cause="panic in parsing"`)
+		require.Contains(t, logs.String(), `msg="job failed" work=parsing panic=string at="[`)
+		require.Contains(t, logs.String(), "work_test.go:")
+		require.Contains(t, logs.String(), `kind="unknown fault" cause="panic in parsing"`)
 		require.Contains(t, logs.String(), `msg="job failed" work=parsing kind=conflict cause="read …: conflict"`)
 		require.NotContains(t, logs.String(), "planted")
 	})
