@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // futureLimit is how far ahead of our clock a timestamp may be.
@@ -161,7 +162,7 @@ func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
 		return
 	}
 	if err := s.opts.Uploaded(ctx, in.team, in.user.ID, in.Provider, in.resource.Slug, *got); err != nil {
-		s.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }
 

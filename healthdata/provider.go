@@ -103,15 +103,31 @@ type ProviderResource struct {
 	Affinity Affinity `json:"affinity,omitempty"`
 }
 
-// Backfill says how far back history is fetched when a source is connected.
+// Backfill says how far back history is fetched when a source is connected. [NewProviders] gives a
+// provider of class cloud with neither DefaultDays nor Days, and whose mode is pull,
+// [DefaultHistoryDays], at most MaxDays; mode none is how a provider has no history.
 type Backfill struct {
 	DefaultDays  int  `json:"default_days,omitempty"`
 	MaxDays      int  `json:"max_days,omitempty"`
 	Configurable bool `json:"configurable,omitempty"`
 	// Days fixes the days of single resources.
 	Days map[string]int `json:"days,omitempty"`
-	// Mode is pull, push_incremental or none.
+	// Mode is pull, push_incremental or none. Empty is pull.
 	Mode string `json:"mode,omitempty"`
+}
+
+// DefaultHistoryDays is how many days of history are fetched from a provider whose record does not
+// say.
+const DefaultHistoryDays = 30
+
+// modePull is the mode of a provider whose history is fetched.
+const modePull = "pull"
+
+// setDefault plans the history of a provider whose record does not.
+func (b *Backfill) setDefault() {
+	if (b.Mode == "" || b.Mode == modePull) && b.DefaultDays == 0 && len(b.Days) == 0 {
+		b.DefaultDays = min(DefaultHistoryDays, b.Limit())
+	}
 }
 
 // HistoryChoice is how many days of a provider's history a team wants.
@@ -224,6 +240,7 @@ var (
 	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
 	providerClass  = []string{classCloud, classStore, "sdk_device", classManual}
 	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
+	backfillModes  = []string{modePull, "push_incremental", "none", ""}
 	affinities     = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
 	}
@@ -253,6 +270,9 @@ func NewProviders(list []Provider) (*Providers, error) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Slug, b.Slug))
 	})
 	for i := range out.list {
+		if out.list[i].Class == classCloud {
+			out.list[i].Backfill.setDefault()
+		}
 		out.slug[out.list[i].Slug] = &out.list[i]
 	}
 	return out, nil
@@ -299,6 +319,15 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	oneOf(p, v.SourceType, providerKinds, "source_type")
 	oneOf(p, v.Class, providerClass, "class")
 	oneOf(p, v.UpdateModel, providerUpdate, "update_model")
+	oneOf(p, v.Backfill.Mode, backfillModes, "backfill", "mode")
+	if v.Backfill.DefaultDays < 0 || v.Backfill.MaxDays < 0 {
+		p.Add("range", "days of history are 0 or more", "backfill")
+	}
+	for r, days := range v.Backfill.Days {
+		if days < 0 || !v.Supports(r) {
+			p.Add("range", "days of history are 0 or more, of a resource that it delivers", "backfill", "days")
+		}
+	}
 	for name, list := range map[string][]RateLimit{"app": v.RateLimits.App, "user": v.RateLimits.User} {
 		for i, l := range list {
 			if l.Requests <= 0 || l.Seconds <= 0 || l.Burst < 0 || l.Burst > l.Requests {

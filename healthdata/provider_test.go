@@ -109,3 +109,51 @@ func TestReadProvidersInvalid(t *testing.T) {
 		})
 	}
 }
+
+// A provider that is asked and whose record says nothing of history has some; mode none has none.
+func TestHistoryByDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		class string
+		plan  healthdata.Backfill
+		days  int
+	}{
+		"nothing":           {"cloud", healthdata.Backfill{}, healthdata.DefaultHistoryDays},
+		"pull":              {"cloud", healthdata.Backfill{Mode: "pull"}, healthdata.DefaultHistoryDays},
+		"a limit alone":     {"cloud", healthdata.Backfill{MaxDays: 14, Configurable: true}, 14},
+		"none":              {"cloud", healthdata.Backfill{Mode: "none"}, 0},
+		"push_incremental":  {"cloud", healthdata.Backfill{Mode: "push_incremental"}, 0},
+		"days":              {"cloud", healthdata.Backfill{DefaultDays: 7}, 7},
+		"days of resources": {"cloud", healthdata.Backfill{Days: map[string]int{"steps": 3}}, 0},
+		"a store":           {"sdk_store", healthdata.Backfill{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := []healthdata.Provider{{
+				Slug: "acme", Name: "Acme", SourceType: "device", Class: c.class, Backfill: c.plan,
+				Resources: []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}},
+			}}
+			providers, err := healthdata.NewProviders(list)
+			require.NoError(t, err)
+			days, _ := providers.Get("acme").Backfill.Range("sleep", healthdata.HistoryChoice{})
+			require.Equal(t, c.days, days)
+			require.Equal(t, c.plan, list[0].Backfill, "the caller's list stays as it is")
+		})
+	}
+}
+
+func TestPlansOfHistoryThatAreRefused(t *testing.T) {
+	for name, plan := range map[string]healthdata.Backfill{
+		"an unknown mode":                {Mode: "push"},
+		"negative days":                  {DefaultDays: -1},
+		"a negative limit":               {MaxDays: -1},
+		"negative days of a resource":    {Days: map[string]int{"steps": -1}},
+		"days of what it does not bring": {Days: map[string]int{"sleep": 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := healthdata.NewProviders([]healthdata.Provider{{
+				Slug: "acme", Name: "Acme", SourceType: "device", Class: "cloud", Backfill: plan, Resources: []healthdata.ProviderResource{{Resource: "steps"}},
+			}})
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, "backfill")
+		})
+	}
+}

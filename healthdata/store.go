@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -89,6 +90,11 @@ type Users interface {
 type UserRef struct {
 	Team healthlab.TeamID
 	User healthlab.UserID
+}
+
+// LogValue shows the ids.
+func (r UserRef) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("team", r.Team.String()), slog.String("user", r.User.String()))
 }
 
 // UserQuery says which users of a team to list. The zero values of the filters mean

@@ -270,7 +270,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 		return nil, nil
 	})
 	if err != nil {
-		s.opts.Log.Warn("parsing job begins late", "job", j.ID.String(), "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.Warn("parsing job begins late", "job", j.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 	return j.Published(), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // CredentialRefresher keeps the grants of connections alive. Code that fetches data asks it for the
@@ -39,6 +40,8 @@ type CredentialRefresher struct {
 	connectors clientConnectors
 	seal       healthlab.Sealer
 	opts       CredentialRefresherOptions
+
+	failures work.FailureLog
 
 	mu       sync.Mutex
 	renewals map[account]*renewal
@@ -384,8 +387,7 @@ func (k *CredentialRefresher) recordRetry(ctx context.Context, who account, c Cr
 	if errors.As(cause, &hint) && hint.RetryAfter() > 0 {
 		wait = min(hint.RetryAfter(), maxRetry)
 	}
-	k.opts.Log.WarnContext(ctx, "grant not renewed", "user", who.user, "provider", who.provider,
-		"kind", healthlab.KindOf(cause).Error(), "failures", c.Failures+1)
+	k.failures.Log(ctx, k.opts.Log, now, who.provider, "grant not renewed", withCause(cause), "user", who.user, "provider", who.provider, "failures", c.Failures+1)
 	_, err := k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(now1 *Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 		if now1.ID != c.ID || now1.Version != c.Version || !now1.Lease.Equal(c.Lease) {
 			return nil, errMoved

@@ -2,6 +2,7 @@ package linking
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -98,6 +99,15 @@ func (e *Error) Unwrap() error {
 		}
 	}
 	return healthlab.Precondition
+}
+
+// withCause returns an error with the cause of a link error in its text, for logs.
+func withCause(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Cause != nil {
+		return fmt.Errorf("%w: %w", err, withCause(e.Cause))
+	}
+	return err
 }
 
 func fail(t ErrorType) error { return &Error{Type: t} }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // oauthNotes is what waits for the callback, sealed.
@@ -361,6 +362,6 @@ func (s *Service) markProven(ctx context.Context, t *linkAttempt, redirectURL st
 		return
 	}
 	if err := s.connectors.clients.ProveClient(ctx, t.session.Team, t.provider.Slug, t.client, redirectURL, t.at); err != nil {
-		s.opts.Log.WarnContext(ctx, "own client not marked as proven", "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.WarnContext(ctx, "own client not marked as proven", "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }

@@ -2,6 +2,7 @@ package linking
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -151,15 +152,16 @@ func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) 
 	if kind == TokenConsumed || kind == TokenExpired {
 		return t.session, err
 	}
+	hungUp := errors.Is(ctx.Err(), context.Canceled)
 	ctx, stop := work.Grace(ctx, 3*time.Second)
 	defer stop()
 	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.recordFailure(t.n, kind) })
 	if bad != nil {
-		s.opts.Log.WarnContext(ctx, "link try not recorded", "session", t.session.ID, "kind", healthlab.KindOf(bad).Error())
+		s.opts.Log.WarnContext(ctx, "link try not recorded", "session", t.session.ID, "kind", healthlab.KindOf(bad).Error(), "cause", work.Cause(bad))
 		return t.session, err
 	}
-	if kind == ProviderAPIError {
-		s.opts.Log.WarnContext(ctx, "provider failed", "session", x.ID, "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
+	if kind == ProviderAPIError && !hungUp {
+		s.failures.Log(ctx, s.opts.Log, t.at, t.provider.Slug, "provider failed", withCause(err), "session", x.ID, "provider", t.provider.Slug)
 	}
 	return x, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // Service is linking as a host calls it. Safe for concurrent use.
@@ -23,6 +24,7 @@ type Service struct {
 	seal       healthlab.Sealer
 	signer     signer
 	opts       Options
+	failures   work.FailureLog
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // ConnectDemo connects a provider whose data is made up, in a sandbox.
@@ -67,7 +68,7 @@ func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, u
 	revoking, stop := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer stop()
 	if err := s.revoke(revoking, &c); err != nil {
-		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 	return nil
 }

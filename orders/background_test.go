@@ -35,7 +35,10 @@ func TestBackground(t *testing.T) {
 		go func() { done <- service.Run(ctx) }()
 		time.Sleep(9 * time.Hour)
 		require.Equal(t, orders.Ordered, d.get(o).LowLevel())
-		require.Less(t, strings.Count(logged.String(), "lab updates"), 10*60, "a line each minute of the outage")
+		require.Less(t, strings.Count(logged.String(), `work="lab updates"`), 10*60, "a line each minute of the outage")
+		require.LessOrEqual(t, strings.Count(logged.String(), `level=WARN msg="job failed" work="lab updates" job.lab=lab kind=unavailable cause="lab updates: unavailable"`), 10,
+			"one at WARN each hour, with the laboratory and the cause")
+		require.Contains(t, logged.String(), `level=WARN msg="job failed" work="lab updates" job.lab=lab`)
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, orders.Completed, d.get(o).LowLevel(), "it went on by itself")
 		stop()

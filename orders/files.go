@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -110,7 +111,7 @@ func (s *Service) moveReport(ctx context.Context, m Message, user healthlab.User
 		return
 	}
 	if err := s.opts.Files.Put(ctx, m.Team, user, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
-		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		return // it stays where it is
 	}
 	s.dropReport(ctx, m)
@@ -136,7 +137,7 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 		})
 	}
 	if err != nil && healthlab.KindOf(err) != healthlab.NotFound {
-		s.opts.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }
 
@@ -228,7 +229,7 @@ func (s *Service) formURL(ctx context.Context, r *Record, now time.Time) string 
 	}
 	url, err := s.opts.RequisitionURL(ctx, r.TeamID, r.ID, now)
 	if err != nil {
-		s.opts.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+		s.opts.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		return ""
 	}
 	return url

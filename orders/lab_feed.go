@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -39,17 +40,23 @@ func (p *feedPause) noteOutcome(now time.Time, err error) {
 	p.failures++
 }
 
+// claimedFeed is the feed of a lab from a cursor, until the claim ends.
+type claimedFeed struct {
+	lab    string
+	cursor string
+	until  time.Time
+}
+
+// LogValue shows the lab.
+func (f claimedFeed) LogValue() slog.Value { return slog.GroupValue(slog.String("lab", f.lab)) }
+
 // runUpdates takes in what the lab reports, until ctx ends. The feed is one process's at a
 // time.
 func (s *Service) runUpdates(ctx context.Context) error {
-	type feed struct {
-		cursor string
-		until  time.Time
-	}
 	var pause feedPause
-	loop := &work.Loop[feed]{
+	loop := &work.Loop[claimedFeed]{
 		Name: "lab updates",
-		Claim: func(ctx context.Context, _ int) ([]feed, error) {
+		Claim: func(ctx context.Context, _ int) ([]claimedFeed, error) {
 			if !pause.ended(s.now()) {
 				return nil, nil
 			}
@@ -57,9 +64,9 @@ func (s *Service) runUpdates(ctx context.Context) error {
 			if err != nil || until.IsZero() {
 				return nil, err
 			}
-			return []feed{{cursor, until}}, nil
+			return []claimedFeed{{s.opts.LabName, cursor, until}}, nil
 		},
-		Do: func(ctx context.Context, f feed) error {
+		Do: func(ctx context.Context, f claimedFeed) error {
 			_, err := s.pull(ctx, f.cursor, f.until)
 			pause.noteOutcome(s.now(), err)
 			return err

@@ -85,11 +85,8 @@ func (s *Service) recordSubmission(ctx context.Context, claimed Record, t task, 
 		return fmt.Errorf("record handover: %w", err)
 	}
 	if refused != nil {
-		attrs := []any{"order", claimed, "kind", healthlab.KindOf(refused).Error(), "attempts", claimed.Lab.Attempts}
-		if errors.Is(refused, errSampleIDRepeated) {
-			attrs = append(attrs, "reason", refused.Error())
-		}
-		s.opts.Log.Warn("lab did not take an order", attrs...)
+		s.opts.Log.WarnContext(ctx, "lab did not take an order", "lab", s.opts.LabName, "order", claimed, "attempts", claimed.Lab.Attempts,
+			"kind", healthlab.KindOf(refused).Error(), "cause", work.Cause(refused))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -157,7 +158,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 // logRejected notes a message with another order's sample id, with text that cannot be kept, or
 // of a person who was erased. Handing it in again will not help, and the feed must go on.
 func (s *Service) logRejected(m Message, err error) {
-	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
+	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
 // offerRedraw takes in a final report with results missing through the lab's fault:

@@ -81,7 +81,7 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 				return ctx.Err() // stopping; the lease brings the order back
 			}
 			if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
-				s.opts.Log.Warn("a message was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+				s.opts.Log.Warn("a message was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 				again = now.Add(s.opts.Retry(1))
 				continue
 			}

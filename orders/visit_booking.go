@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -291,7 +292,7 @@ func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id O
 		return r, fmt.Errorf("record booking: %w", err)
 	}
 	if callErr != nil {
-		s.opts.Log.Warn("provider did not confirm an appointment", "order", id.String(), "appointment", visit.String(), "kind", healthlab.KindOf(callErr).Error())
+		s.opts.Log.Warn("provider did not confirm an appointment", "order", id.String(), "appointment", visit.String(), "kind", healthlab.KindOf(callErr).Error(), "cause", work.Cause(callErr))
 	}
 	return r, nil
 }

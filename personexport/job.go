@@ -1,6 +1,7 @@
 package personexport
 
 import (
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -53,6 +54,11 @@ type Job struct {
 	// StoreTime is the store's clock while the change of an Update runs, in UTC; zero
 	// otherwise. A change that extends a lease counts from it. It is not stored.
 	StoreTime time.Time
+}
+
+// LogValue shows the ids and where the export is.
+func (j Job) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("tries", j.Tries))
 }
 
 // File is one file of an export.

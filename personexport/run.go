@@ -247,7 +247,7 @@ func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
 	}
 	if err == nil {
 		s.opts.Log.WarnContext(ctx, "export not written", "job", j.ID.String(), "team", j.Team.String(), "status", string(j.Status),
-			"tries", j.Tries, "kind", healthlab.KindOf(cause).Error())
+			"tries", j.Tries, "kind", healthlab.KindOf(cause).Error(), "cause", work.Cause(cause))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 const (
@@ -292,7 +293,7 @@ func (d *Dispatcher) hire(ctx context.Context, senders *sync.WaitGroup, j job) {
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			d.opts.Log.Warn("sweep of endpoints and bodies", "kind", healthlab.KindOf(err).Error())
+			d.opts.Log.Warn("sweep of endpoints and bodies", "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		}
 		wait(ctx, sweepEvery, nil)
 	}
@@ -310,7 +311,7 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 func (d *Dispatcher) trouble(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
 		if n := times + 1; n&(n-1) == 0 { // 1, 2, 4, …: an outage fills no log
-			d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "times", n)
+			d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err), "times", n)
 		}
 		wait(ctx, storeWait(times), nil)
 	}

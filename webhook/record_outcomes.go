@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // recordOutcomes records outcomes, as many at a time as have gathered, until there are no
@@ -183,7 +184,7 @@ func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
 	}
 	for id, about := range facts {
 		if err := d.targets.observe(ctx, id, about); err != nil {
-			d.opts.Log.Warn("health of an endpoint not written", "endpoint", id.String(), "kind", healthlab.KindOf(err).Error())
+			d.opts.Log.Warn("health of an endpoint not written", "endpoint", id.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		}
 		if slices.ContainsFunc(about, func(f fact) bool { return f.pause || f.class == ClassGone }) {
 			d.targets.shut(id, false)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // send does one job, and then others, until there will be no more.
@@ -162,6 +163,6 @@ func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Dura
 	defer cancel()
 	defer d.cleared(del)
 	if err := d.deliveries.Release(ctx, []Released{{Lease: del.Lease, Delay: delay}}); err != nil {
-		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error())
+		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }

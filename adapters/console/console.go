@@ -162,6 +162,7 @@ func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 		}
 		switch {
 		case err == nil:
+		case errors.Is(r.Context().Err(), context.Canceled): // the person left
 		case errors.As(err, &failed):
 			s.render(w, r, on, failed.Status, "problem", "The API refused the request", failed.Message)
 		default:

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"html"
@@ -334,4 +335,30 @@ func TestRevokedKeyAndLog(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, get("/query"))
 	revoked.Store(false)
 	require.Equal(t, http.StatusSeeOther, get("/query"), "the session has ended")
+}
+
+// A person who leaves before the page is there is no failure.
+func TestAPersonWhoLeftIsNotLogged(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/user/"+person {
+			leave()
+			_, _ = io.WriteString(w, `{`) // an answer that broke off
+			return
+		}
+		fakeAPI().ServeHTTP(w, r)
+	})
+	var logged bytes.Buffer
+	h, err := console.New(console.Config{API: api, Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key",
+		Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	require.NoError(t, err)
+	in := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
+	in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, in)
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/console/users/"+person, nil)
+	r.AddCookie(w.Result().Cookies()[0])
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	require.Error(t, ctx.Err())
+	require.Empty(t, logged.String())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // organisationOperations are the teams of an organisation.
@@ -460,7 +461,7 @@ func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 			return nil, ctx.Err()
 		default:
 			out.Failure = append(out.Failure, id)
-			a.Log.ErrorContext(ctx, "API key not deleted", "key", id, "kind", healthlab.KindOf(err).Error())
+			a.Log.ErrorContext(ctx, "API key not deleted", "key", id, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		}
 	}
 	return out, nil

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
-	"runtime"
-	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // serve makes an operation a handler: who is calling, how much may be read, and what
@@ -177,7 +175,8 @@ func refuseKey(r *http.Request, op *server.Operation) error {
 func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	// What a context that ended becomes on its way differs; the watch logs it once.
 	silent := server.StoreSilent(r.Context())
-	gone := silent || errors.Is(r.Context().Err(), context.Canceled)
+	// The connection of a caller that hung up may fail before the context ends.
+	gone := silent || w.HungUp || errors.Is(r.Context().Err(), context.Canceled)
 	if silent && !w.Started {
 		err = server.ErrStoreSilent
 	}
@@ -197,7 +196,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		}
 		err = wire.Refuse(w, f)
 	}
-	if err != nil {
+	if err != nil && !w.HungUp {
 		a.logFailure(r, c, "reply could not be encoded", err)
 		_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
 	}
@@ -223,7 +222,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 		panic(v)
 	}
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), "handler panicked",
-		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", work.Frames())
 	if w.Started {
 		panic(http.ErrAbortHandler)
 	}
@@ -232,7 +231,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), msg,
-		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
+		"operation", c.op.ID, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
 func teamText(t healthlab.TeamID) string {
@@ -240,36 +239,4 @@ func teamText(t healthlab.TeamID) string {
 		return ""
 	}
 	return t.String()
-}
-
-// quoted finds what stands between the first quote and the last, for a value may hold
-// quotes itself, or behind an equals sign.
-var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
-
-// scrub is an error's text without what it quotes. Our own errors hold no values, but
-// those of drivers and of the standard library quote what they could not read.
-func scrub(err error) string {
-	const most = 300
-	s := quoted.ReplaceAllString(err.Error(), "…")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
-
-// frames names the functions and lines that led to a panic.
-func frames() []string {
-	var pcs [24]uintptr
-	n := runtime.Callers(3, pcs[:])
-	var out []string
-	for it := runtime.CallersFrames(pcs[:n]); ; {
-		f, more := it.Next()
-		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
-			file := f.File[strings.LastIndexByte(f.File, '/')+1:]
-			out = append(out, fmt.Sprintf("%s (%s:%d)", f.Function, file, f.Line))
-		}
-		if !more || len(out) == 10 {
-			return out
-		}
-	}
 }

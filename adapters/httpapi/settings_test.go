@@ -38,8 +38,8 @@ func newHeadOffice(t *testing.T) *headOffice {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: backfill,
 			Scopes: map[string]healthdata.Scopes{"steps": {Required: []string{"move"}, Optional: []string{"place"}}, "sleep": {Required: []string{"sleep"}}}},
-		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", SourceType: "provider", Class: "cloud", Resources: resources},
-		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
+		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
+		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
 	})
 	require.NoError(t, err)
 	service, err := teamsettings.New(memory.New(nil).Teams(), providers, teamsettings.Choices{Minors: ptr(true)})

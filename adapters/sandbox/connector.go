@@ -330,6 +330,9 @@ func back(q, answer url.Values) string {
 // Exchange takes a code once, with the verifier and the address that it was asked for
 // with.
 func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return linking.Grant{}, err
+	}
 	var code authCode
 	doc, err := base64.RawURLEncoding.DecodeString(r.Code)
 	if err != nil || json.Unmarshal(doc, &code) != nil {
@@ -379,6 +382,9 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 
 // SignIn takes any password for a name, and lets the name's behaviour happen.
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
+	if err := ctx.Err(); err != nil {
+		return linking.PasswordResponse{}, err
+	}
 	g, behaviour, err := meet(ctx, r.Username)
 	switch {
 	case err != nil || g.ExternalUserID != "":
@@ -406,6 +412,9 @@ func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linkin
 // SignInByEmail lets the address's behaviour happen. The person is a patient of the practice that
 // the domain of the address begins with: ann@riverside.example of riverside.
 func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return linking.Grant{}, err
+	}
 	g, _, err := meet(ctx, r.Email)
 	if err != nil || g.ExternalUserID != "" {
 		return g, err

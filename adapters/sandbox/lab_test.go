@@ -38,7 +38,7 @@ func kit(passthrough string) orders.Submission {
 func TestLab(t *testing.T) {
 	orderstest.RunLabBackend(t, func(testing.TB) orderstest.LabHarness {
 		c := &clock{noon}
-		return orderstest.LabHarness{Lab: newLab(c), Pass: func() { c.pass(time.Hour) }}
+		return orderstest.LabHarness{Lab: newLab(c), Pass: func() { c.pass(time.Hour) }, Now: c.now}
 	})
 }
 

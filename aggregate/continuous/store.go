@@ -2,6 +2,7 @@ package continuous
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -105,6 +106,11 @@ type Task struct {
 	Try int
 	// Run is the store's own mark of this claim.
 	Run int64
+}
+
+// LogValue shows the ids.
+func (t Task) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("team", t.Team.String()), slog.String("user", t.User.String()), slog.String("query", t.Query.String()), slog.Int("try", t.Try))
 }
 
 // TaskStatus says what became of a task.

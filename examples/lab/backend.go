@@ -14,7 +14,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -45,17 +44,24 @@ type patient struct {
 	Born  healthlab.Date `json:"born,omitzero"`
 }
 
-// report is news of the laboratory. Kind is partial or final.
-type report struct {
+// head names a report and its order. Every report has it, also one that cannot be read otherwise.
+type head struct {
 	ID    string           `json:"id"`
 	Order orders.OrderID   `json:"order"`
 	Team  healthlab.TeamID `json:"team"`
-	Kind  string           `json:"kind"`
 	At    time.Time        `json:"at"`
-	Lines []line           `json:"lines"`
+}
+
+// report is news of the laboratory. Kind is partial, final or corrected; there may be others.
+type report struct {
+	head
+	Kind  string `json:"kind"`
+	Lines []line `json:"lines"`
 	patient
 }
 
+// line is a result. Value is a number, a bound such as <5, or a comment; it is empty if the result
+// is missing, and Note says why.
 type line struct {
 	Code  string `json:"code"`
 	Name  string `json:"name"`
@@ -63,6 +69,7 @@ type line struct {
 	Value string `json:"value"`
 	Unit  string `json:"unit"`
 	Range string `json:"range"`
+	Note  string `json:"note"`
 }
 
 // refused is an answer that is not 200 or 204.
@@ -89,7 +96,10 @@ func (b *Backend) call(ctx context.Context, method, path string, in, out any) er
 	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusOK:
-		return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out)
+		if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out) != nil { // its text may have a value
+			return fmt.Errorf("%w: the laboratory's answer cannot be read", healthlab.Unavailable)
+		}
+		return nil
 	case http.StatusNoContent:
 		return nil
 	}
@@ -141,49 +151,75 @@ func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Orde
 	return nil
 }
 
-// triggers are what happens to an order by the kind of a report.
-var triggers = map[string]orders.Trigger{"partial": orders.PartialResult, "final": orders.FinalResult}
+// states are what happens to an order by the kind of a report.
+var states = map[string]struct {
+	on     orders.Trigger
+	status labresult.Status
+}{
+	"partial":   {orders.PartialResult, labresult.Partial},
+	"final":     {orders.FinalResult, labresult.Final},
+	"corrected": {orders.CorrectedResult, labresult.Corrected},
+}
 
-// Updates implements [orders.LabBackend]. The cursor is the number of reports that were read.
+// Updates implements [orders.LabBackend]. The cursor is the number of reports that were read. A
+// report that cannot be read is a comment without a patient, which waits for review: it stops no
+// other report, and is not lost.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
 	after, err := strconv.Atoi("0" + cursor)
 	if err != nil {
 		return orders.Batch{}, fmt.Errorf("read reports: %w: the cursor is a number", healthlab.Invalid)
 	}
 	q := url.Values{"after": {strconv.Itoa(after)}, "limit": {strconv.Itoa(n)}}
-	var reports []report
+	var reports []json.RawMessage
 	if err := b.call(ctx, http.MethodGet, "/reports?"+q.Encode(), nil, &reports); err != nil {
 		return orders.Batch{}, fmt.Errorf("read reports: %w", err)
 	}
 	out := orders.Batch{Cursor: cursor}
-	for _, r := range reports {
-		m, err := message(r)
-		if err != nil {
-			return orders.Batch{}, fmt.Errorf("read report %s: %w", r.ID, err)
+	for _, doc := range reports {
+		var r report
+		if json.Unmarshal(doc, &r) != nil {
+			r = report{Lines: []line{{Name: "Report", Value: "This report could not be read. Ask the laboratory for it."}}}
+			_ = json.Unmarshal(doc, &r.head) // the rest is what cannot be read
 		}
-		out.Messages = append(out.Messages, m)
+		out.Messages = append(out.Messages, message(r))
 		after++
 		out.Cursor = strconv.Itoa(after)
 	}
 	return out, nil
 }
 
-// message translates a report. What it leaves out, the service fills in from the catalogue.
-func message(r report) (orders.Message, error) {
-	m := orders.Message{
-		ID: r.ID, Team: r.Team, Order: r.Order, On: triggers[r.Kind], At: r.At, Lab: "tidelab",
-		Patient: &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born},
+// message translates a report. What it leaves out, the service fills in: the type, the number and
+// the interpretation of a result from its text and range, the rest from the catalogue. A state that
+// the backend does not know does not complete the order.
+func message(r report) orders.Message {
+	state, ok := states[r.Kind]
+	if !ok {
+		state = states["partial"]
 	}
-	m.Results = &labresult.Report{Metadata: labresult.Metadata{Status: labresult.Status(r.Kind)}}
+	m := orders.Message{
+		ID: r.ID, Team: r.Team, Order: r.Order, On: state.on, At: r.At, Lab: "tidelab",
+		Patient: &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born},
+		Results: &labresult.Report{Metadata: labresult.Metadata{Status: state.status}},
+	}
 	for _, l := range r.Lines {
-		number, err := catalogue.ParseNumber(l.Value)
-		if err != nil {
-			return orders.Message{}, err
+		if l.Value == "" {
+			m.Results.MissingResults = append(m.Results.MissingResults, labresult.Missing{
+				Name: l.Name, Slug: l.Code, ProviderID: optional(l.Code), LOINC: optional(l.LOINC), Note: optional(l.Note),
+			})
+			continue
 		}
 		m.Results.Results = append(m.Results.Results, labresult.Result{
-			Name: l.Name, Slug: l.Code, ProviderID: &l.Code, Value: &number, Result: l.Value, Type: labresult.Numeric,
-			Unit: &l.Unit, ReferenceRange: &l.Range, LOINC: &l.LOINC,
+			Name: l.Name, Slug: l.Code, ProviderID: optional(l.Code), LOINC: optional(l.LOINC), Result: l.Value,
+			Unit: optional(l.Unit), ReferenceRange: optional(l.Range), Notes: optional(l.Note),
 		})
 	}
-	return m, nil
+	return m
+}
+
+// optional is nil for an empty text.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

@@ -17,8 +17,9 @@ import (
 type double struct {
 	mu      sync.Mutex
 	taken   []*job
-	reports []report
+	reports []any
 	at      time.Time
+	down    bool
 }
 
 // job is an order that the laboratory has taken.
@@ -42,7 +43,7 @@ func (d *double) Work() {
 		if j.cancelled || j.steps == len(kinds) {
 			continue
 		}
-		r := report{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: j.id, Team: j.in.Team, Kind: kinds[j.steps], At: d.at, patient: j.in.patient}
+		r := report{head: d.head(j.id), Kind: kinds[j.steps], patient: j.in.patient}
 		r.Lines = append(r.Lines, line{Code: "FER", Name: "Ferritin", LOINC: "2276-4", Value: "18", Unit: "ug/L", Range: "13-150"})
 		if r.Kind == "final" {
 			r.Lines = append(r.Lines, line{Code: "IRON", Name: "Iron", LOINC: "2498-4", Value: "52", Unit: "ug/dL", Range: "60-170"})
@@ -50,6 +51,29 @@ func (d *double) Work() {
 		d.reports = append(d.reports, r)
 		j.steps++
 	}
+}
+
+// head is that of the next report.
+func (d *double) head(id orders.OrderID) head {
+	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id == id })
+	return head{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: id, Team: d.taken[i].in.Team, At: d.at}
+}
+
+// Report sends a report of an order, as edit makes it of a good one.
+func (d *double) Report(id orders.OrderID, edit func(*report) any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id == id })
+	r := report{head: d.head(id), Kind: "final", patient: d.taken[i].in.patient}
+	r.Lines = []line{{Code: "FER", Name: "Ferritin", LOINC: "2276-4", Value: "18", Unit: "ug/L", Range: "13-150"}}
+	d.reports = append(d.reports, edit(&r))
+}
+
+// Fail makes the laboratory fail every further request.
+func (d *double) Fail() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = true
 }
 
 // ServeHTTP implements the laboratory's API.
@@ -60,6 +84,10 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.HandleFunc("GET /reports", d.list)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.down {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	mux.ServeHTTP(w, r)
 }
 
@@ -106,7 +134,7 @@ func (d *double) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	after = min(after, len(d.reports))
-	reply(w, append([]report{}, d.reports[after:min(after+limit, len(d.reports))]...))
+	reply(w, append([]any{}, d.reports[after:min(after+limit, len(d.reports))]...))
 }
 
 func reply(w http.ResponseWriter, doc any) {

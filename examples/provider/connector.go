@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -43,7 +44,10 @@ func (c *Connector) Flows() linking.ProviderConnector {
 }
 
 // refused is an answer that is not 200 or 204.
-type refused struct{ status int }
+type refused struct {
+	status int
+	wait   time.Duration // what the answer asks for; 0 if it does not say
+}
 
 func (e *refused) Error() string { return fmt.Sprintf("the provider answered %d", e.status) }
 
@@ -70,7 +74,8 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 	case answer.StatusCode == http.StatusNoContent:
 		return nil
 	case answer.StatusCode != http.StatusOK:
-		return &refused{answer.StatusCode}
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // the provider sends no dates
+		return &refused{answer.StatusCode, time.Duration(max(seconds, 0)) * time.Second}
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out); err != nil {
 		return fmt.Errorf("%w: the provider's answer cannot be read", healthlab.Unavailable)
@@ -78,13 +83,13 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 	return nil
 }
 
-// status is the HTTP status in an error; 0 if it has none.
-func status(err error) int {
+// answerOf is the answer in an error; zero if it has none.
+func answerOf(err error) refused {
 	var r *refused
 	if errors.As(err, &r) {
-		return r.status
+		return *r
 	}
-	return 0
+	return refused{}
 }
 
 // SignIn implements [linking.PasswordFlow].
@@ -92,7 +97,7 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	var out struct{ Token, Account string }
 	err := c.call(ctx, http.MethodPost, "/token", "", map[string]string{"name": r.Username, "password": r.Password}, &out)
 	switch {
-	case status(err) == http.StatusForbidden:
+	case answerOf(err).status == http.StatusForbidden:
 		return linking.PasswordResponse{}, &linking.Error{Type: linking.ProviderCredentialError}
 	case err != nil:
 		return linking.PasswordResponse{}, fmt.Errorf("sign in: %w", err)
@@ -108,7 +113,7 @@ func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Gran
 // Revoke implements [linking.Revoker]. A token that the provider does not know has ended.
 func (c *Connector) Revoke(ctx context.Context, secret []byte) error {
 	err := c.call(ctx, http.MethodDelete, "/token", string(secret), nil, nil)
-	if err != nil && status(err) != http.StatusUnauthorized {
+	if err != nil && answerOf(err).status != http.StatusUnauthorized {
 		return fmt.Errorf("revoke: %w", err)
 	}
 	return nil
@@ -128,11 +133,11 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 		Next string
 	}
 	err := c.call(ctx, http.MethodGet, "/weighings?"+q.Encode(), string(r.Secret), nil, &out)
-	switch status(err) {
+	switch answer := answerOf(err); answer.status {
 	case http.StatusUnauthorized:
 		return linking.PullPage{}, &linking.GrantError{} // there is no renewal, so the person has to link again
 	case http.StatusTooManyRequests:
-		return linking.PullPage{}, &linking.RateLimitError{}
+		return linking.PullPage{}, &linking.RateLimitError{Wait: answer.wait}
 	}
 	if err != nil {
 		return linking.PullPage{}, fmt.Errorf("pull: %w", err)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
@@ -29,10 +32,10 @@ func TestRecord(t *testing.T) {
 func TestConnector(t *testing.T) {
 	linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
 		d := &double{tokens: map[string]bool{}}
-		var down atomic.Bool
+		var fixed atomic.Pointer[http.HandlerFunc]
 		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if down.Load() {
-				w.WriteHeader(http.StatusBadGateway)
+			if answer := fixed.Load(); answer != nil {
+				answer.ServeHTTP(w, r)
 				return
 			}
 			d.ServeHTTP(w, r)
@@ -43,8 +46,18 @@ func TestConnector(t *testing.T) {
 			Connector:       NewConnector(api.URL).Flows(),
 			Password:        linking.PasswordRequest{Username: "ann", Password: "correct horse"},
 			RefusedPassword: linking.PasswordRequest{Username: "ann", Password: "wrong horse"},
-			Resources:       []string{"weight"}, From: to.AddDate(0, 0, -30), To: to,
-			Outage: func() { down.Store(true) },
+			Record:          Record(), Resources: []string{"weight"}, From: to.AddDate(0, 0, -30), To: to,
+			Known: map[string]healthdata.Sample{
+				"weight": {Timestamp: healthlab.At(time.Date(2026, 3, 15, 7, 0, 0, 0, time.UTC)), Unit: "kg", Value: healthdata.Number(70.4)},
+			},
+			Answer: func(status int, header map[string][]string, body string) {
+				answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					maps.Copy(w.Header(), header)
+					w.WriteHeader(status)
+					_, _ = io.WriteString(w, body) // a caller who has gone needs no answer
+				})
+				fixed.Store(&answer)
+			},
 		}
 	})
 }

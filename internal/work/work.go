@@ -31,8 +31,9 @@ type Loop[J any] struct {
 	// ends, whatever happens to the process. Jobs beyond n are left to their lease.
 	Claim func(ctx context.Context, n int) ([]J, error)
 	// Do does one job and records the outcome. An error is a job whose outcome was
-	// not recorded: its kind is logged, and the lease brings the job back. So does a
-	// panic, which ends that job alone.
+	// not recorded: it is logged with the job, if that is a slog.LogValuer, and the lease
+	// brings the job back. So does a panic, which ends that job alone. The end of the
+	// job's context is no error.
 	Do func(ctx context.Context, job J) error
 	// Workers is how many jobs run at a time. Default 4.
 	Workers int
@@ -45,11 +46,13 @@ type Loop[J any] struct {
 	// Drain is how long running jobs may go on after ctx has ended, before their
 	// own context ends too. Default 20 s.
 	Drain time.Duration
-	// Log receives what went wrong. Default: slog.Default().
+	// Log receives what went wrong, as [FailureLog] does. Default: slog.Default().
 	Log *slog.Logger
 	// Observe is called after every job, with its duration and its error. It is
 	// called from many goroutines.
 	Observe func(name string, took time.Duration, err error)
+
+	failures FailureLog
 }
 
 // longestPause is how long a loop waits, give or take a quarter, after a claim that failed. A
@@ -91,7 +94,7 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 		case err != nil && ctx.Err() == nil:
 			failed++
 			if failed&(failed-1) == 0 { // 1, 2, 4, …: an outage fills no log
-				l.Log.Warn("claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "times", failed)
+				l.Log.WarnContext(ctx, "claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "cause", Cause(err), "times", failed)
 			}
 			l.sleep(ctx, min(100*time.Millisecond<<min(failed, 4), longestPause), nil)
 		case err == nil:
@@ -158,17 +161,22 @@ func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 // do runs one job. A panic in it ends that job alone.
 func (l *Loop[J]) do(ctx context.Context, job J) {
 	start := time.Now()
+	attrs := []any{"work", l.Name}
 	err := func() (err error) {
 		defer func() {
-			if r := recover(); r != nil {
+			if r := recover(); r != nil { // where it was, not what it said
 				err = fmt.Errorf("panic in %s", l.Name)
+				attrs = append(attrs, "panic", fmt.Sprintf("%T", r), "at", Frames())
 			}
 		}()
 		return l.Do(ctx, job)
 	}()
 	l.Observe(l.Name, time.Since(start), err)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.Log.Warn("job failed", "work", l.Name, "kind", healthlab.KindOf(err).Error())
+		if _, ok := any(job).(slog.LogValuer); ok {
+			attrs = append(attrs, "job", job)
+		}
+		l.failures.Log(ctx, l.Log, time.Now(), l.Name, "job failed", err, attrs...)
 	}
 }
 

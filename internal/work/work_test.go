@@ -60,7 +60,7 @@ func (q *queue) seen() int {
 }
 
 // start runs the loop in the bubble and returns what stops it and waits for its end.
-func start(t *testing.T, l *work.Loop[int]) (stop func()) {
+func start[J any](t *testing.T, l *work.Loop[J]) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -177,7 +177,7 @@ func TestClaimErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		q := new(queue)
-		q.set(0, fmt.Errorf("planted text: %w", healthlab.Unavailable))
+		q.set(0, fmt.Errorf("read 'planted': %w", healthlab.Unavailable))
 		var done atomic.Int32
 		wake := make(chan struct{}, 1)
 		stop := start(t, &work.Loop[int]{Name: "pulls", Claim: q.claim, Wake: wake,
@@ -202,7 +202,7 @@ func TestClaimErrors(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Greater(t, q.seen(), n+3)
 		stop()
-		require.Contains(t, logs.String(), `work=pulls kind=unavailable times=1`)
+		require.Contains(t, logs.String(), `work=pulls kind=unavailable cause="read …: unavailable" times=1`)
 		require.NotContains(t, logs.String(), "planted")
 	})
 }
@@ -224,7 +224,7 @@ func TestPanicEndsOneJob(t *testing.T) {
 				case 1:
 					panic("planted value")
 				case 2:
-					return fmt.Errorf("planted text: %w", healthlab.Conflict)
+					return fmt.Errorf("read 'planted': %w", healthlab.Conflict)
 				}
 				done.Add(1)
 				return nil
@@ -239,12 +239,14 @@ func TestPanicEndsOneJob(t *testing.T) {
 		stop()
 		require.EqualValues(t, 3, done.Load())
 		require.Equal(t, map[string]int{
-			"parsing 1s <nil>":                  3,
-			"parsing 1s panic in parsing":       1,
-			"parsing 1s planted text: conflict": 1,
+			"parsing 1s <nil>":                    3,
+			"parsing 1s panic in parsing":         1,
+			"parsing 1s read 'planted': conflict": 1,
 		}, outcomes)
-		require.Contains(t, logs.String(), `msg="job failed" work=parsing kind="unknown fault"`)
-		require.Contains(t, logs.String(), `msg="job failed" work=parsing kind=conflict`)
+		require.Contains(t, logs.String(), `msg="job failed" work=parsing panic=string at="[`)
+		require.Contains(t, logs.String(), "work_test.go:")
+		require.Contains(t, logs.String(), `kind="unknown fault" cause="panic in parsing"`)
+		require.Contains(t, logs.String(), `msg="job failed" work=parsing kind=conflict cause="read …: conflict"`)
 		require.NotContains(t, logs.String(), "planted")
 	})
 }
@@ -351,4 +353,43 @@ func TestOnce(t *testing.T) {
 	n, err = loop.Once(t.Context(), 0)
 	require.Zero(t, n)
 	require.EqualError(t, err, "claim numbers: broken")
+}
+
+// letter is a job that says in logs which it is.
+type letter int
+
+func (l letter) LogValue() slog.Value { return slog.GroupValue(slog.Int("letter", int(l))) }
+
+// A failed job is logged with what names it: the first failure of a kind at WARN. A job whose
+// context ended did not fail.
+func TestFailedJobsAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer
+		next := letter(0)
+		stop := start(t, &work.Loop[letter]{
+			Name: "letters", Workers: 1, Log: slog.New(slog.NewTextHandler(&logs, nil)),
+			Claim: func(context.Context, int) ([]letter, error) {
+				if next == 4 {
+					return nil, nil
+				}
+				next++
+				return []letter{next}, nil
+			},
+			Do: func(_ context.Context, l letter) error {
+				return []error{nil, fmt.Errorf("post: %w", healthlab.Unavailable), fmt.Errorf("post: %w", healthlab.Unavailable), fmt.Errorf("post: %w", context.Canceled), healthlab.Invalid}[l]
+			},
+		})
+		time.Sleep(time.Minute)
+		stop()
+		var got []string
+		for line := range strings.Lines(logs.String()) {
+			_, line, _ = strings.Cut(strings.TrimSpace(line), " ")
+			got = append(got, line)
+		}
+		require.Equal(t, []string{
+			`level=WARN msg="job failed" work=letters job.letter=1 kind=unavailable cause="post: unavailable"`,
+			`level=INFO msg="job failed" work=letters job.letter=2 kind=unavailable cause="post: unavailable"`,
+			`level=WARN msg="job failed" work=letters job.letter=4 kind=invalid cause=invalid`,
+		}, got)
+	})
 }

@@ -59,6 +59,11 @@ type Op struct {
 	Fence int64
 }
 
+// LogValue shows which operation it is.
+func (o Op) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", o.ID.String()), slog.String("team", o.Team.String()), slog.String("type", string(o.Type)), slog.String("provider", o.Provider))
+}
+
 // Processed is how many users were dealt with, and Pending how many were not.
 func (o *Op) Processed() int { return o.Next - len(o.Running) }
 

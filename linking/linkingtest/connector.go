@@ -1,15 +1,14 @@
 package linkingtest
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +25,11 @@ type ConnectorHarness struct {
 	// Approve signs the person in on the provider's page, and returns the code that the
 	// provider sends to the redirect URL. Required for an OAuth flow.
 	Approve func(t testing.TB, page string) (code string)
+	// ApproveOnly is Approve by a person who grants these scopes alone. Nil if the test cannot
+	// cause that.
+	ApproveOnly func(t testing.TB, page string, scopes []string) (code string)
+	// NoPKCE: the provider does not support PKCE (RFC 7636), so that its page has no challenge.
+	NoPKCE bool
 	// Scopes are requested at the sign-in.
 	Scopes []string
 	// Password and Email sign the person in; required for a flow of that kind.
@@ -39,14 +43,31 @@ type ConnectorHarness struct {
 	// (exclusive). Required for a connector with a Puller.
 	Resources []string
 	From, To  time.Time
+	// Whole are those of the Resources that the provider returns whole, whatever range is asked for.
+	Whole []string
+	// Known has a sample of the person by resource, as the provider holds it: what the connector
+	// gives has it, at its time and, in any unit, with its value. Of a summary only the timestamp
+	// counts: it is one of its times, such as its bedtime_start. Nil compares nothing.
+	Known map[string]healthdata.Sample
+	// Record is the provider's entry in the list of providers. Default: one without resources,
+	// whose times are in UTC.
+	Record healthdata.Provider
+	// Bounds are those of the median of the person's values where they are not an adult's of
+	// every day: by resource ("weight"), by resource and field of summaries ("sleep.total"), and
+	// by resource for an hour of intervals ("steps/h"); in the unit of the catalogue.
+	Bounds map[string]healthdata.Bounds
 	// Message returns a message as the provider sends it, and Forged one that another
 	// party sends. Required for a connector with a Listener.
 	Message, Forged func(t testing.TB) linking.Message
-	// Outage makes the provider answer every further request with a failure of its own. Nil
-	// if the test cannot cause that.
+	// Answer makes the provider answer every further request with this status, these headers and
+	// this body. Nil if the test cannot cause that, or the provider does not speak HTTP.
+	Answer func(status int, header map[string][]string, body string)
+	// Outage makes the provider answer every further request with a failure of its own.
+	// Default: status 503 of Answer.
 	Outage func()
 
-	attempts int // sign-ins so far
+	attempts int      // sign-ins so far
+	secrets  []string // that no error may show
 }
 
 const (
@@ -55,17 +76,18 @@ const (
 )
 
 // attempt is one sign-in.
-type attempt struct{ page, state, verifier string }
+type attempt struct{ page, state, verifier, challenge string }
 
 // begin returns the address of the provider's sign-in page, each time for another sign-in.
 func (h *ConnectorHarness) begin(t testing.TB) attempt {
 	t.Helper()
 	h.attempts++
-	a := attempt{state: fmt.Sprintf("state-%08d", h.attempts), verifier: fmt.Sprintf("a verifier of forty-three characters %08d", h.attempts)}
+	a := attempt{state: fmt.Sprintf("state+/=&%08d", h.attempts), verifier: fmt.Sprintf("a-verifier-of-at-least-forty-three-characters-%08d", h.attempts)}
 	sum := sha256.Sum256([]byte(a.verifier))
 	var err error
+	a.challenge = base64.RawURLEncoding.EncodeToString(sum[:])
 	a.page, err = h.Connector.OAuth.Authorize(t.Context(), linking.AuthorizeRequest{
-		State: a.state, RedirectURL: redirectURL, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]), Scopes: h.Scopes,
+		State: a.state, RedirectURL: redirectURL, Challenge: a.challenge, Scopes: h.Scopes,
 	})
 	require.NoError(t, err)
 	return a
@@ -94,6 +116,7 @@ func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 		g, err = c.Email.SignInByEmail(t.Context(), h.Email)
 	}
 	require.NoError(t, err)
+	h.secrets = append(h.secrets, h.hidden(g.Secret)...)
 	return g
 }
 
@@ -134,41 +157,63 @@ func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[str
 	}
 }
 
-// records names what items hold: samples by instant and type, summaries by their own id.
-func records(items []linking.PullItem) map[string]bool {
-	out := map[string]bool{}
-	for _, item := range items {
-		for _, s := range item.Samples {
-			key := "sample " + s.Timestamp.UTC().Format(time.RFC3339Nano)
-			if s.Type != nil {
-				key += " " + *s.Type
+// hidden returns the texts of a secret that no error may show: the secret, its tokens, and the texts
+// of a secret that is a JSON object.
+func (h *ConnectorHarness) hidden(secret []byte) []string {
+	out := []string{string(secret)}
+	var fields map[string]any
+	if json.Unmarshal(secret, &fields) == nil {
+		for _, v := range fields {
+			if text, ok := v.(string); ok && len(text) >= leastSecret {
+				out = append(out, text)
 			}
-			out[key] = true
 		}
-		for _, s := range item.Summaries {
-			if id := healthdata.HeadOf(s).ExternalID; id != "" {
-				out["summary "+id] = true
-			}
+	}
+	if h.Connector.TokenCodec != nil {
+		if tokens, err := h.Connector.TokenCodec.Decode(secret); err == nil {
+			out = append(out, tokens.Access, tokens.Refresh)
 		}
 	}
 	return out
 }
 
-// refusedAs reports whether an error is of a link error type, and shows nothing of the input.
-func refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
+// leastSecret is the length from which a text of a secret counts as one: a shorter one, such as the
+// type of a token, may stand in an error by itself.
+const leastSecret = 8
+
+// refusedAs fails unless an error is of a link error type, and shows nothing of the input.
+func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
 	t.Helper()
 	var e *linking.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, want, e.Type)
-	shows(t, err, hidden...)
+	h.shows(t, err, hidden...)
 }
 
-// shows fails if an error contains one of the texts.
-func shows(t *testing.T, err error, hidden ...string) {
+// notTheirs fails if an error blames the person, or shows something of the input.
+func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) {
 	t.Helper()
-	for _, text := range hidden {
-		if text != "" {
-			require.NotContains(t, err.Error(), text, "an error shows no credential")
+	require.Error(t, err)
+	var e *linking.Error
+	require.False(t, errors.As(err, &e) && e.Type != linking.ProviderAPIError, "a failure of the provider is no mistake of the person")
+	h.shows(t, err, hidden...)
+}
+
+// shows fails if an error, or what it wraps, contains one of the texts or a secret of the person, in
+// clear, in a URL or in base64.
+func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
+	t.Helper()
+	said := fmt.Sprintf("%v %+v", err, err)
+	var e *linking.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		said += fmt.Sprintf(" %v %+v", e.Cause, e.Cause)
+	}
+	for _, text := range append(hidden, h.secrets...) {
+		if text == "" {
+			continue
+		}
+		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text), base64.StdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text))} {
+			require.False(t, strings.Contains(said, form), "an error shows no credential, and nothing of what was sent or answered")
 		}
 	}
 }
@@ -179,292 +224,114 @@ func ended(err error) bool {
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)
 }
 
-// RunConnector runs the contract of [linking.ProviderConnector]. newConnector returns a fresh
-// connector and provider. Cases for what the connector does not have are skipped.
-func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness) {
-	cases := []struct {
-		name string
-		// needs reports whether the connector has what the case tests.
-		needs func(h *ConnectorHarness) bool
-		run   func(t *testing.T, h *ConnectorHarness)
-	}{
-		{"Flow", always, func(t *testing.T, h *ConnectorHarness) {
-			c := h.Connector
-			require.True(t, c.OAuth != nil || c.Password != nil || c.Email != nil, "a connector has a flow")
-		}},
-		{"OAuth/Page", oauth, func(t *testing.T, h *ConnectorHarness) {
-			a := h.begin(t)
-			page, err := url.Parse(a.page)
-			require.NoError(t, err)
-			require.Equal(t, a.state, page.Query().Get("state"), "the state is passed on")
-			require.Equal(t, redirectURL, page.Query().Get("redirect_uri"))
-			require.NotContains(t, page.Query().Encode(), url.QueryEscape(a.verifier), "the verifier stays secret")
-			require.NotEmpty(t, h.Approve(t, h.begin(t).page), "Authorize may be called again")
-		}},
-		{"OAuth/UnknownCode", oauth, func(t *testing.T, h *ConnectorHarness) {
-			a := h.begin(t)
-			_, err := h.exchange(t, nonsense, a.verifier)
-			refusedAs(t, err, linking.ProviderCredentialError, nonsense, a.verifier)
-		}},
-		{"OAuth/CodeWorksOnce", oauth, func(t *testing.T, h *ConnectorHarness) {
-			a := h.begin(t)
-			code := h.Approve(t, a.page)
-			_, err := h.exchange(t, code, a.verifier)
-			require.NoError(t, err)
-			_, err = h.exchange(t, code, a.verifier)
-			refusedAs(t, err, linking.ProviderCredentialError, code)
-		}},
-		{"OAuth/Verifier", oauth, func(t *testing.T, h *ConnectorHarness) {
-			a := h.begin(t)
-			if u, err := url.Parse(a.page); err != nil || u.Query().Get("code_challenge") == "" {
-				t.Skip("the provider has no PKCE")
-			}
-			_, err := h.exchange(t, h.Approve(t, a.page), "another verifier that has at least forty-three characters")
-			refusedAs(t, err, linking.ProviderCredentialError)
-		}},
-		{"Password/Refused", func(h *ConnectorHarness) bool {
-			return h.Connector.Password != nil && h.RefusedPassword != linking.PasswordRequest{}
-		}, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Password.SignIn(t.Context(), h.RefusedPassword)
-			refusedAs(t, err, linking.ProviderCredentialError, h.RefusedPassword.Username, h.RefusedPassword.Password)
-		}},
-		{"Email/Refused", func(h *ConnectorHarness) bool {
-			return h.Connector.Email != nil && h.RefusedEmail != linking.EmailRequest{}
-		}, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Email.SignInByEmail(t.Context(), h.RefusedEmail)
-			refusedAs(t, err, linking.ProviderCredentialError, h.RefusedEmail.Email)
-		}},
-		{"Grant", always, func(t *testing.T, h *ConnectorHarness) {
-			first, second := h.signIn(t), h.signIn(t)
-			require.NotEmpty(t, first.Secret)
-			require.Equal(t, first.ExternalUserID, second.ExternalUserID, "a person has one account")
-			require.Empty(t, first.Client, "connectors leave Client empty")
-		}},
-		{"Refresh/NewSecret", refresher, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			renewed, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-			require.NoError(t, err)
-			require.NotEmpty(t, renewed.Secret)
-			g.Secret = renewed.Secret
-			if h.Connector.Puller != nil {
-				_, err = h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-				require.NoError(t, err, "the new secret works")
-			}
-			_, err = h.Connector.Refresher.Refresh(t.Context(), renewed.Secret)
-			require.NoError(t, err, "the new secret can be renewed")
-		}},
-		{"Refresh/Nonsense", refresher, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Refresher.Refresh(t.Context(), []byte(nonsense))
-			require.Error(t, err)
-			shows(t, err, nonsense)
-		}},
-		{"Refresh/Outage", func(h *ConnectorHarness) bool { return refresher(h) && h.Outage != nil }, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			h.Outage()
-			_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-			require.Error(t, err)
-			var over *linking.GrantError
-			require.False(t, errors.As(err, &over), "an outage does not end a grant")
-			shows(t, err, string(g.Secret))
-		}},
-		{"Refresh/Revoked", func(h *ConnectorHarness) bool { return refresher(h) && revoker(h) }, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret))
-			_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-			var over *linking.GrantError
-			require.ErrorAs(t, err, &over, "a grant that the provider ended is over")
-		}},
-		{"Revoke/Repeat", revoker, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			for range 2 {
-				require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret), "a grant that has ended is a success")
-			}
-		}},
-		{"Tokens/RoundTrip", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
-			tokens, err := h.Connector.TokenCodec.Decode(h.signIn(t).Secret)
-			require.NoError(t, err)
-			require.NotEmpty(t, tokens.Access+tokens.Refresh)
-			secret, err := h.Connector.TokenCodec.Encode(tokens)
-			require.NoError(t, err)
-			again, err := h.Connector.TokenCodec.Decode(secret)
-			require.NoError(t, err)
-			require.True(t, tokens.Refresh == again.Refresh && (tokens.Refresh != "" || tokens.Access == again.Access), "what Encode takes, Decode returns")
-		}},
-		{"Tokens/Empty", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.TokenCodec.Encode(linking.Tokens{})
-			require.ErrorIs(t, err, healthlab.Invalid)
-		}},
-		{"Tokens/Nonsense", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.TokenCodec.Decode([]byte(nonsense))
-			require.Error(t, err)
-			shows(t, err, nonsense)
-		}},
-		{"Pull/Shape", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			for _, slug := range h.Resources {
-				found := 0
-				for _, item := range h.pages(t, h.request(g, slug)) {
-					found += len(item.Samples) + len(item.Summaries)
-					shape(t, slug, item)
-					if item.Owner != nil && g.ExternalUserID != "" {
-						require.Equal(t, g.ExternalUserID, *item.Owner, "the data is the person's own")
-					}
-				}
-				require.Positive(t, found, "no data of %s", slug)
-			}
-		}},
-		{"Pull/Repeat", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			for _, slug := range h.Resources {
-				require.Equal(t, records(h.pages(t, h.request(g, slug))), records(h.pages(t, h.request(g, slug))), slug)
-			}
-		}},
-		{"Pull/Halves", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			middle := h.From.Add(h.To.Sub(h.From) / 2).Truncate(24 * time.Hour)
-			for _, slug := range h.Resources {
-				want := records(h.pages(t, h.request(g, slug)))
-				first, second := h.request(g, slug), h.request(g, slug)
-				first.To, second.From = middle, middle
-				got := records(append(h.pages(t, first), h.pages(t, second)...))
-				for key := range want {
-					require.True(t, got[key], "%s: a range in two parts loses what the whole has", slug)
-				}
-				for key := range got {
-					require.True(t, want[key], "%s: the whole range loses what its parts have", slug)
-				}
-			}
-		}},
-		{"Pull/Together", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			for _, set := range h.Connector.Together {
-				set = slices.DeleteFunc(slices.Clone(set), func(slug string) bool { return !slices.Contains(h.Resources, slug) })
-				if len(set) < 2 {
-					continue
-				}
-				r := h.request(g, set[0])
-				r.With = set[1:]
-				got := h.together(t, r)
-				for _, slug := range set {
-					require.Equal(t, records(h.pages(t, h.request(g, slug))), records(got[slug]), "%s comes with %s as it does alone", slug, set[0])
-				}
-			}
-		}},
-		{"Pull/UnknownResource", puller, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.Puller.Pull(t.Context(), h.request(h.signIn(t), nonsense))
-			require.True(t, errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Unimplemented), "asking again does not help; got %v", err)
-		}},
-		{"Pull/ForeignSecret", puller, func(t *testing.T, h *ConnectorHarness) {
-			r := h.request(h.signIn(t), h.Resources[0])
-			r.Secret = []byte(nonsense)
-			_, err := h.Connector.Puller.Pull(t.Context(), r)
-			require.True(t, ended(err) || errors.Is(err, healthlab.Invalid), "trying later does not help; got %v", err)
-			shows(t, err, nonsense)
-		}},
-		{"Pull/Revoked", func(h *ConnectorHarness) bool { return puller(h) && revoker(h) }, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret))
-			_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-			require.True(t, ended(err), "a revoked grant gives no data; got %v", err)
-		}},
-		{"Pull/Outage", func(h *ConnectorHarness) bool { return puller(h) && h.Outage != nil }, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			h.Outage()
-			_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-			require.Error(t, err)
-			require.False(t, ended(err), "an outage does not end a grant")
-			require.NotErrorIs(t, err, healthlab.Invalid, "trying later helps")
-			require.NotErrorIs(t, err, healthlab.Unimplemented, "trying later helps")
-			shows(t, err, string(g.Secret))
-		}},
-		{"Pull/ContextEnded", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			_, err := h.Connector.Puller.Pull(ctx, h.request(g, h.Resources[0]))
-			require.Error(t, err)
-			require.False(t, ended(err), "an end of the context does not end a grant")
-		}},
-		{"Pull/Concurrent", puller, func(t *testing.T, h *ConnectorHarness) {
-			g := h.signIn(t)
-			r := h.request(g, h.Resources[0])
-			want, err := h.Connector.Puller.Pull(t.Context(), r)
-			require.NoError(t, err)
-			var wg sync.WaitGroup
-			got, errs := make([]linking.PullPage, 8), make([]error, 8)
-			for i := range got {
-				wg.Go(func() { got[i], errs[i] = h.Connector.Puller.Pull(t.Context(), r) })
-			}
-			wg.Wait()
-			for i := range got {
-				require.NoError(t, errs[i])
-				require.Equal(t, records(want.Items), records(got[i].Items))
-			}
-		}},
-		{"Listen/Repeat", listener, func(t *testing.T, h *ConnectorHarness) {
-			m := h.Message(t)
-			first, err := h.Connector.Listener.Listen(t.Context(), m)
-			require.NoError(t, err)
-			require.True(t, len(first.Notifications) > 0 || len(first.Reply) > 0, "a message of the provider says something")
-			second, err := h.Connector.Listener.Listen(t.Context(), m)
-			require.NoError(t, err)
-			require.Equal(t, first, second, "nothing is kept between calls")
-		}},
-		{"Listen/Forged", listener, func(t *testing.T, h *ConnectorHarness) {
-			m := h.Forged(t)
-			got, err := h.Connector.Listener.Listen(t.Context(), m)
-			require.ErrorIs(t, err, healthlab.Unauthenticated)
-			require.Empty(t, got.Notifications)
-			shows(t, err, string(m.Body))
-		}},
-		{"Listen/Nonsense", listener, func(t *testing.T, h *ConnectorHarness) {
-			for i, m := range []linking.Message{{}, {Method: "POST"}, {Method: "POST", Body: []byte(nonsense)}, {Method: "GET"}} {
-				m.At = h.To
-				_, err := h.Connector.Listener.Listen(t.Context(), m)
-				require.True(t, errors.Is(err, healthlab.Unauthenticated) || errors.Is(err, healthlab.Invalid), "message "+strconv.Itoa(i))
-				shows(t, err, nonsense)
-			}
-		}},
-		{"ForClient/Empty", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }, func(t *testing.T, h *ConnectorHarness) {
-			_, err := h.Connector.ForClient(linking.OAuthClient{})
-			require.ErrorIs(t, err, healthlab.Invalid)
-		}},
+// later fails unless an error says that a request is to be made again later.
+func (h *ConnectorHarness) later(t *testing.T, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.False(t, ended(err), "a failure of the provider does not end a grant")
+	require.NotErrorIs(t, err, healthlab.Invalid, "trying later helps")
+	require.NotErrorIs(t, err, healthlab.Unimplemented, "trying later helps")
+	h.shows(t, err)
+}
+
+// limited fails unless an error says that there were too many requests, and when to go on.
+func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) {
+	t.Helper()
+	h.later(t, err)
+	var limit *linking.RateLimitError
+	require.ErrorAs(t, err, &limit, "status 429 is a RateLimitError")
+	require.Equal(t, wait, limit.Wait.Round(time.Second), "the wait is what Retry-After says, in seconds")
+	require.Contains(t, []linking.RateScope{"", linking.RateApp, linking.RateUser}, limit.Scope)
+}
+
+// failures are answers by which no provider says anything about the request.
+var failures = []struct {
+	name   string
+	status int
+	header map[string][]string
+	body   string
+}{
+	{"InternalError", 500, nil, nonsense},
+	{"BadGateway", 502, map[string][]string{"Content-Type": {"text/html"}}, "<html>" + nonsense + "</html>"},
+	{"Maintenance", 503, map[string][]string{"Retry-After": {"120"}}, ""},
+	{"Garbled", 200, map[string][]string{"Content-Type": {"text/html"}}, "<html>" + nonsense + "</html>"},
+	{"CutShort", 200, map[string][]string{"Content-Type": {"application/json"}}, `{"` + nonsense},
+}
+
+// eachFailure runs a call against each answer by which no provider says anything, and one of status 429.
+func (h *ConnectorHarness) eachFailure(t *testing.T, check func(t *testing.T)) {
+	for _, f := range failures {
+		t.Run(f.name, func(t *testing.T) {
+			h.Answer(f.status, f.header, f.body)
+			check(t)
+		})
 	}
-	for _, c := range cases {
+	t.Run("TooManyRequests", func(t *testing.T) {
+		h.Answer(429, map[string][]string{"Retry-After": {"90"}}, "")
+		check(t)
+	})
+}
+
+// connectorCase is a case of [RunConnector].
+type connectorCase struct {
+	name string
+	// needs returns what the case needs and the harness does not have; empty if it has all.
+	needs func(h *ConnectorHarness) string
+	run   func(t *testing.T, h *ConnectorHarness)
+}
+
+// RunConnector runs the contract of [linking.ProviderConnector]. newConnector returns a fresh
+// connector and provider. Cases for what the connector does not have, and for what the harness cannot
+// cause, are skipped with the reason.
+//
+// It stores what the Puller gives as a service does, and fails for each item that the service refuses.
+func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness) {
+	for _, c := range slices.Concat(flowCases, pullCases, listenCases) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newConnector(t)
-			if !c.needs(&h) {
-				t.Skip("the connector has nothing of this kind")
+			if h.Outage == nil && h.Answer != nil {
+				h.Outage = func() { h.Answer(503, nil, "") }
+			}
+			if missing := c.needs(&h); missing != "" {
+				t.Skip(missing)
 			}
 			c.run(t, &h)
 		})
 	}
 }
 
-func always(*ConnectorHarness) bool       { return true }
-func oauth(h *ConnectorHarness) bool      { return h.Connector.OAuth != nil }
-func refresher(h *ConnectorHarness) bool  { return h.Connector.Refresher != nil }
-func revoker(h *ConnectorHarness) bool    { return h.Connector.Revoker != nil }
-func tokenCodec(h *ConnectorHarness) bool { return h.Connector.TokenCodec != nil }
-func puller(h *ConnectorHarness) bool     { return h.Connector.Puller != nil }
-func listener(h *ConnectorHarness) bool   { return h.Connector.Listener != nil }
-
-// shape fails if an item has what its resource does not.
-func shape(t *testing.T, slug string, item linking.PullItem) {
-	t.Helper()
-	r := healthdata.ResourceBySlug(slug)
-	require.NotNil(t, r, "%s is no resource", slug)
-	if r.Class == healthdata.ClassTimeseries {
-		require.Empty(t, item.Summaries, "%s has samples", slug)
-	} else {
-		require.Empty(t, item.Samples, "%s has summaries", slug)
-	}
-	for _, s := range item.Samples {
-		require.False(t, s.Timestamp.IsZero())
-		require.NotEmpty(t, s.Unit)
-		if r.TypeRequired {
-			require.NotNil(t, s.Type, "samples of %s have a type", slug)
+// all joins needs: the first that is missing is the reason.
+func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
+	return func(h *ConnectorHarness) string {
+		for _, n := range needs {
+			if missing := n(h); missing != "" {
+				return missing
+			}
 		}
+		return ""
 	}
-	require.NotEmpty(t, item.Source.Type, "a source has a type")
 }
+
+// has makes a need out of a fact.
+func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
+	return func(h *ConnectorHarness) string {
+		if is(h) {
+			return ""
+		}
+		return what
+	}
+}
+
+var (
+	always     = all()
+	oauth      = has("the connector has no OAuthFlow", func(h *ConnectorHarness) bool { return h.Connector.OAuth != nil })
+	password   = has("the connector has no PasswordFlow", func(h *ConnectorHarness) bool { return h.Connector.Password != nil })
+	email      = has("the connector has no EmailFlow", func(h *ConnectorHarness) bool { return h.Connector.Email != nil })
+	refresher  = has("the connector has no Refresher", func(h *ConnectorHarness) bool { return h.Connector.Refresher != nil })
+	revoker    = has("the connector has no Revoker", func(h *ConnectorHarness) bool { return h.Connector.Revoker != nil })
+	tokenCodec = has("the connector has no TokenCodec", func(h *ConnectorHarness) bool { return h.Connector.TokenCodec != nil })
+	puller     = has("the connector has no Puller", func(h *ConnectorHarness) bool { return h.Connector.Puller != nil })
+	listener   = has("the connector has no Listener", func(h *ConnectorHarness) bool { return h.Connector.Listener != nil })
+	outage     = has("ConnectorHarness.Outage and Answer are nil", func(h *ConnectorHarness) bool { return h.Outage != nil })
+	answer     = has("ConnectorHarness.Answer is nil", func(h *ConnectorHarness) bool { return h.Answer != nil })
+)

@@ -3,6 +3,7 @@ package pull
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -77,7 +78,7 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	if errors.As(cause, &hint) {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
-	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "trace", t.Trace(), "class", string(class), "kind", healthlab.KindOf(cause).Error())
+	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+string(class), "pull failed", cause, "task", t.Key, "trace", t.Trace(), "class", string(class))
 	now, tried := s.now(), t
 	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // before it is stored: a process may stop between
 		if err := s.releaseFollowers(ctx, &t); err != nil {
@@ -90,4 +91,51 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 			t.stop()
 		}
 	}))
+}
+
+// count is how many items there are of a task's resource.
+func (t *Task) count(items []linking.PullItem) (n int) {
+	for i := range items {
+		n += len(items[i].Samples) + len(items[i].Summaries) + len(items[i].Unparsed)
+		if t.Resource == deviceSlug && items[i].Device != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// logRefused logs items that were not kept, with the first reason. A page of which none was kept is
+// a failure.
+func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, all bool) {
+	attrs := []any{"task", t.Key, "trace", t.Trace(), "items", len(bad)}
+	if why := bad[0].Reasons; len(why) > 0 {
+		attrs = append(attrs, "reason", why[0].Field+": "+why[0].Message)
+	}
+	if !all {
+		s.opts.Log.InfoContext(ctx, "items of a provider refused", attrs...)
+		return
+	}
+	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+t.Resource+" refused", "pull failed", errAllRefused,
+		append(attrs, "class", string(NonRetriable))...)
+}
+
+// errAllRefused says why a page failed.
+var errAllRefused = fmt.Errorf("%w: no item of the page could be kept", healthlab.Invalid)
+
+// refused reports whether all items of a page of the run under way were refused.
+func (t *Task) refused() bool { return t.running() && t.Error == NonRetriable }
+
+// noteRefused notes, after [Task.advance], whether all items of the page were refused, and whether
+// those of an earlier page of the run were. A run of which nothing was kept has failed; it is not
+// made again, since the same items would be refused again. A history that has kept something, in
+// any of its pages, has not failed: refused items cost themselves alone.
+func (t *Task) noteRefused(page, before, ended bool) {
+	t.LastOK = !page
+	if !page && !before || t.Kind == History && !t.Oldest.IsZero() {
+		return
+	}
+	t.Error = NonRetriable
+	if ended {
+		t.Status = Failure
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -26,6 +27,7 @@ type Service struct {
 	wake     chan struct{}
 	blocked  blockedApps
 	limiter  workerLimiter
+	failures work.FailureLog
 }
 
 // New returns a Service that fetches by the connectors' pullers. Invalid if something is

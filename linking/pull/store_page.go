@@ -18,17 +18,19 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// storeItems stores what is on a page of a task, and quarantines what was refused.
-func (s *Service) storeItems(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (healthdata.Received, error) {
+// storeItems stores what is on a page of a task, and quarantines what was refused. allRefused
+// reports whether there were items and none was kept.
+func (s *Service) storeItems(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (sum healthdata.Received, allRefused bool, err error) {
 	sum, bad, err := s.receive(ctx, t, c, items)
 	if err != nil || len(bad) == 0 {
-		return sum, err
+		return sum, false, err
 	}
 	if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
-		return sum, fmt.Errorf("quarantine: %w", err)
+		return sum, false, fmt.Errorf("quarantine: %w", err)
 	}
-	s.opts.Log.InfoContext(ctx, "items of a provider refused", "task", t.Key, "trace", t.Trace(), "items", len(bad))
-	return sum, nil
+	allRefused = len(bad) >= t.count(items)
+	s.logRefused(ctx, t, bad, allRefused)
+	return sum, allRefused, nil
 }
 
 // storePage stores a page and notes how far the task is, and those that follow it.
@@ -44,7 +46,7 @@ func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *he
 			return fmt.Errorf("record access: %w", err)
 		}
 	}
-	sum, err := s.storeItems(ctx, &t, c, page.Items)
+	sum, allRefused, err := s.storeItems(ctx, &t, c, page.Items)
 	if err == nil {
 		err = s.storeFollowerPages(ctx, t, followers, c, &page)
 	}
@@ -63,16 +65,19 @@ func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *he
 			done = []healthlab.Event{e}
 		}
 	}
-	ended := false
+	fetched := false
 	err = s.updateClaimed(ctx, t, func(t *Task) ([]healthlab.Event, error) {
+		refusedBefore := t.refused()
 		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
 		t.addReceived(&sum)
-		if ended = t.advance(page.Next, now, &s.opts); !ended {
+		ended := t.advance(page.Next, now, &s.opts)
+		t.noteRefused(allRefused, refusedBefore, ended)
+		if fetched = ended && t.Status == Success; !fetched {
 			return nil, nil
 		}
 		return done, nil
 	})
-	if err == nil && ended && begun.Kind == History {
+	if err == nil && fetched && begun.Kind == History {
 		s.opts.Log.InfoContext(ctx, "history fetched", "task", begun.Key, "trace", begun.Trace())
 	}
 	s.Wake()
@@ -272,7 +277,7 @@ func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Ta
 				items = append(items, of.Items...)
 			}
 		}
-		got, err := s.storeItems(ctx, &f, c, items)
+		got, allRefused, err := s.storeItems(ctx, &f, c, items)
 		if err != nil {
 			return err
 		}
@@ -285,14 +290,17 @@ func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Ta
 			if !stored.follows(&f, &t) || stored.Status == Success {
 				return nil, nil
 			}
+			refusedBefore := stored.refused()
 			stored.From, stored.To, stored.Until, stored.Cursor, stored.StartedAt, stored.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
 			stored.addReceived(&got)
-			if !stored.advance(page.Next, now, &s.opts) {
+			ended := stored.advance(page.Next, now, &s.opts)
+			stored.noteRefused(allRefused, refusedBefore, ended)
+			if !ended {
 				stored.Due = time.Time{}
 				return nil, nil
 			}
 			stored.Lead = ""
-			if announced {
+			if announced && stored.Status == Success {
 				return []healthlab.Event{e}, nil
 			}
 			return nil, nil

@@ -36,7 +36,7 @@ const (
 	Retrying Status = "retrying"
 	// Success: all of it was fetched.
 	Success Status = "success"
-	// Failure: it was given up.
+	// Failure: it was given up, or nothing that it brought could be kept.
 	Failure Status = "failure"
 )
 
@@ -59,6 +59,11 @@ type Ref struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
+}
+
+// LogValue shows ids and names.
+func (r Ref) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user", r.User.String()), slog.String("provider", r.Provider))
 }
 
 // Key names a task.

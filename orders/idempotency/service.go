@@ -111,7 +111,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 		// The key is free again, also if ctx has ended.
 		free := s.keys.FinishKey(after, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
-			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error())
+			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error(), "cause", work.Cause(free))
 		}
 		return out.Answer, err
 	}

@@ -2,6 +2,7 @@ package matchtest
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -16,6 +17,11 @@ type Record struct {
 	Request          Request
 	// Due is when it is to be worked on; zero once it has ended.
 	Due time.Time
+}
+
+// LogValue shows the ids.
+func (r Record) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", r.RunID.String()), slog.String("team", r.Team.String()))
 }
 
 // Store keeps test runs. All methods are safe for concurrent use and atomic. Times

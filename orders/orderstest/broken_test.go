@@ -14,7 +14,7 @@ func TestBroken(t *testing.T) {
 		conformance.Of("erasure", brokenErasures),
 		conformance.Of("visits", brokenVisitStores),
 		conformance.Of("bookings", brokenBookingBackends),
-		conformance.Of("labs", brokenLabs),
+		conformance.Of("labs", brokenLabs), conformance.Of("labs", scriptedLabs),
 		conformance.Of("messenger", brokenMessengers),
 		conformance.Of("reviews", brokenReviewStores),
 	)

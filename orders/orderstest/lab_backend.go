@@ -3,6 +3,8 @@ package orderstest
 import (
 	"cmp"
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,23 +27,63 @@ type LabHarness struct {
 	// it has taken. The lab reports at least twice of each order, within 50 calls: for a kit
 	// that it was shipped, for any order results. It reports nothing of a cancelled order.
 	Pass func()
+	// Now is the lab's clock. Nil: the times of messages are compared with each other alone.
+	Now func() time.Time
+	// Report makes the lab send a report, of an order that it has taken, as laboratories send
+	// them besides good ones. Nil if the test cannot cause that.
+	Report func(t testing.TB, s orders.Submission, odd OddReport)
+	// Outage makes the lab fail every further call. Nil if the test cannot cause that.
+	Outage func()
+}
+
+// OddReport is a report that laboratories send besides good ones. But for what its name says, it
+// is a final report of the order's patient.
+type OddReport string
+
+// The odd reports.
+const (
+	// BoundReport has one result: the text "<5".
+	BoundReport OddReport = "bound"
+	// CommentReport has one result: the text [CommentText].
+	CommentReport OddReport = "comment"
+	// NoPatientReport names no patient.
+	NoPatientReport OddReport = "no patient"
+	// OtherPatientReport names the patient [OtherPatient].
+	OtherPatientReport OddReport = "other patient"
+	// UnknownStateReport has a result, and a state that the backend does not know.
+	UnknownStateReport OddReport = "unknown state"
+	// UnreadableReport cannot be read, but for what names report and order.
+	UnreadableReport OddReport = "unreadable"
+)
+
+// CommentText is the result of a [CommentReport].
+const CommentText = "specimen haemolysed, see letter"
+
+// OtherPatient returns the patient of an [OtherPatientReport].
+func OtherPatient() orders.ReportedPatient {
+	return orders.ReportedPatient{FirstName: "Eve", LastName: "Poe", DOB: healthlab.Date{Year: 1961, Month: time.July, Day: 3}}
 }
 
 // RunLabBackend runs the contract of [orders.LabBackend]. newLab returns a fresh laboratory
 // that takes every order of the method, and reports of each by itself as time passes. It
-// serves laboratories with kits and without.
+// serves laboratories with kits and without. Cases for what the harness cannot cause are skipped.
 func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
-	for name, run := range conformance.Sorted(labCases) {
-		t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
+	for _, cases := range []map[string]func(*testing.T, LabHarness){labCases, labPayloadCases, labFailureCases} {
+		for name, run := range conformance.Sorted(cases) {
+			t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
+		}
 	}
 }
 
 // submission hands over the requisition of a new order.
-func (h LabHarness) submission() orders.Submission {
+func (h LabHarness) submission() orders.Submission { return h.submissionOf("Ana", "Roe", birthday) }
+
+// submissionOf hands over the requisition of a new order of a patient.
+func (h LabHarness) submissionOf(first, last string, born healthlab.Date) orders.Submission {
 	method := cmp.Or(h.Method, catalogue.Testkit)
 	r := newRecord("a", uuid.NewString())
 	r.Details = orders.NewDetails(method, uuid.New(), uuid.New(), healthlab.At(noon))
-	r.PatientDetails = &people.PatientDetails{FirstName: new("Ana"), LastName: new("Roe"), DOB: birthday, Gender: people.Female}
+	r.PatientDetails = &people.PatientDetails{FirstName: &first, LastName: &last, DOB: born, Gender: people.Female}
 	if _, err := begin(&r); err != nil {
 		panic(err)
 	}
@@ -108,6 +150,20 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		require.NotEqual(t, one, two)
 		if one.SampleID != "" {
 			require.NotEqual(t, one.SampleID, two.SampleID, "sample ids must differ between orders")
+			require.Equal(t, strings.TrimSpace(one.SampleID), one.SampleID, "a sample id has no space around it")
+		}
+	},
+	"Submit/Concurrent": func(t *testing.T, h LabHarness) {
+		s := h.submission()
+		var all sync.WaitGroup
+		answers, errs := make([]orders.Accepted, 4), make([]error, 4)
+		for i := range answers {
+			all.Go(func() { answers[i], errs[i] = h.Lab.Submit(t.Context(), s) })
+		}
+		all.Wait()
+		for i := range answers {
+			require.NoError(t, errs[i])
+			require.Equal(t, answers[0], answers[i], "one order has one answer")
 		}
 	},
 	"Submit/ContextEnded": func(t *testing.T, h LabHarness) {

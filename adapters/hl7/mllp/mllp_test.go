@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"strings"
@@ -314,4 +315,29 @@ func Example() {
 	// Output:
 	// got hello <nil>
 	// <nil>
+}
+
+// A laboratory that hangs up, in whatever way, is no failure.
+func TestHangUpsAreNotLogged(t *testing.T) {
+	for name, hangUp := range map[string]func(t *testing.T, c *net.TCPConn){
+		"close": func(t *testing.T, c *net.TCPConn) { require.NoError(t, c.Close()) },
+		"reset": func(t *testing.T, c *net.TCPConn) {
+			require.NoError(t, c.SetLinger(0))
+			require.NoError(t, c.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			laboratory, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			ours, err := l.Accept()
+			require.NoError(t, err)
+			hangUp(t, laboratory.(*net.TCPConn))
+			var logs bytes.Buffer
+			mllp.NewServer(echo, &mllp.ServerOptions{Log: slog.New(slog.NewTextHandler(&logs, nil))}).ServeConn(t.Context(), ours)
+			require.Empty(t, logs.String())
+		})
+	}
 }

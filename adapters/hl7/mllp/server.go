@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -151,8 +152,8 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 			return
 		case errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnterminated):
 			s.opts.Log.Warn("MLLP frame refused", "error", err.Error())
-		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET):
+			return // the laboratory hung up
 		case err != nil:
 			s.opts.Log.Warn("MLLP connection", "error", err.Error())
 			return

@@ -1,6 +1,7 @@
 package double_test
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +49,9 @@ var messages = map[string]func(p *double.Person, secret string) linking.Message{
 	},
 }
 
+// whole are the resources that a provider returns whole, whatever range is asked for.
+var whole = map[string][]string{"polar": {"body_temperature_delta", "hrv", "respiratory_rate", "sleep", "sleep_cycle", "vo2_max", "weight"}, "wahoo": {"weight"}}
+
 // secrets sign messages; providers without a row sign with the verify token.
 var secrets = map[string]string{"oura": client.Secret, "whoop": client.Secret}
 
@@ -58,10 +62,10 @@ func TestConformance(t *testing.T) {
 			linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
 				one := double.NewPerson(3, noon, 10)
 				d, truth := p.double(double.Options{People: []*double.Person{one}, Now: func() time.Time { return noon }, Limits: []double.Limit{{Requests: 1_000_000, Per: time.Minute}}})
-				var down atomic.Bool
+				var fixed atomic.Pointer[http.HandlerFunc]
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if down.Load() {
-						w.WriteHeader(http.StatusServiceUnavailable)
+					if answer := fixed.Load(); answer != nil {
+						answer.ServeHTTP(w, r)
 						return
 					}
 					d.ServeHTTP(w, r)
@@ -70,7 +74,15 @@ func TestConformance(t *testing.T) {
 				c, err := p.make(options(server.URL, func() time.Time { return noon }))
 				require.NoError(t, err)
 				h := linkingtest.ConnectorHarness{
-					Connector: c.Flows(), Scopes: c.OAuth.Minimum, From: noon.AddDate(0, 0, -12), To: noon, Outage: func() { down.Store(true) },
+					Connector: c.Flows(), Scopes: c.OAuth.Minimum, From: noon.AddDate(0, 0, -12), To: noon, NoPKCE: !c.OAuth.PKCE, Whole: whole[name],
+					Answer: func(status int, header map[string][]string, body string) {
+						answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+							maps.Copy(w.Header(), header)
+							w.WriteHeader(status)
+							_, _ = io.WriteString(w, body) // a caller who has gone needs no answer
+						})
+						fixed.Store(&answer)
+					},
 					Approve: func(t testing.TB, page string) string {
 						browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 						resp, err := browser.Get(page + "&person=" + one.ID)

@@ -15,6 +15,8 @@ type Tracker struct {
 	Started bool
 	// Status is that of the answer.
 	Status int
+	// HungUp reports that a part of the answer could not be sent: nobody reads it.
+	HungUp bool
 	// Record records the access. It is called once, before anything is sent; if it fails, 503
 	// is sent instead. Nil: nothing is recorded.
 	Record  func(status int, body []byte) error
@@ -47,7 +49,9 @@ func (t *Tracker) Write(b []byte) (int, error) {
 	if t.refused {
 		return len(b), nil
 	}
-	return t.ResponseWriter.Write(b)
+	n, err := t.ResponseWriter.Write(b)
+	t.HungUp = t.HungUp || err != nil
+	return n, err
 }
 
 // release records the access and sends the status that waits for it.
