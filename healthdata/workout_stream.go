@@ -158,6 +158,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 // putStream writes the stream of a workout and its heart rate zones, and returns how many
 // events announce the stream. replaces is as of [Record].
 func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
+	stream.dropUnmeasured()
 	stream.complete()
 	doc, err := json.Marshal(stream)
 	if err != nil {

@@ -71,12 +71,12 @@ func TestWHOOPExport(t *testing.T) {
 	}
 	require.Equal(t, &healthdata.Sleep{
 		Head: healthdata.Head{Source: watch}, BedtimeStart: utc("2026-03-09 04:10:03"), BedtimeStop: utc("2026-03-09 10:41:55"), TimezoneOffset: at(-4 * 3600),
-		Total: 361 * 60, Light: 190 * 60, Deep: 74 * 60, REM: 97 * 60, Awake: 30 * 60, Score: at(int64(71)), RecoveryReadinessScore: at(int64(44)),
+		Total: at(int64(361 * 60)), Light: at(int64(190 * 60)), Deep: at(int64(74 * 60)), REM: at(int64(97 * 60)), Awake: at(int64(30 * 60)), Score: at(int64(71)), RecoveryReadinessScore: at(int64(44)),
 		HRResting: at(int64(57)), Efficiency: at(92.0), SkinTemperature: at(33.95), AverageHRV: at(39.0), RespiratoryRate: at(15.2),
 	}, nights["2026-03-09T04:10:03Z"])
 	require.Equal(t, &healthdata.Sleep{
 		Head: healthdata.Head{Source: watch}, BedtimeStart: utc("2026-03-09 18:05:30"), BedtimeStop: utc("2026-03-09 18:47:30"), TimezoneOffset: at(-4 * 3600),
-		Type: healthdata.SleepNap, Total: 38 * 60, Light: 30 * 60, REM: 8 * 60, Awake: 4 * 60, Efficiency: at(90.0), RespiratoryRate: at(15.8),
+		Type: healthdata.SleepNap, Total: at(int64(38 * 60)), Light: at(int64(30 * 60)), Deep: at(int64(0)), REM: at(int64(8 * 60)), Awake: at(int64(4 * 60)), Efficiency: at(90.0), RespiratoryRate: at(15.8),
 	}, nights["2026-03-09T18:05:30Z"])
 	// The clock was put forward in this night: its row has one offset.
 	require.Equal(t, utc("2026-03-08 12:50:00"), nights["2026-03-08T04:35:20Z"].BedtimeStop)

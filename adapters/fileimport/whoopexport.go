@@ -61,11 +61,11 @@ var whoopCycleColumns = []value[whoopCycle]{
 var whoopSleepColumns = []value[healthdata.Sleep]{
 	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = whole(n) }},
 	{"Respiratory rate (rpm)", 1, 100, func(s *healthdata.Sleep, n float64) { s.RespiratoryRate = &n }},
-	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = *whole(60 * n) }},
-	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = *whole(60 * n) }},
-	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = *whole(60 * n) }},
-	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = *whole(60 * n) }},
-	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = *whole(60 * n) }},
+	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = whole(60 * n) }},
+	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = whole(60 * n) }},
+	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = whole(60 * n) }},
+	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = whole(60 * n) }},
+	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = whole(60 * n) }},
 	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
 }
 

@@ -70,19 +70,7 @@ func (n *night) stage(r row) bool {
 	if !ok1 || !ok2 || !ok3 || !ok4 || from < last || to < from || end.After(n.sleep.BedtimeStop.Time) {
 		return false
 	}
-	switch stage {
-	case healthdata.SleepStageDeep:
-		n.sleep.Deep += to - from
-	case healthdata.SleepStageLight:
-		n.sleep.Light += to - from
-	case healthdata.SleepStageREM:
-		n.sleep.REM += to - from
-	case healthdata.SleepStageAwake:
-		n.sleep.Awake += to - from
-	}
-	if stage != healthdata.SleepStageAwake {
-		n.sleep.Total += to - from
-	}
+	n.sleep.AddStage(stage, to-from)
 	n.cycle.StageStartOffsetSecond = append(n.cycle.StageStartOffsetSecond, from)
 	n.cycle.StageEndOffsetSecond = append(n.cycle.StageEndOffsetSecond, to)
 	n.cycle.StageType = append(n.cycle.StageType, stage)

@@ -226,7 +226,7 @@ func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Locat
 	require.Equal(t, date, healthlab.DateOf(s.BedtimeStop.In(loc)), "the night ends on its day")
 	length := s.BedtimeStop.Sub(s.BedtimeStart.Time)
 	require.True(t, length >= 4*time.Hour && length <= 10*time.Hour, "a night of %v", length)
-	require.Equal(t, int64(length/time.Second), s.Light+s.Deep+s.REM+s.Awake)
+	require.Equal(t, int64(length/time.Second), *s.Light+*s.Deep+*s.REM+*s.Awake)
 	_, cycles := p.Summaries("sleep_cycle")
 	c := cycles[0].(*healthdata.SleepCycle)
 	require.Equal(t, s.BedtimeStart, c.SessionStart)

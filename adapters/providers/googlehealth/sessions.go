@@ -171,25 +171,19 @@ func readSleep(v *struct {
 		return // it still runs
 	}
 	minutes := func(n *rest.Float) *int64 { return rest.Round(rest.Times(n.Over(1), 60)) }
-	lasted := func(n *rest.Float) int64 {
-		if seconds := minutes(n); seconds != nil {
-			return *seconds
-		}
-		return 0
-	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.id()}, BedtimeStart: x.Interval.Start.Time, BedtimeStop: x.Interval.End.Time,
-		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: lasted(x.Summary.Asleep), Awake: lasted(x.Summary.Awake),
+		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: minutes(x.Summary.Asleep), Awake: minutes(x.Summary.Awake),
 	}
 	for i := range x.Summary.Stages {
 		of := &x.Summary.Stages[i]
 		switch of.Type {
 		case "LIGHT":
-			s.Light = lasted(&of.Minutes)
+			s.Light = minutes(&of.Minutes)
 		case "DEEP":
-			s.Deep = lasted(&of.Minutes)
+			s.Deep = minutes(&of.Minutes)
 		case "REM":
-			s.REM = lasted(&of.Minutes)
+			s.REM = minutes(&of.Minutes)
 		}
 	}
 	if x.Metadata.Nap {

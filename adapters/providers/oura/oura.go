@@ -191,10 +191,10 @@ type sleep struct {
 	Start      rest.Instant   `json:"bedtime_start"`
 	End        rest.Instant   `json:"bedtime_end"`
 	Type       string         `json:"type"`
-	Awake      float64        `json:"awake_time"`
-	Light      float64        `json:"light_sleep_duration"`
-	REM        float64        `json:"rem_sleep_duration"`
-	Deep       float64        `json:"deep_sleep_duration"`
+	Awake      *float64       `json:"awake_time"`
+	Light      *float64       `json:"light_sleep_duration"`
+	REM        *float64       `json:"rem_sleep_duration"`
+	Deep       *float64       `json:"deep_sleep_duration"`
 	Latency    *float64       `json:"latency"`
 	Efficiency *float64       `json:"efficiency"`
 	AverageHR  *float64       `json:"average_heart_rate"`
@@ -245,7 +245,7 @@ func readSleep(v *sleep, out *rest.Batch) {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.ID}, CalendarDate: v.Day, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
-		TimezoneOffset: v.End.Offset, Type: kind, Awake: int64(v.Awake), Light: int64(v.Light), REM: int64(v.REM), Deep: int64(v.Deep), Latency: rest.Round(v.Latency),
+		TimezoneOffset: v.End.Offset, Type: kind, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Latency: rest.Round(v.Latency),
 		Efficiency: v.Efficiency, HRAverage: rest.Round(v.AverageHR), AverageHRV: v.HRV, RespiratoryRate: v.Breath,
 	}
 	if v.LowestHR != nil && *v.LowestHR != none {

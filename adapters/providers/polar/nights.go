@@ -35,10 +35,10 @@ var stages = map[float64]healthdata.SleepStage{
 func readSleep(v *struct {
 	span
 	Date      healthlab.Date `json:"date"`
-	Awake     float64        `json:"total_interruption_duration"`
-	Light     float64        `json:"light_sleep"`
-	REM       float64        `json:"rem_sleep"`
-	Deep      float64        `json:"deep_sleep"`
+	Awake     *float64       `json:"total_interruption_duration"`
+	Light     *float64       `json:"light_sleep"`
+	REM       *float64       `json:"rem_sleep"`
+	Deep      *float64       `json:"deep_sleep"`
 	Score     *float64       `json:"sleep_score"`
 	Hypnogram clocks         `json:"hypnogram"`
 	HR        clocks         `json:"heart_rate_samples"`
@@ -46,7 +46,7 @@ func readSleep(v *struct {
 ) {
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.Date.String()}, CalendarDate: v.Date, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
-		TimezoneOffset: v.End.Offset, Awake: int64(v.Awake), Light: int64(v.Light), REM: int64(v.REM), Deep: int64(v.Deep), Score: rest.Round(v.Score),
+		TimezoneOffset: v.End.Offset, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Score: rest.Round(v.Score),
 	}
 	var r recharge
 	if json.Unmarshal(out.Joined("nightly_recharge", v.Date.String()), &r) == nil {

@@ -93,6 +93,14 @@ func Round(v *float64) *int64 {
 	return Ptr(int64(math.Round(*v)))
 }
 
+// Seconds returns milliseconds as whole seconds, rounded half away from zero; nil as in Round.
+func Seconds(milliseconds *float64) *int64 {
+	if milliseconds == nil {
+		return nil
+	}
+	return Round(Ptr(*milliseconds / 1000))
+}
+
 // Times returns a number times a factor; nil for nil.
 func Times(v *float64, factor float64) *float64 {
 	if v == nil {

@@ -184,9 +184,9 @@ func readSleep(v *struct {
 		Start    rest.Instant `json:"BedtimeStart"`
 		End      rest.Instant `json:"BedtimeEnd"`
 		Duration float64      `json:"Duration"`
-		Deep     float64      `json:"DeepSleepDuration"`
-		Light    float64      `json:"LightSleepDuration"`
-		REM      float64      `json:"REMSleepDuration"`
+		Deep     *float64     `json:"DeepSleepDuration"`
+		Light    *float64     `json:"LightSleepDuration"`
+		REM      *float64     `json:"REMSleepDuration"`
 		Latency  *float64     `json:"SleepOnsetLatencyDuration"`
 		HR       *float64     `json:"HRAvg"`
 		HRMin    *float64     `json:"HRMin"`
@@ -206,16 +206,24 @@ func readSleep(v *struct {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: x.ID.String()}, BedtimeStart: x.Start.Time, BedtimeStop: x.End.Time, TimezoneOffset: x.End.Offset,
-		Deep: int64(x.Deep), Light: int64(x.Light), REM: int64(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
+		Deep: rest.Round(x.Deep), Light: rest.Round(x.Light), REM: rest.Round(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
 		HRLowest: rest.Round(bpm(x.HRMin)), AverageHRV: rest.Positive(x.HRV), Score: rest.Round(rest.Positive(x.Score)),
 	}
 	if x.Nap {
 		s.Type = healthdata.SleepNap
 	}
-	if asleep := s.Deep + s.Light + s.REM; asleep > 0 {
-		s.Awake = max(int64(x.End.Sub(x.Start.Time.Time)/time.Second)-asleep, 0)
+	if asleep := seconds(s.Deep) + seconds(s.Light) + seconds(s.REM); asleep > 0 {
+		s.Awake = rest.Ptr(max(int64(x.End.Sub(x.Start.Time.Time)/time.Second)-asleep, 0))
 	}
 	out.Summary("sleep", watch, s)
+}
+
+// seconds is the length of a stage; 0 for one that is not there.
+func seconds(stage *int64) int64 {
+	if stage == nil {
+		return 0
+	}
+	return *stage
 }
 
 func readActivity(v *struct {
