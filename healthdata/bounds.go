@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
@@ -161,7 +160,7 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 		}
 	})
 	if s, ok := item.(*Sleep); ok {
-		session := int64(s.BedtimeStop.Sub(s.BedtimeStart.Time)/time.Second) + 60 // sources round to minutes
+		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // sources round to minutes
 		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total != nil && *s.Total > session {
 			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
 		}

@@ -97,7 +97,7 @@ func (s *Sleep) complete() {
 		s.CalendarDate = localDay(s.BedtimeStop, s.TimezoneOffset)
 	}
 	s.Date = midnight(s.CalendarDate)
-	s.Duration = int64(s.BedtimeStop.Sub(s.BedtimeStart.Time) / time.Second)
+	s.Duration = wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time))
 	s.completeStages()
 	if s.Type == "" {
 		asleep := s.Duration
@@ -115,6 +115,9 @@ func (s *Sleep) complete() {
 	}
 	s.SleepStream = nil
 }
+
+// wholeSeconds rounds a length half away from zero.
+func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
 // completeStages adds up the time asleep. Zeros of stages without a second asleep mean that the
 // source has no stages, and become null.
@@ -239,7 +242,7 @@ func (c *SleepCycle) tidyStages() {
 		stages[i] = stage{c.StageStartOffsetSecond[i], c.StageEndOffsetSecond[i], c.StageType[i]}
 	}
 	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.start, b.start) })
-	length := int64(c.SessionEnd.Sub(c.SessionStart.Time) / time.Second)
+	length := wholeSeconds(c.SessionEnd.Sub(c.SessionStart.Time))
 	c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = make([]int64, 0, n), make([]int64, 0, n), make([]SleepStage, 0, n)
 	from := int64(0)
 	for _, s := range stages {

@@ -2,8 +2,9 @@ package healthdata
 
 import "slices"
 
-// dropUnmeasured makes zeros null that no measurement can be: the rates of a living person and
-// the parts of a body. A device that was not worn writes them. A weight of 0 is out of its bounds.
+// dropUnmeasured makes zeros null that no measurement can be: the rates of a living person, the
+// parts of a body, and speed and power of a workout. A device that was not worn or has no such
+// sensor writes them. A weight of 0 is out of its bounds.
 func dropUnmeasured(item Summary) {
 	switch v := item.(type) {
 	case *Sleep:
@@ -16,6 +17,9 @@ func dropUnmeasured(item Summary) {
 	case *Workout:
 		unmeasured(&v.AverageHR)
 		unmeasured(&v.MaxHR)
+		for _, n := range [...]**float64{&v.AverageSpeed, &v.MaxSpeed, &v.AverageWatts, &v.MaxWatts, &v.DeviceWatts, &v.WeightedAverageWatts} {
+			unmeasured(n)
+		}
 		if !slices.ContainsFunc(v.HRZones, func(seconds int64) bool { return seconds != 0 }) {
 			v.HRZones = nil
 		}

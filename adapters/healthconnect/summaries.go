@@ -3,6 +3,7 @@ package healthconnect
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -55,6 +56,9 @@ func (i *importer) nights() error {
 	return i.handOverNight(now)
 }
 
+// second is a length in whole seconds, rounded half away from zero.
+func second(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
+
 // stage adds a stage. False if it is none, or does not lie in the session behind the stage before
 // it.
 func (n *night) stage(r row) bool {
@@ -62,7 +66,7 @@ func (n *night) stage(r row) bool {
 	end, ok2 := r.instant("stage_end_time")
 	number, ok3 := r.whole("stage_type")
 	stage, ok4 := stageTypes[number]
-	from, to := int64(start.Sub(n.sleep.BedtimeStart.Time).Seconds()), int64(end.Sub(n.sleep.BedtimeStart.Time).Seconds())
+	from, to := second(start.Sub(n.sleep.BedtimeStart.Time)), second(end.Sub(n.sleep.BedtimeStart.Time))
 	last := int64(0)
 	if k := len(n.cycle.StageEndOffsetSecond); k > 0 {
 		last = n.cycle.StageEndOffsetSecond[k-1]

@@ -101,10 +101,10 @@ func (v *exercisePoint) workout() *healthdata.Workout {
 		TotalElevationGain: x.Metrics.Climb.Over(1000), AverageSpeed: x.Metrics.Speed.Over(1000),
 	}
 	if x.Active != nil {
-		w.MovingTime = rest.Ptr(int64(*x.Active))
+		w.MovingTime = rest.Ptr(x.Active.whole())
 	}
 	if z := x.Metrics.Zones; z != nil {
-		w.HRZones = []int64{int64(z.Light), int64(z.Moderate), int64(z.Vigorous), int64(z.Peak)}
+		w.HRZones = []int64{z.Light.whole(), z.Moderate.whole(), z.Vigorous.whole(), z.Peak.whole()}
 	}
 	return w
 }
@@ -205,7 +205,7 @@ func readSleep(v *struct {
 	of := rest.Stages{}
 	for _, part := range x.Stages {
 		if stage, known := stages[part.Type]; known {
-			of.Add(int64(part.Start.Sub(s.BedtimeStart.Time)/time.Second), int64(part.End.Sub(s.BedtimeStart.Time)/time.Second), stage)
+			of.Add(rest.Whole(part.Start.Sub(s.BedtimeStart.Time)), rest.Whole(part.End.Sub(s.BedtimeStart.Time)), stage)
 		}
 	}
 	out.Cycle(source, v.id(), s.BedtimeStart, s.BedtimeStop, &of)

@@ -65,8 +65,8 @@ func readSleep(v *struct {
 		}
 	}
 	out.Summary("sleep", watch, s)
-	length := int64(v.End.Sub(v.Start.Time.Time) / time.Second)
-	at := func(m moment) int64 { return min(max(int64(m.at.Sub(v.Start.Time.Time)/time.Second), 0), length) }
+	length := rest.Whole(v.End.Sub(v.Start.Time.Time))
+	at := func(m moment) int64 { return min(max(rest.Whole(m.at.Sub(v.Start.Time.Time)), 0), length) }
 	var found rest.Stages
 	list := v.Hypnogram.of(v.Start)
 	for i, m := range list {

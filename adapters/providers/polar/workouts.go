@@ -91,7 +91,7 @@ func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 	for _, z := range v.Zones {
 		in := int64(0)
 		if d := rest.Duration(z.In); d != nil {
-			in = int64(d.Round(time.Second) / time.Second)
+			in = rest.Whole(*d)
 		}
 		w.HRZones = append(w.HRZones, in)
 	}

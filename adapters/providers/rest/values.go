@@ -101,6 +101,9 @@ func Seconds(milliseconds *float64) *int64 {
 	return Round(Ptr(*milliseconds / 1000))
 }
 
+// Whole returns a duration in whole seconds, rounded half away from zero.
+func Whole(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
+
 // Times returns a number times a factor; nil for nil.
 func Times(v *float64, factor float64) *float64 {
 	if v == nil {

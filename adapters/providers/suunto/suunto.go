@@ -213,7 +213,7 @@ func readSleep(v *struct {
 		s.Type = healthdata.SleepNap
 	}
 	if asleep := seconds(s.Deep) + seconds(s.Light) + seconds(s.REM); asleep > 0 {
-		s.Awake = rest.Ptr(max(int64(x.End.Sub(x.Start.Time.Time)/time.Second)-asleep, 0))
+		s.Awake = rest.Ptr(max(rest.Whole(x.End.Sub(x.Start.Time.Time))-asleep, 0))
 	}
 	out.Summary("sleep", watch, s)
 }
@@ -311,6 +311,9 @@ var sports = map[int]string{
 type milli float64
 
 func (t milli) time() healthlab.Time { return healthlab.At(time.UnixMilli(int64(t))) }
+
+// second is the nearest Unix second.
+func (t milli) second() int64 { return t.time().Round(time.Second).Unix() }
 
 // workout is one of the list, or one with its recording.
 type workout struct {
@@ -414,12 +417,12 @@ func readRecording(v *workout, out *rest.Batch) {
 				p.Value = bpm(p.Value)
 			}
 			if column != "" {
-				track.Put(column, p.At.time().Unix(), p.Value)
+				track.Put(column, p.At.second(), p.Value)
 			}
 		}
 		for _, p := range x.Locations {
-			track.Put(rest.ColumnLat, p.At.time().Unix(), p.Lat)
-			track.Put(rest.ColumnLng, p.At.time().Unix(), p.Lng)
+			track.Put(rest.ColumnLat, p.At.second(), p.Lat)
+			track.Put(rest.ColumnLng, p.At.second(), p.Lng)
 		}
 	}
 	out.Stream(v.source(), v.summary(out), track.Stream())
