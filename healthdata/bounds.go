@@ -31,6 +31,7 @@ func (b Bounds) String() string {
 var sampleBounds = map[string][2]float64{
 	"heartrate":                      {10, 400},
 	"hrv":                            {0.1, 2000},
+	"hrv_sdnn":                       {0.1, 2000},
 	"blood_oxygen":                   {10, 100},
 	"glucose":                        {0.1, 150},
 	"cholesterol":                    {0, 300},

@@ -147,6 +147,8 @@ var catalogue = []Resource{
 
 	{Slug: "heartrate", Unit: "bpm", Legacy: true, Rate: Seconds},
 	{Slug: "hrv", Unit: "rmssd", Legacy: true, Rate: Minutes},
+	// SDNN is another measure than the RMSSD of hrv: neither is turned into the other.
+	{Slug: "hrv_sdnn", Unit: "ms", Rate: Minutes},
 	{Slug: "blood_oxygen", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "blood_pressure", Unit: "mmHg", Value: ValuePressure, Legacy: true},
 	{Slug: "glucose", Unit: "mmol/L", Legacy: true, Rate: Minutes},
@@ -303,6 +305,7 @@ var unitsFor = map[string]map[string]conversion{
 	"min":       {"s": {times: 1 / 60.0}, "hr": {times: 60}, "h": {times: 60}},
 	"bpm":       {"count/min": {times: 1}, "/min": {times: 1}, "count/s": {times: 60}},
 	"rmssd":     {"ms": {times: 1}, "s": {times: 1000}},
+	"ms":        {"sdnn": {times: 1}, "s": {times: 1000}},
 	"mL/kg/min": {"ml/kg/min": {times: 1}, "mL/min·kg": {times: 1}, "ml/(kg*min)": {times: 1}},
 	"mV":        {"V": {times: 1000}, "µV": {times: 0.001}, "uV": {times: 0.001}, "mcV": {times: 0.001}},
 	"mmHg":      {"mm[Hg]": {times: 1}, "kPa": {times: 7.500615758456563}},

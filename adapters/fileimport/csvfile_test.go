@@ -166,6 +166,39 @@ func TestStravaExport(t *testing.T) {
 }
 
 // A list without its recordings gives the workouts, and a folder is read as an archive is.
+// The start of an activity is written as the language settings of the account say.
+func TestStravaDates(t *testing.T) {
+	list := testdata(t, "strava", "activities.csv")
+	started := func(written string) (time.Time, bool) {
+		s, _, err := importBytes(t, []byte(strings.Replace(list, `"Apr 18, 2026, 6:30:20 AM"`, `"`+written+`"`, 1)), nil)
+		require.NoError(t, err)
+		for _, w := range summariesOf[*healthdata.Workout](t, s, "workouts") {
+			if w.ExternalID == "9001" {
+				return w.TimeStart.UTC(), true
+			}
+		}
+		return time.Time{}, false
+	}
+	for _, written := range []string{
+		"Sep 12, 2025, 5:30:12 PM", "Sept 12, 2025, 5:30:12 PM", "September 12, 2025, 5:30:12 PM", "Sep. 12, 2025, 5:30:12 p.m.",
+		"Sep 12, 2025, 17:30:12", "12 Sep 2025, 17:30:12", "12 Sept 2025, 17:30:12", "12 Sept. 2025, 5:30:12 pm", "12 September 2025, 5:30:12\u202fPM",
+		"12\u00a0Sept 2025, 17:30:12", "sept 12, 2025, 5:30:12 pm",
+	} {
+		at, ok := started(written)
+		require.True(t, ok, written)
+		require.Equal(t, time.Date(2025, 9, 12, 17, 30, 12, 0, time.UTC), at, written)
+	}
+	for month := time.January; month <= time.December; month++ {
+		at, ok := started(month.String() + " 2, 2025, 12:00:00 AM")
+		require.True(t, ok, month)
+		require.Equal(t, time.Date(2025, month, 2, 0, 0, 0, 0, time.UTC), at)
+	}
+	for _, written := range []string{"12 Smarch 2025, 17:30:12", "31 Sep 2025, 17:30:12", "12 Sep 2025", "Sep 12, 2025, 17:30:12 PM x"} {
+		_, ok := started(written)
+		require.False(t, ok, written)
+	}
+}
+
 func TestStravaFolder(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "strava", "activities.csv")), nil)
 	require.NoError(t, err)
@@ -227,9 +260,8 @@ func TestClarityExport(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "clarity", clarityFile)), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, fileimport.ClarityExport, rep.Format)
-	require.Equal(t, map[string]int{"glucose": 6, "carbohydrates": 1, "insulin_injection": 2, "workout_duration": 1}, rep.Samples)
+	require.Equal(t, map[string]int{"glucose": 8, "carbohydrates": 1, "insulin_injection": 2, "workout_duration": 1}, rep.Samples)
 	require.Equal(t, 6, rep.Skipped["event of another type"])
-	require.Equal(t, 2, rep.Skipped["glucose outside of the range of the sensor"])
 	require.Equal(t, 1, rep.Skipped["row of the hour in which the clock changed"])
 	require.Equal(t, []string{
 		"line 21, Event Subtype: left out, expected Fast-Acting or Long-Acting",
@@ -251,6 +283,8 @@ func TestClarityExport(t *testing.T) {
 	require.Equal(t, []reading{
 		{"2026-03-28 21:04:17", 3600, 5.99, healthdata.SourceAutomatic},
 		{"2026-03-28 21:09:17", 3600, 6.22, healthdata.SourceAutomatic},
+		{"2026-03-28 21:14:17", 3600, 2.22, healthdata.SourceAutomatic}, // Low
+		{"2026-03-28 21:19:17", 3600, 22.2, healthdata.SourceAutomatic}, // High
 		{"2026-03-29 00:59:17", 3600, 6.72, healthdata.SourceAutomatic},
 		{"2026-03-29 01:04:17", 7200, 6.83, healthdata.SourceAutomatic},
 		{"2026-03-29 07:05:01", 7200, 6.99, healthdata.SourceAutomatic},

@@ -53,8 +53,8 @@ type fitFile struct {
 	readings     []reading
 	beats        beats
 	loose        []point // of a strap that was worn before or after the session
-	between      int // points between sessions
-	untimed      int // records without a time
+	between      int     // points between sessions
+	untimed      int     // records without a time
 	unused       map[string]int
 
 	offset *int // seconds east of UTC

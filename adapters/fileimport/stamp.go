@@ -1,6 +1,10 @@
 package fileimport
 
-import "time"
+import (
+	"regexp"
+	"strings"
+	"time"
+)
 
 // parseStamp reads the date-times of an export, 2016-04-01 07:23:29 -0400, as Unix
 // seconds and the offset in seconds east of UTC.
@@ -100,4 +104,29 @@ func (z zones) get(name []byte) *time.Location {
 func offsetIn(loc *time.Location, unix int64) int {
 	_, offset := time.Unix(unix, 0).In(loc).Zone()
 	return offset
+}
+
+// writtenForms are how a date and time is written in English, with months by their first three
+// letters.
+var writtenForms = []string{
+	"Jan 2, 2006, 3:04:05 PM", "Jan 2, 2006, 15:04:05", "2 Jan 2006, 15:04:05", "2 Jan 2006, 3:04:05 PM",
+}
+
+var (
+	monthWord = regexp.MustCompile(`(?i)\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?`)
+	halfOfDay = regexp.MustCompile(`(?i)\b([ap])\.?m\b\.?`)
+)
+
+// writtenTime reads a date and time in English as if in UTC: the month first or the day, names of
+// months in any length, the clock with 24 or with 12 hours. False if it is none.
+func writtenTime(text string) (time.Time, bool) {
+	text = strings.Join(strings.Fields(text), " ") // spaces of any kind
+	text = monthWord.ReplaceAllString(text, "$1")
+	text = halfOfDay.ReplaceAllStringFunc(text, func(s string) string { return strings.ToUpper(s[:1]) + "M" })
+	for _, form := range writtenForms {
+		if t, err := time.Parse(form, text); err == nil && t.Year() >= firstYear && t.Year() <= lastYear {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }

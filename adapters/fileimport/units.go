@@ -19,6 +19,7 @@ var unitScales = map[string]map[string]scale{
 	"index": {"count": times(1), "": times(1)},
 	"bpm":   {"count/min": times(1), "count/s": times(60), "bpm": times(1)},
 	"%":     {"%": times(100)},
+	"ms":    {"ms": times(1), "s": times(1000)},
 	"kg": {
 		"kg": times(1), "g": over(1000), "lb": times(0.45359237), "st": times(6.35029318),
 		"oz": times(0.028349523125),

@@ -8,8 +8,8 @@
 //
 //	sleep               sleep (score joined from daily_sleep of the same day), sleep_cycle,
 //	                    heartrate and hrv (RMSSD, ms) of the night, body_temperature_delta (°C)
-//	daily_readiness     readiness and temperature of a sleep that has none of its own; alone in
-//	                    stored pages: body_temperature_delta at noon
+//	daily_readiness     readiness and temperature of a sleep that has none of its own; of a day
+//	                    without a long sleep, and in stored pages: body_temperature_delta at noon
 //	daily_activity      activity; times in minutes, daily_movement in metres of walking
 //	heartrate           heartrate (bpm)
 //	workout             workouts (kcal, metres)
@@ -101,8 +101,9 @@ var definition = &rest.Definition{
 			Keep: []string{"score"}, Read: func(json.RawMessage, *rest.Batch) {},
 		},
 		{
-			Name: "daily_readiness", Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data", Key: rest.KeyOf("day"),
-			Keep: []string{"score", "temperature_deviation"}, Stored: []string{"body_temperature_delta"}, Read: rest.Each(readReadiness),
+			Name: "daily_readiness", Scopes: []string{"daily"}, Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data",
+			Key: rest.KeyOf("day"), Keep: []string{"score", "temperature_deviation"}, Join: []string{"sleep"}, Messages: []string{"daily_readiness"},
+			Resources: []string{"body_temperature_delta"}, Read: rest.Each(readReadiness),
 		},
 		{
 			Name: "daily_activity", Scopes: []string{"daily"}, Path: collection + "daily_activity", Range: days, Pages: pages, Items: "data",
@@ -281,8 +282,13 @@ func readSleep(v *sleep, out *rest.Batch) {
 	v.HRVs.samples("hrv", "rmssd", out)
 }
 
-// readReadiness reads a stored page, where the night is not known.
+// readReadiness reads the temperature of a day without a long sleep, at noon. One with a long sleep
+// has it at the night, and none at noon. In a stored page, the night is not known.
 func readReadiness(v *readiness, out *rest.Batch) {
+	if out.Joined("sleep", v.Day.String()) != nil {
+		out.Delete("body_temperature_delta", ring, linking.DeletedRecord{At: out.Noon(v.Day)})
+		return
+	}
 	out.Sample("body_temperature_delta", ring, healthdata.Sample{
 		Timestamp: out.Noon(v.Day), Unit: "°C", Value: rest.Number(v.Delta), SensorLocation: rest.Ptr("finger"),
 	})
