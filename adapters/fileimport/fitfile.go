@@ -314,7 +314,7 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.points = out.possible(f.points)
 	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
 	stray := func(s fitSession) bool {
-		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(mostStray.Microseconds())
+		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(healthdata.MostStray.Microseconds())
 	}
 	for i := range f.sessions {
 		s := &f.sessions[i]
