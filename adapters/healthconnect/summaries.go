@@ -86,13 +86,13 @@ func (i *importer) handOverNight(n night) error {
 	if n.sleep == nil {
 		return nil
 	}
-	if err := i.summaries("sleep", n.sleep.Source, n.sleep); err != nil {
+	if err := i.summaries("sleep", n.sleep); err != nil {
 		return err
 	}
 	if len(n.cycle.StageType) == 0 {
 		return nil
 	}
-	return i.summaries("sleep_cycle", n.cycle.Source, n.cycle)
+	return i.summaries("sleep_cycle", n.cycle)
 }
 
 // workouts reads sessions of exercise.
@@ -113,7 +113,7 @@ func (i *importer) workouts() error {
 		if title, ok := r.text("title"); ok && len(title) <= 200 {
 			w.Title = &title
 		}
-		return i.summaries("workouts", w.Source, w)
+		return i.summaries("workouts", w)
 	})
 }
 
@@ -139,5 +139,5 @@ func (i *importer) height() error {
 	if err != nil || profile == nil {
 		return err
 	}
-	return i.summaries("profile", profile.Source, profile)
+	return i.summaries("profile", profile)
 }
