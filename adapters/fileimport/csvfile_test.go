@@ -10,12 +10,16 @@ import (
 	"path"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
@@ -126,8 +130,7 @@ func TestStravaExport(t *testing.T) {
 		"line 7, Filename: left out, expected a file of the export",
 		"line 8, Filename: left out, expected a recording of the time of the activity",
 		"line 9, Filename: left out, expected a file in the folder activities",
-		"line 10, Max Heart Rate: left out, expected a number from 20 to 300, with a decimal point",
-		"line 10, Average Heart Rate: left out, expected a number from 20 to 300, with a decimal point",
+		"line 10, Max Heart Rate: left out, expected a number from 20 to 300",
 		"line 10, Filename: left out, expected a FIT, GPX or TCX file that can be read",
 		"line 12, Activity Date: left out, expected a time such as Mar 9, 2026, 5:30:12 PM",
 		"line 13, Elapsed Time: left out, expected seconds",
@@ -305,7 +308,7 @@ func TestClarityMillimoles(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(data), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, 2, rep.Skipped["row of the hour in which the clock changed"])
-	require.Equal(t, []string{"line 6, Glucose Value (mmol/L): left out, expected a number from 0.5 to 56, with a decimal point"}, rep.Notes)
+	require.Equal(t, []string{"line 6, Glucose Value (mmol/L): left out, expected a number from 0.5 to 56"}, rep.Notes)
 	got := s.samples["glucose"]
 	require.Len(t, got, 2)
 	require.Equal(t, []any{utc("2026-10-24 23:59:59"), 6.2, utc("2026-10-25 02:00:00"), 6.5}, []any{got[0].Timestamp, got[0].Value.Number, got[1].Timestamp, got[1].Value.Number})
@@ -364,7 +367,7 @@ func TestWithingsExport(t *testing.T) {
 			require.Equal(t, fileimport.WithingsExport, one.Format)
 		}
 	}
-	require.Equal(t, []string{"line 5, Weight (kg): left out, expected a number from 1 to 500, with a decimal point"}, notes["weight.csv"])
+	require.Equal(t, []string{"line 5, Weight (kg): left out, expected a number from 1 to 500"}, notes["weight.csv"])
 	require.Equal(t, []string{
 		"line 4, value: left out, expected a list of numbers from 20 to 300, such as [60,60]",
 		"line 5, value: left out, expected as many numbers as the duration has",
@@ -496,8 +499,9 @@ func TestCSVRemarks(t *testing.T) {
 		workouts int
 		note     string
 	}{
-		"decimal comma":    {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,"412,5",150,120`, 2, "line 3, Energy burned (cal): left out, expected a number from 0 to 50000, with a decimal point"},
-		"out of range":     {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,1500,120", 2, "line 3, Max HR (bpm): left out, expected a number from 20 to 300, with a decimal point"},
+		"decimal comma":    {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,"412,5",150,120`, 2, ""},
+		"unclear comma":    {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,"1,412",150,120`, 2, "line 3, Energy burned (cal): left out, expected a number from 0 to 50000"},
+		"out of range":     {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,1500,120", 2, "line 3, Max HR (bpm): left out, expected a number from 20 to 300"},
 		"not a number":     {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,secret,150,120", 2, "line 3, Energy burned (cal): left out, expected"},
 		"NaN":              {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,NaN,150,120", 2, "line 3, Energy burned (cal): left out, expected"},
 		"hexadecimal":      {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,0x10,150,120", 2, "line 3, Energy burned (cal): left out, expected"},
@@ -546,15 +550,62 @@ func TestCSVManyRemarks(t *testing.T) {
 	require.Equal(t, map[string]int{"Workout start time (not read)": 5000}, rep.Skipped)
 }
 
-// A file whose columns are in another language, or another order of separators, is refused with
-// the columns that are expected.
+// A list is read in every encoding that programs save it in, and what stands before its header is
+// no part of it.
+func TestCSVEncodings(t *testing.T) {
+	text := strings.Replace(testdata(t, "strava", "activities.csv"), "Race, last leg", "Möve – Straße, 5 €", 1)
+	text = strings.ReplaceAll(text, "\u202f", " ")
+	encoded := func(e encoding.Encoding) string {
+		out, err := encoding.ReplaceUnsupported(e.NewEncoder()).String(text)
+		require.NoError(t, err)
+		return out
+	}
+	for name, file := range map[string]string{
+		"UTF-8": text, "UTF-8 with a mark": "\xef\xbb\xbf" + text, "blank lines before": "\r\n \n" + text, "a mark and a blank line": "\xef\xbb\xbf\r\n" + text,
+		"windows-1252":       encoded(charmap.Windows1252),
+		"UTF-16LE":           encoded(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)),
+		"UTF-16BE":           encoded(unicode.UTF16(unicode.BigEndian, unicode.UseBOM)),
+		"UTF-16LE, no mark":  encoded(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
+		"UTF-16BE, no mark":  encoded(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
+		"windows line feeds": strings.ReplaceAll(text, "\n", "\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := importBytes(t, []byte(file), nil)
+			require.NoError(t, err)
+			all := summariesOf[*healthdata.Workout](t, s, "workouts")
+			require.Len(t, all, 8)
+			require.Equal(t, "Möve – Straße, 5 €", *all[0].Title)
+		})
+	}
+	latin := strings.Replace(testdata(t, "strava", "activities.csv"), "Race, last leg", "M\xf6ve", 1)
+	s, _, err := importBytes(t, []byte(latin), nil)
+	require.NoError(t, err)
+	require.Equal(t, "Möve", *summariesOf[*healthdata.Workout](t, s, "workouts")[0].Title, "ISO-8859-1")
+}
+
+// A file that was saved by a program for people with decimal commas has semicolons or tabs.
+func TestCSVSeparators(t *testing.T) {
+	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\n"
+	const row = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,%s,150,120\n"
+	for _, c := range []struct{ separator, number, written string }{
+		{",", "412.5", "412.5"}, {",", "412.5", `"412,5"`}, {";", "412.5", "412,5"}, {";", "1.412", "1,412"}, {";", "1234.5", "1.234,5"}, {";", "412.5", "412.5"},
+		{"\t", "412.5", "412.5"}, {"\t", "412.5", "412,5"}, {",", "1234.5", `"1,234.5"`},
+	} {
+		file := strings.ReplaceAll(header+row, ",", c.separator)
+		s, rep, err := importBytes(t, fmt.Appendf(nil, file, c.written), nil)
+		require.NoError(t, err)
+		require.Empty(t, rep.Notes)
+		require.Equal(t, c.number, strconv.FormatFloat(*summariesOf[*healthdata.Workout](t, s, "workouts")[0].Calories, 'f', -1, 64), c)
+	}
+}
+
+// A file whose columns are in another language is refused with the columns that are expected.
 func TestCSVOtherHeader(t *testing.T) {
 	for name, header := range map[string]string{
-		"language":   "Zona horaria del ciclo,Hora de inicio del entrenamiento,Hora de finalización del entrenamiento,Nombre de la actividad\n",
-		"semicolons": "Cycle timezone;Workout start time;Workout end time;Activity name\n",
-		"no zone":    "Workout start time,Workout end time,Activity name\n",
-		"UTF-16":     "\xff\xfeC\x00y\x00",
-		"empty":      "",
+		"language": "Zona horaria del ciclo,Hora de inicio del entrenamiento,Hora de finalización del entrenamiento,Nombre de la actividad\n",
+		"no zone":  "Workout start time,Workout end time,Activity name\n",
+		"UTF-16":   "\xff\xfeC\x00y\x00",
+		"empty":    "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "workouts.csv")
@@ -564,7 +615,7 @@ func TestCSVOtherHeader(t *testing.T) {
 			var fault *fileimport.FileError
 			require.ErrorAs(t, err, &fault)
 			require.Equal(t, 1, fault.Line)
-			require.ErrorContains(t, err, "a file of this name of an account export has the columns Cycle timezone, Workout start time, Workout end time, Activity name, in English and separated by commas")
+			require.ErrorContains(t, err, "a file of this name of an account export has the columns Cycle timezone, Workout start time, Workout end time, Activity name, in English")
 			require.Zero(t, s.calls)
 		})
 	}

@@ -300,8 +300,8 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 		r.kind, r.skip = nil, string(kind.raw)+" (no value)"
 		return nil
 	}
-	v, err := strconv.ParseFloat(string(value.raw), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, ok := healthlab.ParseNumber(string(value.raw))
+	if !ok {
 		return &itemError{"record whose value is not a number"}
 	}
 	to := "cm"

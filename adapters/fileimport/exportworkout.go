@@ -3,7 +3,6 @@ package fileimport
 import (
 	"math"
 	"path"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,9 +58,9 @@ func (e *export) quantity(name, unitName, to string) *float64 {
 	if raw == nil {
 		return nil
 	}
-	v, err := strconv.ParseFloat(string(raw), 64)
+	v, isNumber := healthlab.ParseNumber(string(raw))
 	c, ok := scaleTo(to, e.attr(unitName))
-	if err != nil || math.IsNaN(v) || ok && math.IsInf(c.of(v), 0) {
+	if !isNumber || ok && math.IsInf(c.of(v), 0) {
 		e.leaveOut("value that is no number: " + name)
 		return nil
 	}
@@ -85,8 +84,8 @@ func (e *export) workoutDetail(name string) {
 			}
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
-			n, err := strconv.ParseFloat(v, 64)
-			if c, ok := scaleTo("m", []byte(unit)); ok && err == nil && !math.IsInf(c.of(n), 0) && !math.IsNaN(n) {
+			n, isNumber := healthlab.ParseNumber(v)
+			if c, ok := scaleTo("m", []byte(unit)); ok && isNumber && !math.IsInf(c.of(n), 0) {
 				w.TotalElevationGain = new(c.of(n))
 			}
 		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
@@ -205,7 +204,7 @@ func (e *export) day() error {
 	a.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceMultiple}
 	a.CaloriesActive = e.quantity("activeEnergyBurned", "activeEnergyBurnedUnit", "kcal")
 	if raw := e.attr("appleExerciseTime"); raw != nil {
-		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, ok := healthlab.ParseNumber(string(raw)); ok {
 			a.Medium = &v
 		} else {
 			e.leaveOut("value that is no number: appleExerciseTime")

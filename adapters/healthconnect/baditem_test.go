@@ -37,7 +37,7 @@ func (s *strict) Samples(ctx context.Context, resource string, source healthdata
 func TestBadRowCostsItself(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli()
-	for range 60 {
+	for range 40 {
 		good := map[string]int{}
 		var rows []string
 		add := func(count, text string) {

@@ -90,8 +90,7 @@ func (r row) number(column string) (float64, bool) {
 		v := r.stmt.ColumnFloat(at)
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	case sqlite3.TEXT:
-		v, err := strconv.ParseFloat(strings.TrimSpace(r.stmt.ColumnText(at)), 64)
-		return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+		return healthlab.ParseNumber(r.stmt.ColumnText(at))
 	}
 	return 0, false
 }

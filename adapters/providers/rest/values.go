@@ -49,22 +49,11 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ParseOffset reads +hh:mm or -hh:mm as seconds east of UTC; Z is 0, anything else nil.
+// ParseOffset reads an offset such as +01:00 as seconds east of UTC; nil if it is none.
 func ParseOffset(s string) *int {
-	if s == "Z" {
-		return Ptr(0)
-	}
-	if len(s) != 6 || s[3] != ':' || s[0] != '+' && s[0] != '-' {
+	seconds, err := healthlab.ParseOffset(s)
+	if err != nil {
 		return nil
-	}
-	h, err := strconv.Atoi(s[1:3])
-	m, bad := strconv.Atoi(s[4:])
-	if err != nil || bad != nil || h > 18 || m > 59 {
-		return nil
-	}
-	seconds := h*3600 + m*60
-	if s[0] == '-' {
-		seconds = -seconds
 	}
 	return &seconds
 }
@@ -149,8 +138,8 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == 't' || b[0] == 'f' {
 		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[float64]()}
 	}
-	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	if err != nil {
+	v, ok := healthlab.ParseNumber(strings.Trim(string(b), `"`))
+	if !ok {
 		v = math.NaN()
 	}
 	*f = Float(v)
