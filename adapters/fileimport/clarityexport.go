@@ -38,7 +38,7 @@ var sensorLimits = map[string]float64{"low": 40, "high": 400}
 
 // glucoseColumns read the column that the file has into mmol/L.
 var glucoseColumns = []value[float64]{
-	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = unitScales["mmol/L"]["mg/dL"].of(n) }},
+	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = mmolPerLitre(n) }},
 	{clarityMmolL, 0.5, 56, func(v *float64, n float64) { *v = n }},
 }
 
@@ -104,7 +104,7 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	switch kind.resource {
 	case "glucose":
 		if limit, outside := sensorLimits[strings.ToLower(r.text(clarityMgdL)+r.text(clarityMmolL))]; outside && kind.source == healthdata.SourceAutomatic {
-			s.Value = healthdata.Number(unitScales["mmol/L"]["mg/dL"].of(limit))
+			s.Value = healthdata.Number(mmolPerLitre(limit))
 			return s, true
 		}
 	case "insulin_injection":

@@ -59,15 +59,15 @@ func (e *export) quantity(name, unitName, to string) *float64 {
 		return nil
 	}
 	v, isNumber := healthlab.ParseNumber(string(raw))
-	c, ok := scaleTo(to, e.attr(unitName))
-	if !isNumber || ok && math.IsInf(c.of(v), 0) {
+	converted, ok := inUnit(v, e.attr(unitName), to)
+	if !isNumber || math.IsInf(converted, 0) {
 		e.leaveOut("value that is no number: " + name)
 		return nil
 	}
 	if !ok {
 		return nil
 	}
-	return new(c.of(v))
+	return &converted
 }
 
 // workoutDetail reads an element inside a workout.
@@ -85,8 +85,8 @@ func (e *export) workoutDetail(name string) {
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
 			n, isNumber := healthlab.ParseNumber(v)
-			if c, ok := scaleTo("m", []byte(unit)); ok && isNumber && !math.IsInf(c.of(n), 0) {
-				w.TotalElevationGain = new(c.of(n))
+			if metres, ok := inUnit(n, []byte(unit), "m"); ok && isNumber && !math.IsInf(metres, 0) {
+				w.TotalElevationGain = &metres
 			}
 		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
 			if e.workout.id == "" {
