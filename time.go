@@ -9,8 +9,7 @@ import (
 
 // Time is an instant as we publish it: in UTC, to the microsecond, written with the
 // offset +00:00 and with a fraction of a second only where there is one
-// (2026-03-01T07:00:00+00:00). It reads any RFC 3339 text with an offset of up to 18
-// hours, Z, or no offset at all, which means UTC.
+// (2026-03-01T07:00:00+00:00). It reads what [ParseTime] reads; no offset at all means UTC.
 //
 // The zero value is year 1, which some sources use for "unknown".
 type Time struct{ time.Time }
@@ -31,66 +30,110 @@ var (
 	errTimeYear   = fmt.Errorf("%w: years are 0001 to 9999", Invalid)
 )
 
-// ParseTime reads an ISO 8601 date and time: YYYY-MM-DDTHH:MM:SS, an optional
-// fraction of up to nine digits, and an optional offset (Z or ±HH:MM). What is finer
-// than a microsecond is cut off. Anything else is [Invalid]; the error does not
-// repeat the text.
+// ParseTime reads an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a
+// fraction, and an optional offset (Z, ±HH:MM, ±HHMM or ±HH). A space may stand in place of the T
+// and before the offset, a comma in place of the point of the fraction, and an hour may have one
+// digit. What is finer than a microsecond is cut off. Anything else is [Invalid]; the error does not repeat the text.
 func ParseTime(s string) (Time, error) {
-	t, _, err := ParseTimeOffset(s)
+	t, _, _, err := parseTime(s)
 	return t, err
 }
 
 // ParseTimeOffset is [ParseTime] for a caller who also wants the offset that was
-// written, in seconds east of UTC.
+// written, in seconds east of UTC; 0 where there is none.
 func ParseTimeOffset(s string) (Time, int, error) {
-	if len(s) < 19 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') ||
-		s[13] != ':' || s[16] != ':' {
-		return Time{}, 0, errTimeShape
+	t, offset, _, err := parseTime(s)
+	return t, offset, err
+}
+
+// ParseTimeZone is [ParseTime] for a caller to whom it matters whether an offset was written: it
+// is nil if there is none, and 0 for Z.
+func ParseTimeZone(s string) (Time, *int, error) {
+	t, offset, written, err := parseTime(s)
+	if err != nil || !written {
+		return t, nil, err
+	}
+	return t, &offset, nil
+}
+
+// ParseOffset reads an offset as [ParseTime] does, in seconds east of UTC. The empty text is
+// [Invalid].
+func ParseOffset(s string) (int, error) {
+	offset, written, err := parseOffset(s)
+	if err == nil && !written {
+		err = errTimeShape
+	}
+	return offset, err
+}
+
+func parseTime(s string) (t Time, offset int, written bool, err error) {
+	if len(s) > 14 && s[12] == ':' { // an hour of one digit
+		s = s[:11] + "0" + s[11:]
+	}
+	if len(s) < 16 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' {
+		return Time{}, 0, false, errTimeShape
 	}
 	year, ok0 := digits(s[0:4])
 	month, ok1 := digits(s[5:7])
 	day, ok2 := digits(s[8:10])
 	hour, ok3 := digits(s[11:13])
 	minute, ok4 := digits(s[14:16])
-	second, ok5 := digits(s[17:19])
-	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
-		return Time{}, 0, errTimeShape
+	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 {
+		return Time{}, 0, false, errTimeShape
+	}
+	second, nanos, rest, ok := parseSeconds(s[16:])
+	if !ok {
+		return Time{}, 0, false, errTimeShape
 	}
 	if year < 1 {
-		return Time{}, 0, errTimeYear
+		return Time{}, 0, false, errTimeYear
 	}
-	rest := s[19:]
-	nanos := 0
-	if len(rest) > 0 && rest[0] == '.' {
-		n := 1
-		for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
-			n++
-		}
-		if n == 1 || n > 10 {
-			return Time{}, 0, errTimeShape
-		}
-		nanos, _ = digits(rest[1:n])
-		for range 10 - n {
-			nanos *= 10
-		}
-		rest = rest[n:]
+	if len(rest) > 1 && rest[0] == ' ' {
+		rest = rest[1:]
 	}
-	offset, err := parseOffset(rest)
+	offset, written, err = parseOffset(rest)
 	if err != nil {
-		return Time{}, 0, err
+		return Time{}, 0, false, err
 	}
 	if month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59 {
-		return Time{}, 0, errNoSuchTime
+		return Time{}, 0, false, errNoSuchTime
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC)
-	if t.Day() != day {
-		return Time{}, 0, errNoSuchTime
+	at := time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC)
+	if at.Day() != day {
+		return Time{}, 0, false, errNoSuchTime
 	}
-	out := At(t.Add(-time.Duration(offset) * time.Second))
-	if err := out.checkYear(); err != nil {
-		return Time{}, 0, err
+	t = At(at.Add(-time.Duration(offset) * time.Second))
+	if err := t.checkYear(); err != nil {
+		return Time{}, 0, false, err
 	}
-	return out, offset, nil
+	return t, offset, written, nil
+}
+
+// parseSeconds reads the seconds of a time, if there are any, and returns what stands behind them.
+func parseSeconds(s string) (second, nanos int, rest string, ok bool) {
+	if len(s) < 3 || s[0] != ':' {
+		return 0, 0, s, s == "" || s[0] != ':'
+	}
+	if second, ok = digits(s[1:3]); !ok {
+		return 0, 0, "", false
+	}
+	rest = s[3:]
+	if rest == "" || rest[0] != '.' && rest[0] != ',' {
+		return second, 0, rest, true
+	}
+	n := 1
+	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+		n++
+	}
+	if n == 1 {
+		return 0, 0, "", false
+	}
+	known := min(n, 10) // nine digits
+	nanos, _ = digits(rest[1:known])
+	for range 10 - known {
+		nanos *= 10
+	}
+	return second, nanos, rest[n:], true
 }
 
 // digits reads a text of one to nine decimal digits.
@@ -105,27 +148,32 @@ func digits(s string) (n int, ok bool) {
 	return n, true
 }
 
-// parseOffset reads Z, ±HH:MM or nothing, as seconds east of UTC.
-func parseOffset(s string) (int, error) {
+// parseOffset reads Z, ±HH:MM, ±HHMM, ±HH or nothing, as seconds east of UTC, and whether there was
+// one.
+func parseOffset(s string) (offset int, written bool, err error) {
 	switch {
-	case s == "", s == "Z", s == "z":
-		return 0, nil
-	case len(s) != 6, s[3] != ':', s[0] != '+' && s[0] != '-':
-		return 0, errTimeShape
+	case s == "":
+		return 0, false, nil
+	case s == "Z", s == "z":
+		return 0, true, nil
+	case s[0] != '+' && s[0] != '-', len(s) != 3 && len(s) != 5 && len(s) != 6, len(s) == 6 && s[3] != ':':
+		return 0, false, errTimeShape
 	}
-	h, ok1 := digits(s[1:3])
-	m, ok2 := digits(s[4:6])
-	if !ok1 || !ok2 || m > 59 {
-		return 0, errTimeShape
+	h, ok := digits(s[1:3])
+	m := 0
+	if ok && len(s) > 3 {
+		m, ok = digits(s[len(s)-2:])
 	}
-	offset := h*3600 + m*60
-	if offset > maxOffset {
-		return 0, errTimeOffset
+	if !ok || m > 59 {
+		return 0, false, errTimeShape
+	}
+	if offset = h*3600 + m*60; offset > maxOffset {
+		return 0, false, errTimeOffset
 	}
 	if s[0] == '-' {
 		offset = -offset
 	}
-	return offset, nil
+	return offset, true, nil
 }
 
 // String returns the published form.

@@ -291,7 +291,7 @@ func TestEveryColumn(t *testing.T) {
 		}
 	}
 	require.Equal(t, 190, columns)
-	require.Equal(t, 50, resources)
+	require.Equal(t, 51, resources)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -64,8 +64,8 @@ func robinsNight(p *person, day time.Time, d int) {
 	stop := day.Add(6*time.Hour + time.Duration(d%4)*20*time.Minute)
 	s := &healthdata.Sleep{
 		BedtimeStart: healthlab.At(stop.Add(-8 * time.Hour)), BedtimeStop: healthlab.At(stop), Type: healthdata.SleepLong,
-		CalendarDate: healthlab.DateOf(day), Duration: 8 * 3600, Total: int64(25200 - 600*(d%5)),
-		REM: 5400, Deep: int64(4200 + 300*(d%5)), Light: 14400, Efficiency: ptr(float64(84 + d%8)), Latency: ptr(int64(300 + 120*(d%6))),
+		CalendarDate: healthlab.DateOf(day), Duration: 8 * 3600, Total: ptr(int64(25200 - 600*(d%5))),
+		REM: ptr(int64(5400)), Deep: ptr(int64(4200 + 300*(d%5))), Light: ptr(int64(14400)), Efficiency: ptr(float64(84 + d%8)), Latency: ptr(int64(300 + 120*(d%6))),
 		HRResting: ptr(int64(52 + d%3 - d/7)), AverageHRV: ptr(float64(60 + d%4)),
 	}
 	s.ID = uuid.UUID{byte(d + 1)}

@@ -94,11 +94,7 @@ func (m *models) macro(name string, r *tables.Row) tables.Cell {
 }
 
 func nightOf(s *healthdata.Sleep) SleepNight {
-	n := SleepNight{Asleep: &s.Total, Latency: s.Latency, Efficiency: s.Efficiency}
-	if s.REM+s.Deep+s.Light > 0 {
-		n.REM, n.Deep = &s.REM, &s.Deep
-	}
-	return n
+	return SleepNight{Asleep: s.Total, REM: s.REM, Deep: s.Deep, Latency: s.Latency, Efficiency: s.Efficiency}
 }
 
 // chronotype is when on the clock the middle of a session lies: lark from 17:00 to

@@ -195,14 +195,22 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 // prefers chooses between two main sleeps of one day.
 func (o *order) prefers(a, b *mainSleep) bool {
 	c, _ := o.compare(a.source, b.source)
-	return cmp.Or(c, cmp.Compare(b.sleep.Total, a.sleep.Total), cmp.Compare(b.end, a.end),
+	return cmp.Or(c, cmp.Compare(asleep(b.sleep), asleep(a.sleep)), cmp.Compare(b.end, a.end),
 		bytes.Compare(a.row.Record.ID[:], b.row.Record.ID[:])) < 0
+}
+
+// asleep returns the seconds asleep; 0 where the source does not say them.
+func asleep(s *healthdata.Sleep) int64 {
+	if s.Total == nil {
+		return 0
+	}
+	return *s.Total
 }
 
 func (n *mainSleep) night() Night {
 	var out Night
-	if n.sleep.Total > 0 {
-		out.AsleepHours = new(float64(n.sleep.Total) / 3600)
+	if s := asleep(n.sleep); s > 0 {
+		out.AsleepHours = new(float64(s) / 3600)
 	}
 	hr := n.sleep.HRResting
 	if hr == nil {

@@ -20,7 +20,7 @@ func night(t require.TestingT, p *person, provider string, st healthdata.SourceT
 	stop = stop.Add(-time.Hour)
 	s := &healthdata.Sleep{
 		BedtimeStart: healthlab.At(stop.Add(-length)), BedtimeStop: healthlab.At(stop), Type: healthdata.SleepLong,
-		CalendarDate: healthlab.DateOf(stop.Add(time.Hour)), Duration: int64(length / time.Second), Total: int64(length / time.Second),
+		CalendarDate: healthlab.DateOf(stop.Add(time.Hour)), Duration: int64(length / time.Second), Total: ptr(int64(length / time.Second)),
 	}
 	s.ID = uuid.NewSHA1(uuid.Nil, []byte(end+provider+string(st)))
 	if change != nil {
@@ -44,12 +44,12 @@ func cycle(t require.TestingT, p *person, sleep uuid.UUID, end string, stages ..
 func TestSleepMacros(t *testing.T) {
 	p := newPerson()
 	id := night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) {
-		s.Total, s.REM, s.Deep, s.Light = 25200, 5400, 5940, 13860
+		s.Total, s.REM, s.Deep, s.Light = ptr(int64(25200)), ptr(int64(5400)), ptr(int64(5940)), ptr(int64(13860))
 		s.Efficiency, s.Latency = ptr(87.5), ptr(int64(900))
 	})
 	cycle(t, p, id, "2026-03-01T07:00:00", [3]int64{0, 900, 4}, [3]int64{900, 5000, 2}, [3]int64{5000, 5300, 4},
 		[3]int64{5300, 20000, 3}, [3]int64{20000, 20100, -1}, [3]int64{20100, 20200, 4}, [3]int64{20200, 27000, 1}, [3]int64{27000, 28800, 4})
-	night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-02T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) { s.Total = 0 })
+	night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-02T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) { s.Total = nil })
 	got := table(t, service(t, p, nil), over("3", "2026-03-02", `{"select":[{"value_macro":"asleep_at"},{"value_macro":"awake_at"},{"value_macro":"awakenings"},`+
 		`{"value_macro":"sleep_score"},{"sleep":"stage_unknown_second"},{"sleep":"time_zone"}]}`))
 	// The score: 0.5*7/8 + 0.25*27.5/35 + 0.15*1 + 0.1*1, of 100: 88.39….
@@ -102,10 +102,10 @@ func TestReadiness(t *testing.T) {
 			s.HRResting, s.AverageHRV = ptr(int64(50+d%2)), ptr(float64(60+2*(d%2)))
 			switch d {
 			case 8: // a good one
-				s.HRResting, s.AverageHRV, s.Total = nil, ptr(66.0), 7*3600
+				s.HRResting, s.AverageHRV, s.Total = nil, ptr(66.0), ptr(int64(7*3600))
 				s.HRLowest = ptr(int64(49))
 			case 9: // a bad one
-				s.HRResting, s.AverageHRV, s.Total = ptr(int64(54)), ptr(54.0), 6*3600
+				s.HRResting, s.AverageHRV, s.Total = ptr(int64(54)), ptr(54.0), ptr(int64(6*3600))
 			}
 		})
 	}

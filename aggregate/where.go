@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
@@ -214,14 +213,8 @@ func timeLiteral(s string, t Type) (int64, bool) {
 		}
 		return dayStart(d), true
 	}
-	if t == typeDate || len(s) < 16 || s[10] != 'T' && s[10] != ' ' {
-		return 0, false
-	}
-	if len(s) == 16 || s[16] != ':' {
-		s = s[:16] + ":00" + s[16:]
-	}
-	at, _, err := healthlab.ParseTimeOffset(s)
-	if err != nil || t == typeTime && strings.ContainsAny(s[11:], "Zz+-") {
+	at, offset, err := healthlab.ParseTimeZone(s)
+	if err != nil || t == typeDate || t == typeTime && offset != nil {
 		return 0, false
 	}
 	return at.UnixMicro(), true

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
@@ -31,17 +30,18 @@ func (b Bounds) String() string {
 // not listed takes every finite number.
 var sampleBounds = map[string][2]float64{
 	"heartrate":                      {10, 400},
-	"hrv":                            {0, 2000},
+	"hrv":                            {0.1, 2000},
+	"hrv_sdnn":                       {0.1, 2000},
 	"blood_oxygen":                   {10, 100},
 	"glucose":                        {0.1, 150},
 	"cholesterol":                    {0, 300},
 	"ige":                            {0, 1e6},
 	"igg":                            {0, 1e6},
 	"electrocardiogram_voltage":      {-1000, 1000},
-	"respiratory_rate":               {0, 200},
+	"respiratory_rate":               {0.1, 200},
 	"stress_level":                   {0, 100},
 	"weight":                         {0.1, 800},
-	"fat":                            {0, 100},
+	"fat":                            {0.1, 100},
 	"steps":                          {0, 500_000},
 	"distance":                       {0, 2e6},
 	"calories_active":                {0, 50_000},
@@ -161,8 +161,8 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 		}
 	})
 	if s, ok := item.(*Sleep); ok {
-		session := int64(s.BedtimeStop.Sub(s.BedtimeStart.Time)/time.Second) + 60 // sources round to minutes
-		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total > session {
+		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // sources round to minutes
+		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total != nil && *s.Total > session {
 			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
 		}
 	}

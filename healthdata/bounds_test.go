@@ -65,8 +65,8 @@ func TestSummariesThatCannotBe(t *testing.T) {
 	}{
 		{"efficiency of 180", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Efficiency: ptr(180.0)}, "efficiency"},
 		{"48 hours", healthdata.Sleep{BedtimeStart: ago(50 * time.Hour), BedtimeStop: stop, Duration: 48 * 3600}, "duration"},
-		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: 9 * 3600}, "total"},
-		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: -1}, "rem"},
+		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: ptr(int64(9 * 3600))}, "total"},
+		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(-1))}, "rem"},
 		{"of tomorrow", healthdata.Sleep{BedtimeStart: start, BedtimeStop: ago(-25 * time.Hour)}, "bedtime_stop"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

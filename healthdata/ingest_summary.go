@@ -237,6 +237,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		h.Raw = nil
 	}
 	check.Texts(p, item)
+	dropUnmeasured(item)
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
 	if offset, _ := item.zone(); offset != nil && *offset != nil {

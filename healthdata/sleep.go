@@ -47,12 +47,13 @@ type Sleep struct {
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt,tolerant"`
-	// Total is the time asleep: REM, light and deep.
-	Total int64 `json:"total" wire:"opt,tolerant"`
-	Awake int64 `json:"awake" wire:"opt,tolerant"`
-	Light int64 `json:"light" wire:"opt,tolerant"`
-	REM   int64 `json:"rem" wire:"opt,tolerant"`
-	Deep  int64 `json:"deep" wire:"opt,tolerant"`
+	// Total is the time asleep: REM, light and deep where the source gives stages, else its own.
+	Total *int64 `json:"total" wire:"tolerant"`
+	// Awake, Light, REM and Deep are null where the source gives no stages.
+	Awake *int64 `json:"awake" wire:"tolerant"`
+	Light *int64 `json:"light" wire:"tolerant"`
+	REM   *int64 `json:"rem" wire:"tolerant"`
+	Deep  *int64 `json:"deep" wire:"tolerant"`
 	// Score is the source's sleep score, 1 to 100.
 	Score *int64 `json:"score" wire:"tolerant"`
 	// RecoveryReadinessScore is the source's recovery or readiness, 0 to 100.
@@ -96,34 +97,81 @@ func (s *Sleep) complete() {
 		s.CalendarDate = localDay(s.BedtimeStop, s.TimezoneOffset)
 	}
 	s.Date = midnight(s.CalendarDate)
-	s.Duration = int64(s.BedtimeStop.Sub(s.BedtimeStart.Time) / time.Second)
-	if staged := s.REM + s.Light + s.Deep; staged > 0 {
-		s.Total = staged
-	}
+	s.Duration = wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time))
+	s.completeStages()
 	if s.Type == "" {
-		asleep := s.Total
-		if asleep == 0 {
-			asleep = s.Duration
+		asleep := s.Duration
+		if s.Total != nil && *s.Total > 0 {
+			asleep = *s.Total
 		}
 		s.Type = SleepShort
 		if asleep >= longSleep {
 			s.Type = SleepLong
 		}
 	}
-	if s.Efficiency == nil && s.Total > 0 && s.Duration > 0 {
-		e := 100 * float64(s.Total) / float64(s.Duration)
+	if s.Efficiency == nil && s.Total != nil && *s.Total > 0 && s.Duration > 0 {
+		e := 100 * float64(*s.Total) / float64(s.Duration)
 		s.Efficiency = &e
 	}
 	s.SleepStream = nil
+}
+
+// wholeSeconds rounds a length half away from zero.
+func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
+
+// completeStages adds up the time asleep. Zeros of stages without a second asleep mean that the
+// source has no stages, and become null.
+func (s *Sleep) completeStages() {
+	staged := int64(0)
+	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
+		if v != nil {
+			staged += *v
+		}
+	}
+	if staged != 0 {
+		s.Total = &staged
+		return
+	}
+	if known := func(v *int64) bool { return v != nil && *v != 0 }; known(s.Awake) && !known(s.Total) {
+		return // the whole session was awake
+	}
+	for _, v := range [...]**int64{&s.Total, &s.Awake, &s.Light, &s.REM, &s.Deep} {
+		unmeasured(v)
+	}
+}
+
+// AddStage adds a stretch of a stage to the lengths of the session. A session with a stretch of a
+// known stage has the others, too: 0 seconds where there is none. A stage that is not known adds to
+// the time asleep alone.
+func (s *Sleep) AddStage(stage SleepStage, seconds int64) {
+	add := func(to **int64, seconds int64) {
+		if *to == nil {
+			*to = new(int64)
+		}
+		**to += seconds
+	}
+	of := map[SleepStage]**int64{SleepStageDeep: &s.Deep, SleepStageLight: &s.Light, SleepStageREM: &s.REM}
+	if of[stage] != nil {
+		for _, v := range of {
+			add(v, 0)
+		}
+		add(&s.Awake, 0)
+		add(of[stage], seconds)
+	}
+	if stage == SleepStageAwake {
+		add(&s.Awake, seconds)
+	} else {
+		add(&s.Total, seconds)
+	}
 }
 
 func (s *Sleep) check(p *healthlab.Problems) {
 	check.Session(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
 	for _, d := range [...]struct {
 		name  string
-		value int64
+		value *int64
 	}{{"total", s.Total}, {"awake", s.Awake}, {"light", s.Light}, {"rem", s.REM}, {"deep", s.Deep}} {
-		if d.value < 0 {
+		if d.value != nil && *d.value < 0 {
 			p.Add("negative", "a duration is zero or more", d.name)
 		}
 	}
@@ -194,7 +242,7 @@ func (c *SleepCycle) tidyStages() {
 		stages[i] = stage{c.StageStartOffsetSecond[i], c.StageEndOffsetSecond[i], c.StageType[i]}
 	}
 	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.start, b.start) })
-	length := int64(c.SessionEnd.Sub(c.SessionStart.Time) / time.Second)
+	length := wholeSeconds(c.SessionEnd.Sub(c.SessionStart.Time))
 	c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = make([]int64, 0, n), make([]int64, 0, n), make([]SleepStage, 0, n)
 	from := int64(0)
 	for _, s := range stages {

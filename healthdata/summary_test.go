@@ -35,7 +35,7 @@ func ExampleService_IngestSummaries() {
 	night := func(deep int64) *healthdata.Sleep {
 		start, _ := healthlab.ParseTime("2026-02-28T22:30:00Z")
 		stop, _ := healthlab.ParseTime("2026-03-01T06:00:00Z")
-		return &healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Light: 4 * 3600, REM: 3600, Deep: deep}
+		return &healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Light: new(int64(4 * 3600)), REM: new(int64(3600)), Deep: &deep}
 	}
 	up := healthdata.Upload{Provider: "acme_ring", Source: healthdata.Source{Type: healthdata.SourceRing}}
 	for _, deep := range []int64{3600, 3600, 5400} {
@@ -46,7 +46,7 @@ func ExampleService_IngestSummaries() {
 	list, _ := health.Summaries(ctx, team, user.ID, healthdata.SummaryQuery{Resource: "sleep"})
 	for _, s := range list {
 		sleep := s.(*healthdata.Sleep)
-		fmt.Println(sleep.CalendarDate, sleep.Type, sleep.Total, "of", sleep.Duration, "s, offset", *sleep.TimezoneOffset)
+		fmt.Println(sleep.CalendarDate, sleep.Type, *sleep.Total, "of", sleep.Duration, "s, offset", *sleep.TimezoneOffset)
 	}
 	// Output:
 	// {New:1 Changed:0 Same:0 Dropped:0 Refused:[]}
@@ -79,7 +79,7 @@ func nap(length time.Duration) *healthdata.Sleep {
 func TestSleepType(t *testing.T) {
 	staged := func(total int64) *healthdata.Sleep {
 		s := nap(5 * time.Hour)
-		s.Light, s.REM, s.Deep = total-20, 10, 10
+		s.Light, s.REM, s.Deep = ptr(total-20), ptr(int64(10)), ptr(int64(10))
 		return s
 	}
 	own := staged(60)
@@ -89,7 +89,7 @@ func TestSleepType(t *testing.T) {
 	strange := staged(60)
 	strange.Type = "hibernation"
 	told := nap(5 * time.Hour)
-	told.Total = 2*3600 + 59*60
+	told.Total = ptr(int64(2*3600 + 59*60))
 	for name, c := range map[string]struct {
 		in   *healthdata.Sleep
 		want healthdata.SleepType
@@ -116,7 +116,7 @@ func TestSleepIsCompleted(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	in := &healthdata.Sleep{
 		BedtimeStart: instant(t, "2026-02-28T23:30:00Z"), BedtimeStop: instant(t, "2026-03-01T07:30:00Z"),
-		TimezoneOffset: ptr(-9 * 3600), Light: 4 * 3600, REM: 3600, Deep: 3600, Awake: 7200,
+		TimezoneOffset: ptr(-9 * 3600), Light: ptr(int64(4 * 3600)), REM: ptr(int64(3600)), Deep: ptr(int64(3600)), Awake: ptr(int64(7200)),
 		SleepStream: &healthdata.SleepStream{},
 	}
 	s.summaries("sleep", band, in)
@@ -124,7 +124,7 @@ func TestSleepIsCompleted(t *testing.T) {
 	require.Equal(t, *day("2026-02-28"), got.CalendarDate, "the local day of the end")
 	require.Equal(t, "2026-02-28T00:00:00+00:00", got.Date.String())
 	require.Equal(t, int64(8*3600), got.Duration)
-	require.Equal(t, int64(6*3600), got.Total)
+	require.Equal(t, int64(6*3600), *got.Total)
 	require.Equal(t, 75.0, *got.Efficiency)
 	require.Nil(t, got.SleepStream)
 	require.Equal(t, s.user, got.UserID)
@@ -607,7 +607,7 @@ func TestLargeSummaryGoesWithoutItsLargestParts(t *testing.T) {
 		in       healthdata.Summary
 	}{
 		"map":    {"workouts", &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(0), Map: &healthdata.Map{Polyline: &long}}},
-		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(2 * time.Hour), TimeEnd: ago(0), HRZones: make([]int64, 30_000)}},
+		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(2 * time.Hour), TimeEnd: ago(0), HRZones: slices.Repeat([]int64{1}, 30_000)}},
 		"foods":  {"meal", &healthdata.Meal{Timestamp: ago(time.Hour), Data: foods}},
 		"micros": {"meal", &healthdata.Meal{Timestamp: ago(2 * time.Hour), Micros: &healthdata.Micros{Vitamins: vitamins}}},
 		"stages": {"sleep_cycle", cycle},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -16,12 +15,14 @@ import (
 )
 
 // IngestWorkoutStream stores the stream of a workout that is stored already, and
-// announces that it can be read. workout is the workout's id.
+// announces that it can be read. workout is the workout's id. A point without a possible time is left
+// out, and so are positions and altitudes that cannot be; Counts.Refused names the first 100 points.
+// A stream all of whose points are left out is refused.
 //
 // Errors: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
-	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, stream)
+	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if err == nil && w == nil {
 		err = healthlab.NotFound
 	}
@@ -35,6 +36,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
+	counts.Refused = refused
 	return counts, nil
 }
 
@@ -42,7 +44,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 // that the stream has already, the part's values count. Parts may come in any order, also at
 // the same time. Errors as of [Service.IngestWorkoutStream].
 func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
-	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, part)
+	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, part)
 	if err == nil && w == nil {
 		err = healthlab.NotFound
 	}
@@ -64,6 +66,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 		if err != nil {
 			return Counts{}, fmt.Errorf("append workout stream: %w", err)
 		}
+		counts.Refused = refused
 		return counts, nil
 	}
 }
@@ -125,39 +128,50 @@ func valueAt[T any](column []*T, i int) *T {
 	return nil
 }
 
-// streamOf checks a stream, and finds its workout, also as it is stored; nil if this user and
-// provider have none with that id.
-func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, err error) {
+// streamOf checks a stream, leaves out what of its points cannot be, and finds its workout, also as
+// it is stored; nil if this user and provider have none with that id.
+func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused []ItemRefusal, err error) {
 	in, err = s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
-		return nil, nil, rec, err
+		return nil, nil, rec, nil, err
 	}
 	var p healthlab.Problems
 	if stream == nil {
 		p.Add("missing", "a stream must be there", "stream")
 	} else {
-		stream.check(&p, in.now.Add(futureLimit))
+		stream.check(&p)
 	}
 	if err := p.Err(); err != nil {
-		return nil, nil, rec, err
+		return nil, nil, rec, nil, err
+	}
+	points := len(stream.Time)
+	refused, any := stream.leaveOutImpossible(in.now.Add(futureLimit))
+	if points > 0 && !any {
+		for _, r := range refused {
+			if r.Problems[0].Field == "time" {
+				p.Add(r.Problems[0].Type, r.Problems[0].Msg, "time", r.Index)
+			}
+		}
+		return nil, nil, rec, nil, p.Err()
 	}
 	owner, rec, err := s.data.Find(ctx, team, "workouts", workout)
 	if errors.Is(err, healthlab.NotFound) || err == nil && (owner != user || rec.Provider != up.Provider) {
-		return in, nil, rec, nil
+		return in, nil, rec, refused, nil
 	}
 	if err != nil {
-		return nil, nil, rec, err
+		return nil, nil, rec, nil, err
 	}
 	of, err := s.decode(&rec)
 	if err != nil {
-		return nil, nil, rec, err
+		return nil, nil, rec, nil, err
 	}
-	return in, of.(*Workout), rec, nil
+	return in, of.(*Workout), rec, refused, nil
 }
 
 // putStream writes the stream of a workout and its heart rate zones, and returns how many
 // events announce the stream. replaces is as of [Record].
 func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
+	stream.dropUnmeasured()
 	stream.complete()
 	doc, err := json.Marshal(stream)
 	if err != nil {
@@ -198,7 +212,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()
-	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, stream)
+	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		got.refuseAll(1, invalid.Problems)
 		return got, nil
@@ -206,6 +220,7 @@ func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamI
 	if err == nil && w != nil && in.user.keeps(w.day()) {
 		got.see(w.TimeStart.Time, w.day())
 		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream, nil)
+		got.Counts.Refused = refused
 	} else {
 		got.Dropped = 1
 	}
@@ -229,22 +244,11 @@ func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	}
 }
 
-// firstSecond is the first of year 1, in Unix time.
-var firstSecond = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-
-// check notes what is wrong with a stream, of which nothing may be after latest.
-func (w *WorkoutStream) check(p *healthlab.Problems, latest time.Time) {
+// check notes what is wrong with a stream as a whole.
+func (w *WorkoutStream) check(p *healthlab.Problems) {
 	const lengths = "empty, or as long as time"
 	if !slices.IsSorted(w.Time) {
 		p.Add("order", "time ascends", "time")
-	}
-	for i, t := range w.Time {
-		switch {
-		case t < firstSecond:
-			p.Add("year", "years are 0001 to 9999", "time", i)
-		case t > latest.Unix():
-			p.Add("future", "at most 24 hours in the future", "time", i)
-		}
 	}
 	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
 		p.Add("length", lengths, "heartrate")

@@ -84,11 +84,12 @@ func TestWorkoutStreamRefused(t *testing.T) {
 		"longer": {bad(func(w *healthdata.WorkoutStream) { w.Power = make([]*float64, 4); w.Lat = w.Lat[:1] }), []string{
 			"lat: length", "power: length",
 		}},
-		"unsorted":  {bad(func(w *healthdata.WorkoutStream) { w.Time = []int64{w.Time[0], w.Time[2], w.Time[1]} }), []string{"time: order"}},
-		"not a day": {bad(func(w *healthdata.WorkoutStream) { w.Time = []int64{w.Time[0], w.Time[1], math.MaxInt64} }), []string{"time 2: future"}},
-		"no year":   {bad(func(w *healthdata.WorkoutStream) { w.Time = []int64{math.MinInt64, w.Time[1], w.Time[2]} }), []string{"time 0: year"}},
-		"NaN":       {bad(func(w *healthdata.WorkoutStream) { w.Lng = []*float64{nil, ptr(math.NaN()), nil} }), []string{"lng 1: not_finite"}},
-		"nothing":   {nil, []string{"stream: missing"}},
+		"unsorted": {bad(func(w *healthdata.WorkoutStream) { w.Time = []int64{w.Time[0], w.Time[2], w.Time[1]} }), []string{"time: order"}},
+		"not a day": {bad(func(w *healthdata.WorkoutStream) { w.Time = []int64{math.MinInt64, 0, math.MaxInt64} }), []string{
+			"time 0: too_early", "time 1: too_early", "time 2: future",
+		}},
+		"NaN":     {bad(func(w *healthdata.WorkoutStream) { w.Lng = []*float64{nil, ptr(math.NaN()), nil} }), []string{"lng 1: not_finite"}},
+		"nothing": {nil, []string{"stream: missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, c.in)

@@ -32,9 +32,13 @@ type clarityEvent struct {
 	columns  []value[float64]
 }
 
+// sensorLimits are the values, in mg/dL, that stand for a reading outside of the range of a sensor: the
+// nearest that it can measure, as the API of the provider gives them.
+var sensorLimits = map[string]float64{"low": 40, "high": 400}
+
 // glucoseColumns read the column that the file has into mmol/L.
 var glucoseColumns = []value[float64]{
-	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = unitScales["mmol/L"]["mg/dL"].of(n) }},
+	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = mmolPerLitre(n) }},
 	{clarityMmolL, 0.5, 56, func(v *float64, n float64) { *v = n }},
 }
 
@@ -99,9 +103,9 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	number := nan
 	switch kind.resource {
 	case "glucose":
-		if side := strings.ToLower(r.text(clarityMgdL) + r.text(clarityMmolL)); side == "low" || side == "high" {
-			r.leave("glucose outside of the range of the sensor")
-			return s, false
+		if limit, outside := sensorLimits[strings.ToLower(r.text(clarityMgdL)+r.text(clarityMmolL))]; outside && kind.source == healthdata.SourceAutomatic {
+			s.Value = healthdata.Number(mmolPerLitre(limit))
+			return s, true
 		}
 	case "insulin_injection":
 		of, known := clarityInsulins[r.text(claritySubtype)]

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -54,10 +54,13 @@ const (
 
 // csvFileOf returns the file of a name that begins with head; nil if it is none that is read.
 func csvFileOf(head []byte, name string) *csvFile {
-	if head = bytes.TrimPrefix(head, utf8BOM); len(head) == 0 || head[0] < ' ' {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank)
+	if len(head) == 0 || head[0] < ' ' {
 		return nil
 	}
-	header, err := csv.NewReader(bytes.NewReader(head)).Read()
+	text := csv.NewReader(bytes.NewReader(head))
+	text.Comma = separatorOf(head)
+	header, err := text.Read()
 	if err != nil {
 		return nil
 	}
@@ -68,6 +71,22 @@ func csvFileOf(head []byte, name string) *csvFile {
 		}
 	}
 	return nil
+}
+
+// blank is what may stand before the header of a CSV file.
+const blank = " \t\r\n"
+
+// separatorOf returns what stands between the cells of a header most often: a comma, or what
+// programs write in its place for people whose decimals have commas.
+func separatorOf(head []byte) rune {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	found := ','
+	for _, c := range ";\t" {
+		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(found))) {
+			found = c
+		}
+	}
+	return found
 }
 
 // csvFileNamed returns the file of that name; nil if there is none that is read.
@@ -117,7 +136,7 @@ func (f *csvFile) otherHeader() error {
 	if len(f.twice) > 0 {
 		msg += ", and " + strings.Join(f.twice, ", ") + " twice"
 	}
-	return &FileError{Format: f.format, Line: 1, Msg: msg + ", in English and separated by commas"}
+	return &FileError{Format: f.format, Line: 1, Msg: msg + ", in English"}
 }
 
 // rows reads the rows of a CSV file. A cell or a row that cannot be read is remarked and left out.
@@ -136,18 +155,26 @@ type rows struct {
 
 func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error) {
 	limit := &rowLimit{r: r, left: mostRowBytes}
-	text := bufio.NewReader(limit)
-	if mark, _ := text.Peek(len(utf8BOM)); bytes.Equal(mark, utf8BOM) {
+	text := bufio.NewReaderSize(limit, detectBytes)
+	head, _ := text.Peek(detectBytes) // its error is that of Read
+	mark := bytes.HasPrefix(head, utf8BOM)
+	if mark {
+		head = head[len(utf8BOM):]
+	}
+	header := bytes.TrimLeft(head, blank)
+	v := &rows{out: out, beside: beside, limit: limit, format: f.format, remarks: remarks{out: out}}
+	if mark {
 		_, _ = text.Discard(len(utf8BOM))
 	}
-	v := &rows{out: out, beside: beside, csv: csv.NewReader(text), limit: limit, format: f.format, remarks: remarks{out: out}}
-	v.csv.FieldsPerRecord, v.csv.ReuseRecord = -1, true
-	header, err := v.csv.Read()
+	_, _ = text.Discard(len(head) - len(header))
+	v.csv = csv.NewReader(text)
+	v.csv.Comma, v.csv.FieldsPerRecord, v.csv.ReuseRecord = separatorOf(header), -1, true
+	names, err := v.csv.Read()
 	if err != nil {
 		return nil, v.fault(err)
 	}
-	v.width = len(header)
-	v.columns, _ = columnsOf(header)
+	v.width = len(names)
+	v.columns, _ = columnsOf(names)
 	return v, nil
 }
 
@@ -240,7 +267,7 @@ func (r *rows) fault(err error) error {
 // text returns a cell; empty if the file does not have the column.
 func (r *rows) text(column string) string {
 	if i, ok := r.columns[strings.ToLower(column)]; ok {
-		return strings.TrimSpace(r.cells[i])
+		return strings.TrimSpace(utf8Cell(r.cells[i]))
 	}
 	return ""
 }
@@ -285,13 +312,26 @@ func clockTimes(clock time.Time, zone *time.Location) []time.Time {
 	return out
 }
 
-// localInstant reads a time without a zone, which is that of Options.Zone.
+// timeOf reads a time and its offset, nil if it has none. False, with a remark, if it is not as
+// expected.
+func timeOf(r *rows, column, expected string) (at time.Time, offset *int, ok bool) {
+	t, offset, err := healthlab.ParseTimeZone(r.text(column))
+	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
+		r.refuse(column, "a time such as "+expected)
+		return time.Time{}, nil, false
+	}
+	if offset != nil {
+		return t.In(time.FixedZone("", *offset)), offset, true
+	}
+	return t.Time, nil, true
+}
+
+// localInstant reads a time without a zone, which is that of Options.Zone. One with an offset is
+// taken as it says.
 func localInstant(r *rows, column string) (time.Time, bool) {
-	text := strings.Replace(r.text(column), "T", " ", 1)
-	clock, err := time.Parse(time.DateTime, text)
-	if err != nil || clock.Year() < firstYear || clock.Year() > lastYear {
-		r.refuse(column, "a time such as 2026-03-01 22:50:05")
-		return time.Time{}, false
+	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
+	if !ok || offset != nil {
+		return clock, ok
 	}
 	at := clockTimes(clock, r.out.opts.Zone)
 	if len(at) != 1 {
@@ -303,12 +343,12 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 
 // zonedInstant reads a time with its offset from UTC.
 func zonedInstant(r *rows, column string) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339, r.text(column))
-	if err != nil || at.Year() < firstYear || at.Year() > lastYear {
-		r.refuse(column, "a time such as 2026-03-01T22:50:05+01:00")
-		return time.Time{}, false
+	const expected = "2026-03-01T22:50:05+01:00"
+	at, offset, ok := timeOf(r, column, expected)
+	if ok && offset == nil {
+		r.refuse(column, "a time such as "+expected)
 	}
-	return at, true
+	return at, ok && offset != nil
 }
 
 // leave counts a row that is left out for a reason that is no mistake of the file.
@@ -330,13 +370,21 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 		if text == "" {
 			continue
 		}
-		n, ok := decimalOf(text)
+		n, ok := r.number(text)
 		if !ok || n < c.least || n > c.most {
-			r.refuse(c.column, "a number from "+shortNumber(c.least)+" to "+shortNumber(c.most)+", with a decimal point")
+			r.refuse(c.column, "a number from "+shortNumber(c.least)+" to "+shortNumber(c.most)+"")
 			continue
 		}
 		c.set(into, n)
 	}
+}
+
+// number reads a number. Where semicolons stand between the cells, a comma is a decimal comma.
+func (r *rows) number(text string) (float64, bool) {
+	if r.csv.Comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
+		text = strings.Replace(text, ",", ".", 1)
+	}
+	return healthlab.ParseNumber(text)
 }
 
 // expect notes the columns that the file does not have. Their values are not there.
@@ -346,15 +394,6 @@ func expect[T any](r *rows, columns []value[T]) {
 			r.out.note("the file has no column " + columns[i].column)
 		}
 	}
-}
-
-// decimalOf reads a number in decimal notation.
-func decimalOf(text string) (float64, bool) {
-	if strings.Trim(text, "0123456789.-+eE") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	return n, err == nil && !math.IsInf(n, 0)
 }
 
 func shortNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -95,9 +95,10 @@
 // those of the record's own zone where it names one, else those that its times are
 // written with.
 //
-// Left out, and counted in the report, are types that the catalogue has no place for,
-// heart-rate variability (the store's is SDNN, the catalogue's RMSSD) and insulin (the
-// store does not say which).
+// Heart-rate variability of the store is SDNN, the resource hrv_sdnn.
+//
+// Left out, and counted in the report, are types that the catalogue has no place for, and
+// insulin (the store does not say which).
 //
 // # What it is not
 //

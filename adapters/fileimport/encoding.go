@@ -3,6 +3,7 @@ package fileimport
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -37,17 +38,31 @@ func charsetOf(name string) encoding.Encoding {
 }
 
 // wideOf returns the encoding of a text of two bytes a character; nil if it is none. It is known
-// by its byte order mark, or by the zero bytes of its first character.
+// by its byte order mark, or by the zero bytes of its first two characters.
 func wideOf(head []byte) encoding.Encoding {
+	plain := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 	switch {
 	case len(head) < 4:
 		return nil
-	case head[0] == 0xff && head[1] == 0xfe, head[0] == '<' && head[1] == 0 && head[3] == 0:
+	case head[0] == 0xff && head[1] == 0xfe, plain(head[0]) && head[1] == 0 && plain(head[2]) && head[3] == 0:
 		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
-	case head[0] == 0xfe && head[1] == 0xff, head[0] == 0 && head[1] == '<' && head[2] == 0:
+	case head[0] == 0xfe && head[1] == 0xff, head[0] == 0 && plain(head[1]) && head[2] == 0 && plain(head[3]):
 		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
 	}
 	return nil
+}
+
+// utf8Cell returns the text of a cell in UTF-8. CSV declares no encoding: what is not UTF-8 is
+// windows-1252, which contains ISO-8859-1.
+func utf8Cell(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	out, err := charmap.Windows1252.NewDecoder().String(text)
+	if err != nil {
+		return strings.ToValidUTF8(text, "")
+	}
+	return out
 }
 
 // encodingOf returns the encoding of a text by its first bytes, and by the declaration of XML;

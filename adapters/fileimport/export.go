@@ -300,8 +300,8 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 		r.kind, r.skip = nil, string(kind.raw)+" (no value)"
 		return nil
 	}
-	v, err := strconv.ParseFloat(string(value.raw), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, ok := healthlab.ParseNumber(string(value.raw))
+	if !ok {
 		return &itemError{"record whose value is not a number"}
 	}
 	to := "cm"
@@ -311,12 +311,10 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	case useSystolic, useDiastolic:
 		to = "mmHg"
 	}
-	c, ok := scaleTo(to, e.sc.value(unit))
-	if !ok {
+	if r.value, ok = inUnit(v, e.sc.value(unit), to); !ok {
 		r.kind, r.skip = nil, string(kind.raw)+" (in "+string(e.sc.value(unit))+")"
 		return nil
 	}
-	r.value = c.of(v)
 	if math.IsInf(r.value, 0) {
 		return &itemError{"record whose value is not a number"}
 	}

@@ -102,7 +102,6 @@ func TestExportSamples(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{
-		"HKQuantityTypeIdentifierHeartRateVariabilitySDNN":          1,
 		"HKQuantityTypeIdentifierStepCount (in paces)":              1,
 		"HKQuantityTypeIdentifierStepCount (ends before it starts)": 1,
 		"HKCorrelationTypeIdentifierFood":                           1,
@@ -116,6 +115,7 @@ func TestExportSamples(t *testing.T) {
 	}{
 		"heartrate":           {2, 61.5, healthdata.SourceWatch},
 		"glucose":             {2, 5, healthdata.SourceApp},
+		"hrv_sdnn":            {1, 44, healthdata.SourceUnknown},
 		"blood_oxygen":        {1, 97, healthdata.SourceUnknown},
 		"body_temperature":    {1, 37, healthdata.SourceUnknown},
 		"calories_basal":      {1, 100, healthdata.SourceUnknown},
@@ -145,7 +145,7 @@ func TestExportSamples(t *testing.T) {
 			require.InDelta(t, want.value, v.Value.Number, 1e-9, resource)
 		}
 	}
-	require.Len(t, s.samples, 13, "and nothing else")
+	require.Len(t, s.samples, 14, "and nothing else")
 	require.Equal(t, healthdata.SourcePhone, s.samples["heartrate"][0].source.Type)
 	require.Equal(t, 2*3600, *s.samples["heartrate"][0].TimezoneOffset)
 	require.Equal(t, -4*3600, *s.samples["heartrate"][1].TimezoneOffset, "the record's own zone wins")
@@ -169,13 +169,13 @@ func TestExportSleep(t *testing.T) {
 	require.Len(t, nights, 3, "a night, a nap, and what another source saw of the night")
 	n := nights["2026-04-17T21:30:00+00:00"]
 	require.Equal(t, "2026-04-18T04:30:00+00:00", n.BedtimeStop.String())
-	require.EqualValues(t, 75*60, n.Light)
-	require.EqualValues(t, 120*60, n.Deep)
-	require.EqualValues(t, 10*60, n.Awake)
-	require.EqualValues(t, 180*60, n.REM, "what the stage before covers is not counted twice")
-	require.EqualValues(t, 375*60, n.Total)
+	require.EqualValues(t, 75*60, *n.Light)
+	require.EqualValues(t, 120*60, *n.Deep)
+	require.EqualValues(t, 10*60, *n.Awake)
+	require.EqualValues(t, 180*60, *n.REM, "what the stage before covers is not counted twice")
+	require.EqualValues(t, 375*60, *n.Total)
 	nap := nights["2026-04-18T12:00:00+00:00"]
-	require.EqualValues(t, 20*60, nap.Total)
+	require.EqualValues(t, 20*60, *nap.Total)
 	require.NotEqual(t, n.ExternalID, nap.ExternalID)
 	cycles := summariesOf[*healthdata.SleepCycle](t, s, "sleep_cycle")
 	require.Len(t, cycles, 2, "time in bed has no stages")

@@ -59,11 +59,11 @@ const (
 
 // The types of records, without the prefix that tells quantities and categories
 // apart. What is missing here has no place in the catalogue, or not enough in the
-// record to fill it: heart-rate variability is SDNN where the catalogue keeps RMSSD,
-// an insulin delivery does not say which insulin, swimming strokes do not say of which
+// record to fill it: an insulin delivery does not say which insulin, swimming strokes do not say of which
 // workout.
 var recordKinds = kinds(map[string]recordKind{
 	"heartrate:HeartRate":                                            {},
+	"hrv_sdnn:HeartRateVariabilitySDNN":                              {},
 	"respiratory_rate:RespiratoryRate":                               {},
 	"blood_oxygen:OxygenSaturation":                                  {},
 	"glucose:BloodGlucose":                                           {},

@@ -105,21 +105,8 @@ func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.Sl
 			continue
 		}
 		from = r.end
-		length := r.end - begin
 		stage := healthdata.SleepStage(r.stage)
-		switch stage {
-		case healthdata.SleepStageDeep:
-			n.Deep += length
-		case healthdata.SleepStageLight:
-			n.Light += length
-		case healthdata.SleepStageREM:
-			n.REM += length
-		case healthdata.SleepStageAwake:
-			n.Awake += length
-		}
-		if stage != healthdata.SleepStageAwake {
-			n.Total += length
-		}
+		n.AddStage(stage, r.end-begin)
 		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, begin-start)
 		c.StageEndOffsetSecond = append(c.StageEndOffsetSecond, r.end-start)
 		c.StageType = append(c.StageType, stage)

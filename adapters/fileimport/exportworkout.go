@@ -3,7 +3,6 @@ package fileimport
 import (
 	"math"
 	"path"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,16 +58,16 @@ func (e *export) quantity(name, unitName, to string) *float64 {
 	if raw == nil {
 		return nil
 	}
-	v, err := strconv.ParseFloat(string(raw), 64)
-	c, ok := scaleTo(to, e.attr(unitName))
-	if err != nil || math.IsNaN(v) || ok && math.IsInf(c.of(v), 0) {
+	v, isNumber := healthlab.ParseNumber(string(raw))
+	converted, ok := inUnit(v, e.attr(unitName), to)
+	if !isNumber || math.IsInf(converted, 0) {
 		e.leaveOut("value that is no number: " + name)
 		return nil
 	}
 	if !ok {
 		return nil
 	}
-	return new(c.of(v))
+	return &converted
 }
 
 // workoutDetail reads an element inside a workout.
@@ -85,9 +84,9 @@ func (e *export) workoutDetail(name string) {
 			}
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
-			n, err := strconv.ParseFloat(v, 64)
-			if c, ok := scaleTo("m", []byte(unit)); ok && err == nil && !math.IsInf(c.of(n), 0) && !math.IsNaN(n) {
-				w.TotalElevationGain = new(c.of(n))
+			n, isNumber := healthlab.ParseNumber(v)
+			if metres, ok := inUnit(n, []byte(unit), "m"); ok && isNumber && !math.IsInf(metres, 0) {
+				w.TotalElevationGain = &metres
 			}
 		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
 			if e.workout.id == "" {
@@ -205,7 +204,7 @@ func (e *export) day() error {
 	a.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceMultiple}
 	a.CaloriesActive = e.quantity("activeEnergyBurned", "activeEnergyBurnedUnit", "kcal")
 	if raw := e.attr("appleExerciseTime"); raw != nil {
-		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, ok := healthlab.ParseNumber(string(raw)); ok {
 			a.Medium = &v
 		} else {
 			e.leaveOut("value that is no number: appleExerciseTime")

@@ -48,13 +48,16 @@ func importFIT(out *output, data []byte) error {
 			notes = append(notes, note)
 			err = nil
 		}
-		if err == nil {
-			err = f.settle(out, int64(p.from))
-		}
 		if err != nil {
 			return err
 		}
 		files = append(files, f)
+	}
+	joinStraps(files)
+	for i, f := range files {
+		if err := f.settle(out, int64(parts[i].from)); err != nil {
+			return err
+		}
 	}
 	damaged := first != nil || slices.ContainsFunc(parts, func(p part) bool { return p.damage != "" })
 	if damaged && !slices.ContainsFunc(files, (*fitFile).any) {

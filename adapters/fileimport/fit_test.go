@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -341,6 +343,51 @@ func TestFITSwim(t *testing.T) {
 	require.Equal(t, map[int]float64{0: 100, 1: 115, 2: 140}, got, "the mean of each second")
 	require.EqualValues(t, []int64{0, 1, 2, 25, 50}, relative(s.streams[0].Time))
 	require.InDelta(t, 50, *summariesOf[*healthdata.Workout](t, s, "workouts")[0].Distance, 1e-9)
+}
+
+// A strap that kept more than the watch writes each stretch as a file of its own, in the same chain.
+// They are no workouts, wherever they stand and however many there are.
+func TestFITSwimInSeveralFiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 300 {
+		swims := 1 + r.IntN(2)
+		beats := map[int64]bool{} // Unix seconds
+		var parts [][]byte
+		for i := range swims {
+			begin := 10_000 * i
+			at := fitTime(race.Add(time.Duration(begin) * time.Second))
+			start := session(begin, 100, typedef.SportSwimming, typedef.SubSportLapSwimming)
+			parts = append(parts, encodeFIT(t, []proto.Message{
+				fileID(typedef.FileActivity), start,
+				message(mesgnum.Record, byte(fieldnum.RecordTimestamp), at+50, byte(fieldnum.RecordDistance), uint32(2500)),
+			}))
+		}
+		for range r.IntN(6) {
+			second := uint32(r.IntN(400)) // some are after the session
+			at, bpm := fitTime(race)+second, uint8(60+r.IntN(100))
+			beats[race.Unix()+int64(second)] = true
+			of := message(mesgnum.Hr, byte(fieldnum.HrTimestamp), at, byte(fieldnum.HrEventTimestamp), []uint32{1024}, byte(fieldnum.HrFilteredBpm), []uint8{bpm})
+			if r.IntN(2) == 0 {
+				of = message(mesgnum.Record, byte(fieldnum.RecordTimestamp), at, byte(fieldnum.RecordHeartRate), bpm)
+			}
+			where := r.IntN(2) // before or behind the first swim
+			parts = slices.Insert(parts, where, encodeFIT(t, []proto.Message{fileID(typedef.FileActivity), of}))
+		}
+		s, rep, err := importBytes(t, slices.Concat(parts...), nil)
+		require.NoError(t, err)
+		require.Equal(t, swims, rep.Summaries["workouts"])
+		got := map[int64]bool{}
+		for _, v := range s.samples["heartrate"] {
+			got[v.Timestamp.Unix()] = true
+		}
+		require.Equal(t, beats, got, "all heart rates are kept")
+		for _, w := range summariesOf[*healthdata.Workout](t, s, "workouts") {
+			require.Equal(t, 100*time.Second, w.TimeEnd.Sub(w.TimeStart.Time), "what the strap measured before or after does not make it longer")
+		}
+		for _, stream := range s.streams {
+			require.LessOrEqual(t, stream.Time[len(stream.Time)-1]-stream.Time[0], int64(100))
+		}
+	}
 }
 
 func relative(times []int64) (out []int64) {

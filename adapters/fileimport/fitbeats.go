@@ -79,6 +79,17 @@ func (b *beats) unpack(packed []byte) (out []uint32) {
 	return out
 }
 
+// add takes the heart rates of others.
+func (b *beats) add(others map[int64]beatSum) {
+	if b.sums == nil {
+		b.sums = map[int64]beatSum{}
+	}
+	for second, o := range others {
+		s := b.sums[second]
+		b.sums[second] = beatSum{s.sum + o.sum, s.n + o.n}
+	}
+}
+
 func bytesOf(v proto.Value) []byte {
 	if v.Type() == proto.TypeUint8 {
 		return []byte{v.Uint8()}
@@ -101,7 +112,7 @@ func (b *beats) into(points []point) []point {
 	}
 	for second, s := range b.sums {
 		p := newPoint()
-		p.micros, p.heart = second, s.sum/s.n
+		p.micros, p.heart, p.strap = second, s.sum/s.n, true
 		points = append(points, p)
 	}
 	b.sums = nil

@@ -63,7 +63,7 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 	if err := json.Unmarshal(value, &v); err != nil {
 		return 0, err
 	}
-	n, ok := decimalOf(v)
+	n, ok := healthlab.ParseNumber(v)
 	if !ok {
 		return 0, errors.New("no number")
 	}

@@ -52,8 +52,9 @@ type fitFile struct {
 	weighings    []weighing
 	readings     []reading
 	beats        beats
-	between      int // points between sessions
-	untimed      int // records without a time
+	loose        []point // of a strap that was worn before or after the session
+	between      int     // points between sessions
+	untimed      int     // records without a time
 	unused       map[string]int
 
 	offset *int // seconds east of UTC
@@ -62,6 +63,42 @@ type fitFile struct {
 // any reports whether there is a measurement.
 func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
+}
+
+// heartAlone returns the heart rates of a file that has nothing else; nil if it has more. Those of
+// chained files are what a strap hands over after a swim: they are of the session of another one.
+func (f *fitFile) heartAlone() map[int64]beatSum {
+	if len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0 {
+		return nil
+	}
+	var sums beats
+	sums.add(f.beats.sums)
+	for _, p := range f.points {
+		bpm := p.heart
+		if p.heart = nan; bpm != bpm || !p.empty() {
+			return nil
+		}
+		sums.add(map[int64]beatSum{p.micros: {bpm, 1}})
+	}
+	return sums.sums
+}
+
+// joinStraps gives the heart rates of files that have nothing else to the file before them that has a
+// session; to the next one if there is none before.
+func joinStraps(files []*fitFile) {
+	var session *fitFile
+	if i := slices.IndexFunc(files, func(f *fitFile) bool { return len(f.sessions) > 0 }); i >= 0 {
+		session = files[i]
+	}
+	for _, f := range files {
+		if len(f.sessions) > 0 {
+			session = f
+		}
+		if of := f.heartAlone(); session != nil && len(of) > 0 {
+			session.beats.add(of)
+			f.points, f.beats = nil, beats{}
+		}
+	}
 }
 
 // fitSession is a session message: one workout.
@@ -277,7 +314,7 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.points = out.possible(f.points)
 	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
 	stray := func(s fitSession) bool {
-		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(mostStray.Microseconds())
+		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(healthdata.MostStray.Microseconds())
 	}
 	for i := range f.sessions {
 		s := &f.sessions[i]
@@ -327,7 +364,8 @@ func quarter(seconds float64) *int {
 const sessionSlack = 2
 
 // divide gives every point to the last session that began before it. Points without a
-// session make one, if the file is a recording and not a plan. Of several sessions, each ends
+// session make one, if the file is a recording and not a plan. What a strap measured before or after
+// the session is of none. Of several sessions, each ends
 // where it says and no later than the next one begins; points between sessions are of none.
 func (f *fitFile) divide() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
@@ -341,8 +379,14 @@ func (f *fitFile) divide() {
 		f.sessions = append(f.sessions, s)
 	}
 	slices.SortStableFunc(f.sessions, func(a, b fitSession) int { return cmp.Compare(a.start, b.start) })
-	if len(f.sessions) == 1 {
-		f.sessions[0].points = f.points
+	if s := &f.sessions[0]; len(f.sessions) == 1 {
+		for _, p := range f.points {
+			if at := float64(p.micros) / 1e6; p.strap && (at < s.start || at > s.start+s.elapsed) {
+				f.loose = append(f.loose, p)
+			} else {
+				s.points = append(s.points, p)
+			}
+		}
 		return
 	}
 	for i := range f.sessions[1:] {
@@ -357,7 +401,11 @@ func (f *fitFile) divide() {
 		for i > 0 && f.sessions[i].start > at {
 			i--
 		}
-		if s := &f.sessions[i]; i < len(f.sessions)-1 && at > s.start+s.elapsed+sessionSlack {
+		s := &f.sessions[i]
+		outside := at > s.start+s.elapsed+sessionSlack
+		if p.strap && (at < s.start || at > s.start+s.elapsed) {
+			f.loose = append(f.loose, p)
+		} else if i < len(f.sessions)-1 && outside {
 			f.between++
 		} else {
 			s.points = append(s.points, p)
@@ -378,13 +426,18 @@ func (f *fitFile) handOver(out *output) (bool, error) {
 			return false, err
 		}
 	}
+	rec := recording{points: f.loose}
+	err := rec.samples(out, "heartrate", out.recordedBy(healthdata.SourceUnknown), f.offset, func(p *point) float64 { return p.heart })
+	if err != nil {
+		return false, err
+	}
 	if err := f.handOverMonitoring(out); err != nil {
 		return false, err
 	}
 	if err := f.handOverWeighings(out); err != nil {
 		return false, err
 	}
-	err := f.handOverReadings(out)
+	err = f.handOverReadings(out)
 	return len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0, err
 }
 

@@ -13,20 +13,14 @@ import (
 const (
 	// untimed is the time of a point without one, or whose time cannot be read.
 	untimed = math.MinInt64
-	// mostStray is the longest time between a point and the median of its recording.
-	mostStray = 7 * 24 * time.Hour
 	// mostAhead is how far a time may be ahead of the present.
 	mostAhead = 24 * time.Hour
-	// lowestAltitude and highestAltitude bound the altitude of a point in metres.
-	lowestAltitude, highestAltitude = -500, 12_000
 	// maxWorkoutSeconds is the longest workout.
 	maxWorkoutSeconds = 7 * 24 * 3600
-	// nearZero is the distance in metres within which another point makes 0, 0 plausible.
-	nearZero = 10_000
 )
 
 // firstInstant is the first time that anything is recorded at, in Unix microseconds.
-var firstInstant = time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+var firstInstant = healthdata.FirstPoint.UnixMicro()
 
 // inTime reports whether a time in Unix microseconds can be one of a measurement.
 func (o *output) inTime(micros int64) bool {
@@ -59,7 +53,7 @@ func (o *output) possible(points []point) []point {
 	}
 	median := medianTime(points)
 	drop("point more than 7 days from the median", func(p *point) bool {
-		return math.Abs(float64(p.micros-median)) > float64(mostStray.Microseconds())
+		return math.Abs(float64(p.micros-median)) > float64(healthdata.MostStray.Microseconds())
 	})
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
 	o.possiblePositions(points)
@@ -79,52 +73,20 @@ func medianTime(points []point) int64 {
 // possiblePositions takes away positions that are out of range or lack a part, and those at 0, 0
 // that no other position is near.
 func (o *output) possiblePositions(points []point) {
+	lat, lng := make([]float64, len(points)), make([]float64, len(points))
 	for i := range points {
-		p := &points[i]
-		if !p.anyPosition() {
-			continue
-		}
-		if !(math.Abs(p.lat) <= 90 && math.Abs(p.lng) <= 180) {
-			p.lat, p.lng = nan, nan
-			o.leaveOut("position out of range", 1)
-		}
+		lat[i], lng[i] = points[i].lat, points[i].lng
 	}
-	zero := func(p *point) bool { return p.lat == 0 && p.lng == 0 }
-	near := func(p *point) bool {
-		return p.anyPosition() && !zero(p) && haversine(0, 0, p.lat, p.lng) <= nearZero
+	away := func(what string, indices []int) {
+		for _, i := range indices {
+			points[i].lat, points[i].lng = nan, nan
+		}
+		o.leaveOut(what, len(indices))
 	}
-	// next is the first position from i on, in the direction step, that is not 0, 0.
-	next := func(i, step int) bool {
-		for ; i >= 0 && i < len(points); i += step {
-			if p := &points[i]; p.anyPosition() && !zero(p) {
-				return near(p)
-			}
-		}
-		return false
-	}
-	for i := 0; i < len(points); {
-		if !zero(&points[i]) {
-			i++
-			continue
-		}
-		end := i
-		for end < len(points) && (zero(&points[end]) || !points[end].anyPosition()) {
-			end++
-		}
-		if !next(i-1, -1) && !next(end, 1) {
-			for j := i; j < end; j++ {
-				if zero(&points[j]) {
-					points[j].lat, points[j].lng = nan, nan
-					o.leaveOut("position at 0, 0", 1)
-				}
-			}
-		}
-		i = end
-	}
+	outOfRange, atZero := healthdata.ImpossiblePositions(lat, lng)
+	away("position out of range", outOfRange)
+	away("position at 0, 0", atZero)
 }
-
-// anyPosition reports whether the point has a part of a position.
-func (p *point) anyPosition() bool { return !math.IsNaN(p.lat) || !math.IsNaN(p.lng) }
 
 // measured is a value of a point with the values that it can have.
 type measured struct {
@@ -144,7 +106,7 @@ func measurements() []measured {
 		return measured{name, of, b.Low, b.High}
 	}
 	return []measured{
-		{"altitude", func(p *point) *float64 { return &p.alt }, lowestAltitude, highestAltitude},
+		{"altitude", func(p *point) *float64 { return &p.alt }, healthdata.LowestAltitude, healthdata.HighestAltitude},
 		in("distance", workout["distance"], func(p *point) *float64 { return &p.dist }),
 		in("speed", workout["max_speed"], func(p *point) *float64 { return &p.speed }),
 		in("power", workout["max_watts"], func(p *point) *float64 { return &p.power }),
@@ -199,7 +161,7 @@ func (o *output) possibleTotals(w *healthdata.Workout) {
 		}
 	}
 	for _, v := range []**float64{&w.ElevHigh, &w.ElevLow} {
-		if *v != nil && (**v < lowestAltitude || **v > highestAltitude) {
+		if *v != nil && (**v < healthdata.LowestAltitude || **v > healthdata.HighestAltitude) {
 			*v = nil
 			o.leaveOut("altitude out of range", 1)
 		}

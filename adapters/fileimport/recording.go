@@ -20,6 +20,9 @@ type point struct {
 	power, temp, resist    float64
 	// gap says that the recording was paused before this point.
 	gap bool
+	// strap says that a strap remembered the point, which has its heart rate alone. It may have been
+	// worn before and after the session.
+	strap bool
 }
 
 var nan = math.NaN()
@@ -238,7 +241,7 @@ func polyline(lat, lng []float64, limit int) string {
 func (r *recording) stream() healthdata.WorkoutStream {
 	s := healthdata.WorkoutStream{Time: make([]int64, len(r.points))}
 	for i := range r.points {
-		s.Time[i] = int64(math.Floor(float64(r.points[i].micros) / 1e6))
+		s.Time[i] = int64(math.Round(float64(r.points[i].micros) / 1e6))
 	}
 	steps := 1.0
 	if r.onFoot {

@@ -313,6 +313,16 @@ func (o *output) stream(w *healthdata.Workout, s healthdata.WorkoutStream) error
 		return err
 	}
 	err := o.sink.Stream(o.ctx, w, s)
+	if partly := (*RefusedError)(nil); errors.As(err, &partly) {
+		for _, point := range partly.Items {
+			for _, p := range point.Problems {
+				o.refuse("workout_stream", p.Field+": "+p.Msg)
+			}
+		}
+		count(&o.rep.Refused, "point of a workout_stream", len(partly.Items))
+		o.rep.Streams++
+		return nil
+	}
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
 			if n := len(p.Path); n > 0 {

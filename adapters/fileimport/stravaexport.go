@@ -52,15 +52,9 @@ var stravaSports = map[string]string{
 	"hike": "hiking", "weighttraining": "strength_training",
 }
 
-// stravaTimes are how the start is written in English, in UTC.
-var stravaTimes = []string{"Jan 2, 2006, 3:04:05 PM", "2 Jan 2006, 15:04:05"}
-
 func stravaStart(r *rows) (time.Time, bool) {
-	text := strings.NewReplacer("\u202f", " ", "\u00a0", " ").Replace(r.text("Activity Date"))
-	for _, layout := range stravaTimes {
-		if t, err := time.Parse(layout, strings.Replace(text, " Sept ", " Sep ", 1)); err == nil && t.Year() >= firstYear && t.Year() <= lastYear {
-			return t, true
-		}
+	if t, ok := writtenTime(r.text("Activity Date")); ok {
+		return t, true
 	}
 	r.refuse("Activity Date", "a time such as Mar 9, 2026, 5:30:12 PM")
 	return time.Time{}, false

@@ -79,7 +79,7 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 		if a.points = r.out.possible(a.points); len(a.points) == 0 || a.start == 0 {
 			continue
 		}
-		if median := medianTime(a.points); math.Abs(float64(a.start-median)) > float64(mostStray.Microseconds()) {
+		if median := medianTime(a.points); math.Abs(float64(a.start-median)) > float64(healthdata.MostStray.Microseconds()) {
 			a.start = 0
 			r.out.leaveOut("lap that begins more than 7 days from the median", 1)
 		}

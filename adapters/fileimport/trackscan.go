@@ -2,7 +2,6 @@ package fileimport
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 	"strings"
 
@@ -95,8 +94,8 @@ func (t *trackScanner) leaveOut(what string) {
 
 // number reads a number. One that cannot be read is left out, and NaN.
 func (t *trackScanner) number(name, text string) float64 {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, ok := healthlab.ParseNumber(text)
+	if !ok {
 		t.leaveOut("value that is no number: " + name)
 		return nan
 	}

@@ -61,11 +61,11 @@ var whoopCycleColumns = []value[whoopCycle]{
 var whoopSleepColumns = []value[healthdata.Sleep]{
 	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = whole(n) }},
 	{"Respiratory rate (rpm)", 1, 100, func(s *healthdata.Sleep, n float64) { s.RespiratoryRate = &n }},
-	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = *whole(60 * n) }},
-	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = *whole(60 * n) }},
-	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = *whole(60 * n) }},
-	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = *whole(60 * n) }},
-	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = *whole(60 * n) }},
+	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = whole(60 * n) }},
+	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = whole(60 * n) }},
+	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = whole(60 * n) }},
+	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = whole(60 * n) }},
+	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = whole(60 * n) }},
 	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
 }
 
@@ -84,12 +84,11 @@ var whoopTrackColumns = []value[healthdata.Workout]{
 // whoopZone reads the zone of a row: UTC-04:00.
 func whoopZone(r *rows) (*time.Location, bool) {
 	text := strings.TrimPrefix(r.text(cycleZone), "UTC")
-	if text == "" || text == "Z" {
-		text = "+00:00"
+	if text == "" && r.text(cycleZone) != "" {
+		text = "Z"
 	}
-	t, err := time.Parse("-07:00", text)
-	_, offset := t.Zone()
-	if err != nil || offset < -18*3600 || offset > 18*3600 || r.text(cycleZone) == "" {
+	offset, err := healthlab.ParseOffset(text)
+	if err != nil {
 		r.refuse(cycleZone, "an offset such as UTC-04:00")
 		return nil, false
 	}
@@ -98,16 +97,15 @@ func whoopZone(r *rows) (*time.Location, bool) {
 
 // whoopTime reads a local time. False if the cell is empty or cannot be read.
 func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
-	text := r.text(column)
-	if text == "" {
+	if r.text(column) == "" {
 		return time.Time{}, false
 	}
-	t, err := time.ParseInLocation(time.DateTime, text, zone)
-	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
-		r.refuse(column, "a time such as 2026-03-01 22:50:05")
-		return time.Time{}, false
+	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
+	if !ok || offset != nil {
+		return clock, ok
 	}
-	return t, true
+	_, east := clock.In(zone).Zone()
+	return clock.Add(-time.Duration(east) * time.Second).In(zone), true
 }
 
 // whoopSpan reads the start and the end of a session. False, with a remark, if the row does not have

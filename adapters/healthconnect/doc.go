@@ -24,7 +24,8 @@
 // Records of other tables, routes, laps and segments of workouts, and deletions. They are counted in
 // Report.Skipped by the name of their table.
 //
-// A record that cannot be read, with a value that is no number or a time that cannot be, is left
+// A record that cannot be read, with a value that is no number or a time that cannot be, and one that
+// the sink refuses, is left
 // out and counted in Report.Skipped; the others are handed over. A database that is damaged
 // is refused before anything is handed over.
 package healthconnect

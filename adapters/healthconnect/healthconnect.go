@@ -42,7 +42,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 		return rep, failure(ctx, err)
 	}
 	defer done()
-	i := &importer{ctx: ctx, db: conn, sink: sink, opts: &o, rep: &rep, columns: map[string]map[string]bool{}, waiting: map[bucket][]healthdata.Sample{}}
+	i := &importer{ctx: ctx, db: conn, out: fileimport.NewOutput(ctx, sink, &rep, &o), opts: &o, rep: &rep, columns: map[string]map[string]bool{}, waiting: map[bucket][]healthdata.Sample{}}
 	if err := i.schema(); err != nil {
 		return rep, failure(ctx, err)
 	}
@@ -51,7 +51,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 			return rep, failure(ctx, err)
 		}
 	}
-	return rep, nil
+	return rep, i.out.Result(nil)
 }
 
 // sized is a file with its length.
@@ -118,7 +118,7 @@ func failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &ofSink):
-		return fmt.Errorf("hand over: %w", ofSink.error)
+		return ofSink.error
 	case errors.Is(err, fileimport.ErrFormat), errors.Is(err, errDamaged):
 		return err
 	case errors.Is(err, sqlite3.NOTADB):
@@ -131,7 +131,7 @@ func failure(ctx context.Context, err error) error {
 type importer struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one import
 	db      *sqlite3.Conn
-	sink    fileimport.Sink
+	out     *fileimport.Output
 	opts    *fileimport.Options
 	rep     *fileimport.Report
 	columns map[string]map[string]bool // by table
@@ -206,7 +206,7 @@ func (i *importer) source(r row) healthdata.Source {
 }
 
 // skip counts a record that is left out.
-func (i *importer) skip(table, why string) { i.count(&i.rep.Skipped, table+" ("+why+")", 1) }
+func (i *importer) skip(table, why string) { i.out.Skip(table + " (" + why + ")") }
 
 func (i *importer) count(into *map[string]int, name string, n int) {
 	if *into == nil {
@@ -215,15 +215,11 @@ func (i *importer) count(into *map[string]int, name string, n int) {
 	(*into)[name] += n
 }
 
-// summaries hands over objects of one resource and one source.
-func (i *importer) summaries(resource string, source healthdata.Source, items ...healthdata.Summary) error {
-	if err := i.ctx.Err(); err != nil {
-		return err
-	}
-	if err := i.sink.Summaries(i.ctx, resource, source, items); err != nil {
+// summaries hands over objects of one resource.
+func (i *importer) summaries(resource string, items ...healthdata.Summary) error {
+	if err := i.out.Summaries(resource, items...); err != nil {
 		return sinkError{err}
 	}
-	i.count(&i.rep.Summaries, resource, len(items))
 	return nil
 }
 

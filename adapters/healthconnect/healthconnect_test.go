@@ -176,7 +176,7 @@ func TestReadsAnExport(t *testing.T) {
 	require.Len(t, k.summaries["sleep"], 2)
 	night := k.summaries["sleep"][0].(*healthdata.Sleep)
 	require.Equal(t, "ffeeddcc-bbaa-9988-7766-554433221100", night.ExternalID)
-	require.Equal(t, []int64{3600, 1800, 1200, 600, 6600}, []int64{night.Light, night.Deep, night.REM, night.Awake, night.Total})
+	require.Equal(t, []int64{3600, 1800, 1200, 600, 6600}, []int64{*night.Light, *night.Deep, *night.REM, *night.Awake, *night.Total})
 	require.Len(t, k.summaries["sleep_cycle"], 1, "a night without stages has none")
 	cycle := k.summaries["sleep_cycle"][0].(*healthdata.SleepCycle)
 	require.Equal(t, []int64{0, 3600, 5400, 6000}, cycle.StageStartOffsetSecond)

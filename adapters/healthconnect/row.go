@@ -79,7 +79,7 @@ func (r row) null(column string) bool {
 	return r.stmt.ColumnType(at) == sqlite3.FLOAT && math.Abs(r.stmt.ColumnFloat(at)) == math.SmallestNonzeroFloat64
 }
 
-// number returns a column that is a finite number.
+// number returns a column that is a finite number, or text of one.
 func (r row) number(column string) (float64, bool) {
 	at, ok := r.at[column]
 	if !ok {
@@ -89,25 +89,29 @@ func (r row) number(column string) (float64, bool) {
 	case sqlite3.INTEGER, sqlite3.FLOAT:
 		v := r.stmt.ColumnFloat(at)
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+	case sqlite3.TEXT:
+		return healthlab.ParseNumber(r.stmt.ColumnText(at))
 	}
 	return 0, false
 }
 
 // whole returns a column that is a whole number, or text of one: the store keeps some numbers as
-// text.
+// text, and programs that copy a database as fractions.
 func (r row) whole(column string) (int64, bool) {
 	at, ok := r.at[column]
 	if !ok {
 		return 0, false
 	}
-	switch r.stmt.ColumnType(at) {
-	case sqlite3.INTEGER:
+	if r.stmt.ColumnType(at) == sqlite3.INTEGER {
 		return r.stmt.ColumnInt64(at), true
-	case sqlite3.TEXT:
-		v, err := strconv.ParseInt(r.stmt.ColumnText(at), 10, 64)
-		return v, err == nil
 	}
-	return 0, false
+	if r.stmt.ColumnType(at) == sqlite3.TEXT {
+		if v, err := strconv.ParseInt(strings.TrimSpace(r.stmt.ColumnText(at)), 10, 64); err == nil {
+			return v, true
+		}
+	}
+	v, ok := r.number(column)
+	return int64(v), ok && v == math.Trunc(v) && math.Abs(v) < 1<<53
 }
 
 // text returns a column that is text.

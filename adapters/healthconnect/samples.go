@@ -181,12 +181,8 @@ func (i *importer) handOver(b bucket) error {
 	if b.app != "" {
 		source.AppID = &b.app
 	}
-	if err := i.ctx.Err(); err != nil {
-		return err
-	}
-	if err := i.sink.Samples(i.ctx, b.resource, source, samples); err != nil {
+	if err := i.out.Samples(b.resource, source, samples); err != nil {
 		return sinkError{err}
 	}
-	i.count(&i.rep.Samples, b.resource, len(samples))
 	return nil
 }

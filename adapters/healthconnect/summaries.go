@@ -3,6 +3,7 @@ package healthconnect
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -55,6 +56,9 @@ func (i *importer) nights() error {
 	return i.handOverNight(now)
 }
 
+// second is a length in whole seconds, rounded half away from zero.
+func second(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
+
 // stage adds a stage. False if it is none, or does not lie in the session behind the stage before
 // it.
 func (n *night) stage(r row) bool {
@@ -62,7 +66,7 @@ func (n *night) stage(r row) bool {
 	end, ok2 := r.instant("stage_end_time")
 	number, ok3 := r.whole("stage_type")
 	stage, ok4 := stageTypes[number]
-	from, to := int64(start.Sub(n.sleep.BedtimeStart.Time).Seconds()), int64(end.Sub(n.sleep.BedtimeStart.Time).Seconds())
+	from, to := second(start.Sub(n.sleep.BedtimeStart.Time)), second(end.Sub(n.sleep.BedtimeStart.Time))
 	last := int64(0)
 	if k := len(n.cycle.StageEndOffsetSecond); k > 0 {
 		last = n.cycle.StageEndOffsetSecond[k-1]
@@ -70,19 +74,7 @@ func (n *night) stage(r row) bool {
 	if !ok1 || !ok2 || !ok3 || !ok4 || from < last || to < from || end.After(n.sleep.BedtimeStop.Time) {
 		return false
 	}
-	switch stage {
-	case healthdata.SleepStageDeep:
-		n.sleep.Deep += to - from
-	case healthdata.SleepStageLight:
-		n.sleep.Light += to - from
-	case healthdata.SleepStageREM:
-		n.sleep.REM += to - from
-	case healthdata.SleepStageAwake:
-		n.sleep.Awake += to - from
-	}
-	if stage != healthdata.SleepStageAwake {
-		n.sleep.Total += to - from
-	}
+	n.sleep.AddStage(stage, to-from)
 	n.cycle.StageStartOffsetSecond = append(n.cycle.StageStartOffsetSecond, from)
 	n.cycle.StageEndOffsetSecond = append(n.cycle.StageEndOffsetSecond, to)
 	n.cycle.StageType = append(n.cycle.StageType, stage)
@@ -94,13 +86,13 @@ func (i *importer) handOverNight(n night) error {
 	if n.sleep == nil {
 		return nil
 	}
-	if err := i.summaries("sleep", n.sleep.Source, n.sleep); err != nil {
+	if err := i.summaries("sleep", n.sleep); err != nil {
 		return err
 	}
 	if len(n.cycle.StageType) == 0 {
 		return nil
 	}
-	return i.summaries("sleep_cycle", n.cycle.Source, n.cycle)
+	return i.summaries("sleep_cycle", n.cycle)
 }
 
 // workouts reads sessions of exercise.
@@ -121,7 +113,7 @@ func (i *importer) workouts() error {
 		if title, ok := r.text("title"); ok && len(title) <= 200 {
 			w.Title = &title
 		}
-		return i.summaries("workouts", w.Source, w)
+		return i.summaries("workouts", w)
 	})
 }
 
@@ -147,5 +139,5 @@ func (i *importer) height() error {
 	if err != nil || profile == nil {
 		return err
 	}
-	return i.summaries("profile", profile.Source, profile)
+	return i.summaries("profile", profile)
 }

@@ -430,15 +430,25 @@ func TestTimesWithoutOffset(t *testing.T) {
 	refused := c.post(c.timeseries("heartrate"), body("", "2026-02-20T10:00:00"), 422)
 	require.Equal(t, []string{"body.data.0.timestamp"}, refused.Locs(t))
 	// The contract's format date-time has an offset; this client sends none.
-	req := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(body(`,"time_zone":"America/New_York"`, "2026-02-20T10:00:00")))
-	req.Header.Set("x-service-api-key", goodKey)
-	req.Header.Set("Content-Type", "application/json")
-	answer := httptest.NewRecorder()
-	httpapi.Handler(c.config).ServeHTTP(answer, req)
-	require.Equal(t, 200, answer.Code, answer.Body.String())
+	send := func(doc string) {
+		req := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(doc))
+		req.Header.Set("x-service-api-key", goodKey)
+		req.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		httpapi.Handler(c.config).ServeHTTP(answer, req)
+		require.Equal(t, 200, answer.Code, answer.Body.String())
+	}
+	send(body(`,"time_zone":"America/New_York"`, "2026-02-20T10:00:00"))
 	read := string(c.get(c.timeseries("heartrate/grouped"+year), 200).Body)
 	require.Contains(t, read, `"timestamp":"2026-02-20T15:00:00+00:00"`)
 	require.Contains(t, read, `"timezone_offset":-18000`)
+	// The short forms of ISO 8601, too.
+	for _, short := range []string{"2026-02-20T10:00", "2026-02-20 9:00", "2026-02-20T10:00:00,5"} {
+		require.Equal(t, []string{"body.data.0.timestamp"}, c.post(c.timeseries("heartrate"), body("", short), 422).Locs(t), short)
+		for _, offset := range []string{"Z", "+01", "-0530", "+01:00"} {
+			send(body("", short+offset))
+		}
+	}
 }
 
 // An item with an impossible value is refused alone; the other items of the upload are

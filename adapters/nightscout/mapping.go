@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +25,8 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 	if s == "" || s == "null" || s == "NaN" {
 		return nil
 	}
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) || strings.ContainsAny(s, "_xXpP") {
+	n, ok := healthlab.ParseNumber(s)
+	if !ok {
 		return healthlab.Invalid
 	}
 	f.v, f.here = n, true
@@ -184,9 +183,6 @@ func (d *document) time(entry bool) (time.Time, bool) {
 		ms := math.Floor(d.Date.v)
 		const first, last = -62135596800000, 253402300799999 // the years 1 to 9999
 		return time.UnixMilli(int64(ms)).UTC(), ms >= first && ms <= last
-	}
-	if n := len(text); n > 5 && (text[n-5] == '+' || text[n-5] == '-') {
-		text = text[:n-2] + ":" + text[n-2:]
 	}
 	t, err := healthlab.ParseTime(text)
 	return t.Time, err == nil

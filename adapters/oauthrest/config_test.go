@@ -133,7 +133,7 @@ func TestConfigMistakes(t *testing.T) {
 		{object{"at": "/a"}, r(heart, "sample", "systolic"), "resources[0].sample.systolic not_allowed"},
 		{object{"at": "/a"}, r(heart, "sample", "type"), "resources[0].sample.type not_allowed"},
 		{"stone", r(heart, "sample", "unit", "const"), "resources[0].sample.unit unit"},
-		{"stone", r(weight, "sample", "unit", "map", "pound"), "resources[2].sample.unit unit"},
+		{"furlong", r(weight, "sample", "unit", "map", "pound"), "resources[2].sample.unit unit"},
 		{"Europe/MARK", r(weight, "sample", "timestamp", "zone"), "resources[2].sample.timestamp.zone unknown_zone"},
 		{"/z", r(weight, "sample", "timestamp", "zone_at"), "resources[2].sample.timestamp.zone_at one_of"},
 		{"floating", r(oxygen, "sample", "timestamp", "format"), "resources[1].sample.timestamp.format floating"},

@@ -71,8 +71,8 @@ func (r *reader) number(f *Field, name string) (float64, bool) {
 		return 0, false
 	}
 	s, ok := text(v)
-	n, err := strconv.ParseFloat(s, 64)
-	if !ok || err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(s, "_xXpP") {
+	n, isNumber := healthlab.ParseNumber(s)
+	if !ok || !isNumber {
 		r.p.Add("number", "the provider's value is not a number", name)
 		return 0, false
 	}
@@ -144,17 +144,21 @@ func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) 
 		off, ok = r.zoneOffset(f, t)
 		return t, off, ok
 	}
-	s, zoned := iso(s)
-	t, seconds, err := healthlab.ParseTimeOffset(s)
+	if len(s) == len(time.DateOnly) {
+		s += "T00:00:00"
+	}
+	t, written, err := healthlab.ParseTimeZone(s)
 	switch {
 	case err != nil:
 		return t, nil, false
 	case f.Format == formatFloating:
-		t = healthlab.At(t.Add(time.Duration(seconds) * time.Second)) // the digits, as they are
+		if written != nil {
+			t = healthlab.At(t.Add(time.Duration(*written) * time.Second)) // the digits, as they are
+		}
 		return t, nil, true
-	case zoned && !strings.HasSuffix(s, "Z"):
-		return t, &seconds, true
-	case zoned:
+	case written != nil && !strings.HasSuffix(strings.ToUpper(s), "Z"):
+		return t, written, true
+	case written != nil:
 		off, ok = r.zoneOffset(f, t)
 		return t, off, ok
 	}
@@ -163,36 +167,6 @@ func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) 
 
 // maxMillis is the end of the year 9999.
 const maxMillis = 253402300799999
-
-// iso completes what providers leave out of ISO 8601, and says whether the text has an
-// offset: seconds, the colon of an offset, the time of a day.
-func iso(s string) (full string, zoned bool) {
-	if len(s) == len(time.DateOnly) {
-		return s + "T00:00:00", false
-	}
-	if len(s) < 16 {
-		return s, false
-	}
-	clock, rest := s[:16], s[16:]
-	if rest == "" || rest[0] != ':' {
-		clock += ":00"
-	}
-	if z := strings.TrimSpace(rest); strings.HasSuffix(z, "Z") || strings.HasSuffix(z, "z") {
-		return strings.ReplaceAll(clock+strings.ToUpper(z), " Z", "Z"), true
-	}
-	if i := strings.LastIndexAny(rest, "+-"); i >= 0 {
-		sign := strings.TrimSpace(rest[:i])
-		o := rest[i:]
-		switch {
-		case len(o) == 5 && !strings.Contains(o, ":"):
-			o = o[:3] + ":" + o[3:]
-		case len(o) == 3:
-			o += ":00"
-		}
-		return clock + sign + o, true
-	}
-	return clock + rest, false
-}
 
 // local reads clock digits, written as UTC, in the field's zone.
 func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, bool) {
@@ -271,9 +245,8 @@ func offsetOf(v any) (int, bool) {
 		} else {
 			return 0, true
 		}
-		full, zoned := iso("2000-01-01T00:00:00" + s)
-		_, seconds, err := healthlab.ParseTimeOffset(full)
-		return seconds, zoned && err == nil
+		seconds, err := healthlab.ParseOffset(s)
+		return seconds, err == nil
 	}
 	return 0, false
 }

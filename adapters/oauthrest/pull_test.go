@@ -342,7 +342,7 @@ func TestPullByNextURL(t *testing.T) {
 	require.Equal(t, at("2026-03-04T05:30:00Z"), s.BedtimeStop)
 	require.Equal(t, 3600, *s.TimezoneOffset)
 	require.Equal(t, healthdata.SleepLong, s.Type)
-	require.Equal(t, int64(90*60), s.Deep)
+	require.Equal(t, int64(90*60), *s.Deep)
 	require.Nil(t, s.Score)
 	codes := []string{}
 	for _, p := range got[0].Unparsed[0].Problems {

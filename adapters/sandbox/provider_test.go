@@ -126,7 +126,7 @@ func TestPeopleDiffer(t *testing.T) {
 
 // bounds are values that a living person has.
 var bounds = map[string][2]float64{
-	"heartrate": {36, 220}, "glucose": {2.8, 22}, "hrv": {5, 200}, "respiratory_rate": {5, 40}, "blood_oxygen": {85, 100},
+	"heartrate": {36, 220}, "glucose": {2.8, 22}, "hrv": {5, 200}, "hrv_sdnn": {5, 200}, "respiratory_rate": {5, 40}, "blood_oxygen": {85, 100},
 	"steps": {0, 3000}, "distance": {0, 6000}, "calories_active": {0, 400}, "calories_basal": {20, 200}, "weight": {35, 200},
 	"fat": {3, 60}, "body_mass_index": {15, 50}, "lean_body_mass": {25, 140}, "body_temperature": {35, 38.5},
 	"body_temperature_delta": {-1.5, 1.5}, "basal_body_temperature": {35, 38}, "stress_level": {0, 100}, "vo2_max": {15, 80},
@@ -226,7 +226,7 @@ func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Locat
 	require.Equal(t, date, healthlab.DateOf(s.BedtimeStop.In(loc)), "the night ends on its day")
 	length := s.BedtimeStop.Sub(s.BedtimeStart.Time)
 	require.True(t, length >= 4*time.Hour && length <= 10*time.Hour, "a night of %v", length)
-	require.Equal(t, int64(length/time.Second), s.Light+s.Deep+s.REM+s.Awake)
+	require.Equal(t, int64(length/time.Second), *s.Light+*s.Deep+*s.REM+*s.Awake)
 	_, cycles := p.Summaries("sleep_cycle")
 	c := cycles[0].(*healthdata.SleepCycle)
 	require.Equal(t, s.BedtimeStart, c.SessionStart)

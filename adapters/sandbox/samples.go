@@ -32,6 +32,7 @@ type rare struct {
 
 // rarities are the timeseries without a course of their own over the day.
 var rarities = map[string]rare{
+	"hrv_sdnn":                       {4, 12, 48, 9, 0, 0},
 	"blood_oxygen":                   {6, 3, 96.5, 0.8, 0, 0},
 	"stress_level":                   {24, 14, 35, 12, 0, 0},
 	"floors_climbed":                 {5, 13, 2, 1, 0, 0},

@@ -36,16 +36,6 @@ func (d *day) summaries(resource string) []healthdata.Summary {
 
 func ptr[T any](v T) *T { return &v }
 
-// seconds returns how long the person was in a stage tonight.
-func (d *day) seconds(stage healthdata.SleepStage) (n int64) {
-	for _, s := range d.night.stages {
-		if s.stage == stage {
-			n += int64(s.to.Sub(s.from) / time.Second)
-		}
-	}
-	return n
-}
-
 func (d *day) activity() *healthdata.Activity {
 	a := &healthdata.Activity{CalendarDate: d.date, TimeZone: ptr(d.loc.String())}
 	var steps, metres, active, low, medium, high, sum float64
@@ -79,14 +69,15 @@ func (d *day) activity() *healthdata.Activity {
 func (d *day) sleepSummary() *healthdata.Sleep {
 	s := &healthdata.Sleep{
 		BedtimeStart: healthlab.At(d.night.from), BedtimeStop: healthlab.At(d.night.to), CalendarDate: d.date,
-		Awake: d.seconds(healthdata.SleepStageAwake), Light: d.seconds(healthdata.SleepStageLight),
-		REM: d.seconds(healthdata.SleepStageREM), Deep: d.seconds(healthdata.SleepStageDeep),
 		Latency: ptr(int64(d.night.stages[0].to.Sub(d.night.from) / time.Second)), State: ptr("confirmed"),
 		AverageHRV: ptr(round(d.night.hrv, 0)), RespiratoryRate: ptr(round(11+d.restingBPM/20, 1)),
 		HRResting: ptr(int64(d.restingBPM)), HRLowest: ptr(int64(d.restingBPM - 5)), HRAverage: ptr(int64(d.restingBPM - 1)),
 	}
-	total := float64(s.Light + s.REM + s.Deep)
-	s.Score = ptr(int64(clamp(60*total/(d.sleepHours*3600)+30*float64(s.Deep+s.REM)/(0.45*total)+8, 20, 100)))
+	for _, of := range d.night.stages {
+		s.AddStage(of.stage, int64(of.to.Sub(of.from)/time.Second))
+	}
+	total := float64(*s.Light + *s.REM + *s.Deep)
+	s.Score = ptr(int64(clamp(60*total/(d.sleepHours*3600)+30*float64(*s.Deep+*s.REM)/(0.45*total)+8, 20, 100)))
 	_, offset := d.night.to.In(d.loc).Zone()
 	s.TimezoneOffset = &offset
 	return s

@@ -504,7 +504,7 @@ func (w *watch) sleep(n int, start, minutes int64) {
 	hr, hrv := 50+minutes%9, float64(40+minutes%17)
 	s := &healthdata.Sleep{
 		CalendarDate: healthlab.DateOf(begin), Type: healthdata.SleepLong, BedtimeStart: healthlab.At(begin), BedtimeStop: healthlab.At(begin.Add(time.Duration(minutes) * time.Minute)),
-		Duration: minutes * 60, Total: minutes * 50, HRResting: &hr, AverageHRV: &hrv,
+		Duration: minutes * 60, Total: new(minutes * 50), HRResting: &hr, AverageHRV: &hrv,
 	}
 	healthdata.HeadOf(s).ID = id
 	doc, err := json.Marshal(s)

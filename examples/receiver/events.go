@@ -20,7 +20,10 @@ func (d *reporter) receiver(secrets []webhook.Secret) (*receiver.Receiver, error
 		return nil, err
 	}
 	receiver.On(r, func(_ context.Context, e receiver.Event, s *healthdata.Sleep) error {
-		asleep := time.Duration(s.Total) * time.Second
+		asleep := "?"
+		if s.Total != nil {
+			asleep = (time.Duration(*s.Total) * time.Second).String()
+		}
 		return d.tell(e, "%s asleep, up at %s, from %s", asleep, s.BedtimeStop, s.Source.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, a *healthdata.Activity) error {

@@ -260,22 +260,18 @@ func sleepFloat(name, unit string, get func(*healthdata.Sleep) *float64) Column 
 	return sleepOf(name, TypeFloat64, unit, "", func(s *healthdata.Sleep, _ *Row) Cell { return floatPtr(get(s)) })
 }
 
-func sleepSeconds(name string, get func(*healthdata.Sleep) int64) Column {
-	return sleepOf(name, TypeInt64, "s", "", func(s *healthdata.Sleep, _ *Row) Cell { return intCell(get(s)) })
-}
-
 var sleepColumns = append(append([]Column{
 	sleepOf("id", TypeString, "uuid", "", func(_ *healthdata.Sleep, r *Row) Cell { return textCell(r.Record.ID.String()) }),
 	sleepOf("session_start", TypeTimestamp, "local", "", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStart) }),
 	sleepOf("session_end", TypeTimestamp, "local", "also the index", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStop) }),
 	sleepOf("state", TypeString, "", "tentative or confirmed", func(s *healthdata.Sleep, _ *Row) Cell { return textPtr(s.State) }),
 	sleepOf("type", TypeString, "", "long_sleep, short_sleep, acknowledged_nap or unknown", func(s *healthdata.Sleep, _ *Row) Cell { return textCell(string(s.Type)) }),
-	sleepSeconds("duration_second", func(s *healthdata.Sleep) int64 { return s.Duration }),
-	sleepSeconds("stage_asleep_second", func(s *healthdata.Sleep) int64 { return s.Total }),
-	sleepSeconds("stage_awake_second", func(s *healthdata.Sleep) int64 { return s.Awake }),
-	sleepSeconds("stage_light_second", func(s *healthdata.Sleep) int64 { return s.Light }),
-	sleepSeconds("stage_rem_second", func(s *healthdata.Sleep) int64 { return s.REM }),
-	sleepSeconds("stage_deep_second", func(s *healthdata.Sleep) int64 { return s.Deep }),
+	sleepInt("duration_second", "s", func(s *healthdata.Sleep) *int64 { return &s.Duration }),
+	sleepInt("stage_asleep_second", "s", func(s *healthdata.Sleep) *int64 { return s.Total }),
+	sleepInt("stage_awake_second", "s", func(s *healthdata.Sleep) *int64 { return s.Awake }),
+	sleepInt("stage_light_second", "s", func(s *healthdata.Sleep) *int64 { return s.Light }),
+	sleepInt("stage_rem_second", "s", func(s *healthdata.Sleep) *int64 { return s.REM }),
+	sleepInt("stage_deep_second", "s", func(s *healthdata.Sleep) *int64 { return s.Deep }),
 	sleepOf("stage_unknown_second", TypeInt64, "s", "time in the sleep cycle without a known stage; null without a sleep cycle", unknownStage),
 	sleepInt("latency_second", "s", func(s *healthdata.Sleep) *int64 { return s.Latency }),
 	sleepInt("heart_rate_minimum", "bpm", func(s *healthdata.Sleep) *int64 { return s.HRLowest }),

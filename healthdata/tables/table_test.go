@@ -49,7 +49,7 @@ func TestColumnsOfEmptySummaries(t *testing.T) {
 }
 
 func TestSampleColumns(t *testing.T) {
-	require.Len(t, tables.SampleTimeseries(), 50)
+	require.Len(t, tables.SampleTimeseries(), 51)
 	own := map[string][]string{
 		"heartrate":         {"value"},
 		"steps":             {"value", "duration"},

@@ -24,7 +24,7 @@ var (
 		"carbohydrates", "cholesterol", "daylight_exposure", "distance", "electrocardiogram_voltage",
 		"fall", "fat", "floors_climbed", "forced_expiratory_volume_1", "forced_vital_capacity",
 		"glucose", "handwashing", "heart_rate_alert", "heart_rate_recovery_one_minute", "heartrate",
-		"hrv", "ige", "igg", "inhaler_usage", "insulin_injection",
+		"hrv", "hrv_sdnn", "ige", "igg", "inhaler_usage", "insulin_injection",
 		"lean_body_mass", "mindfulness_minutes", "note", "peak_expiratory_flow_rate", "respiratory_rate",
 		"sleep_apnea_alert", "sleep_breathing_disturbance", "stand_duration", "stand_hour", "steps",
 		"stress_level", "uv_exposure", "vo2_max", "waist_circumference", "water",
@@ -54,7 +54,7 @@ func published() []string {
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 198)
+	require.Len(t, want, 201)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)

@@ -120,7 +120,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 		if err := trouble(); err != nil {
 			return err
 		}
-		got.put("sleep/"+s.ID.String(), s.Total)
+		got.put("sleep/"+s.ID.String(), *s.Total)
 		return nil
 	})
 	receiver.On(kit, func(_ context.Context, _ receiver.Event, o *orders.Order) error {
@@ -169,9 +169,9 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 		switch n % 3 {
 		case 0:
 			e.Type, e.Key = sleepCreated, "sleep/"+thing.String()
-			s := &healthdata.Sleep{Total: want[e.Key] + 1, Date: at, BedtimeStart: at, BedtimeStop: at, CalendarDate: healthlab.DateOf(at.Time)}
+			s := &healthdata.Sleep{Total: new(want[e.Key] + 1), Date: at, BedtimeStart: at, BedtimeStop: at, CalendarDate: healthlab.DateOf(at.Time)}
 			s.ID, s.UserID, s.UpdatedAt, s.CreatedAt = thing, ann, at, at
-			want[e.Key], data = s.Total, s
+			want[e.Key], data = *s.Total, s
 		case 1:
 			e.Type, e.Key = orderUpdated, "order/"+thing.String()
 			o := &orders.Order{ID: orders.OrderID{UUID: thing}, TeamID: team, UserID: ann, UpdatedAt: at, LastEvent: orders.OrderEvent{ID: want[e.Key] + 1}}

@@ -21,7 +21,10 @@ func Example() {
 	r, _ := receiver.New([]webhook.Secret{secret}, memory.NewSeen(nil), nil)
 
 	receiver.On(r, func(_ context.Context, e receiver.Event, s *healthdata.Sleep) error {
-		fmt.Printf("%s slept %s, says %s\n", e.ClientUserID, time.Duration(s.Total)*time.Second, s.Source.Provider)
+		if s.Total == nil {
+			return nil // the source does not say it
+		}
+		fmt.Printf("%s slept %s, says %s\n", e.ClientUserID, time.Duration(*s.Total)*time.Second, s.Source.Provider)
 		return nil
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, o *orders.Order) error {

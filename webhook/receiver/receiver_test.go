@@ -78,7 +78,7 @@ func (d *fixture) gets(want receiver.Outcome, id string, body []byte) {
 func sleepAt(minute int) *healthdata.Sleep {
 	s := (&filler{}).of(dataType(healthlab.EventType{Data: healthdata.Sleep{}})).(*healthdata.Sleep)
 	s.UpdatedAt = healthlab.At(time.Date(2026, 3, 1, 7, minute, 0, 0, time.UTC))
-	s.Total = int64(minute)
+	s.Total = new(int64(minute))
 	return s
 }
 
@@ -121,7 +121,7 @@ func TestSummariesNeverGoBack(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var totals []int64
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, s *healthdata.Sleep) error {
-		totals = append(totals, s.Total)
+		totals = append(totals, *s.Total)
 		return nil
 	})
 	d.gets(receiver.Applied, "msg_2", render(t, sleepUpdated, sleepAt(2), 0))
@@ -411,7 +411,7 @@ func TestVersionsAtOnce(t *testing.T) {
 		receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, s *healthdata.Sleep) error {
 			require.EqualValues(t, 1, running.Add(1))
 			time.Sleep(50 * time.Millisecond)
-			require.Less(t, last.Swap(s.Total), s.Total)
+			require.Less(t, last.Swap(*s.Total), *s.Total)
 			running.Add(-1)
 			return nil
 		})

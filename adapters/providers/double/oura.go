@@ -193,10 +193,16 @@ func (d *Day) pulse(add func(time.Time, float64)) {
 	}
 }
 
+// ouraAwake is a night that the ring did not recognize: the day has a readiness and no sleep.
+func ouraAwake(p *Person, night int) bool { return len(p.Nights) > 30 && night == 4 }
+
 // ouraSleeps are the nights; every tenth has a rest besides, which is no sleep.
 func ouraSleeps(p *Person) (out []object) {
 	for i := range p.Nights {
 		n := &p.Nights[i]
+		if ouraAwake(p, i) {
+			continue
+		}
 		series := func(items []*float64) object {
 			return object{"interval": 300.0, "timestamp": p.local(n.Start), "items": items}
 		}
@@ -233,6 +239,11 @@ func ouraTruth(p *Person) Truth {
 	t := Truth{}
 	for i := range p.Nights {
 		n := &p.Nights[i]
+		if ouraAwake(p, i) {
+			day := n.End.Add(time.Duration(p.Offset) * time.Second).UTC().Truncate(24 * time.Hour)
+			t.put("body_temperature_delta", stamp(day.Add(12*time.Hour-time.Duration(p.Offset)*time.Second)), n.TemperatureDelta)
+			continue
+		}
 		t.night(p, n)
 		t.put("sleep", stamp(n.Start)+".score", float64(n.Score))
 		t.put("blood_oxygen", stamp(n.End), n.SpO2)

@@ -349,8 +349,8 @@ func members(out map[string]float64, s healthdata.Summary) {
 		key = v.BedtimeStart.UTC().Format(time.RFC3339)
 		put("end", float64(v.BedtimeStop.Unix()))
 		put("offset", float64(*v.TimezoneOffset))
-		for name, n := range map[string]int64{"awake": v.Awake, "light": v.Light, "rem": v.REM, "deep": v.Deep} {
-			put(name, float64(n))
+		for name, n := range map[string]*int64{"awake": v.Awake, "light": v.Light, "rem": v.REM, "deep": v.Deep} {
+			whole(name, n)
 		}
 		whole("score", v.Score)
 		whole("recovery", v.RecoveryReadinessScore)

@@ -149,12 +149,21 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// whole is a duration in whole seconds; 0 for one that is no number.
+func (s *seconds) whole() int64 {
+	n := rest.Round((*float64)(s))
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
 // offset is a duration as seconds east of UTC; nil for nil.
 func (s *seconds) offset() *int {
 	if s == nil {
 		return nil
 	}
-	return rest.Ptr(int(*s))
+	return rest.Ptr(int(s.whole()))
 }
 
 type interval struct {

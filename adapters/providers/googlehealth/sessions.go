@@ -101,10 +101,10 @@ func (v *exercisePoint) workout() *healthdata.Workout {
 		TotalElevationGain: x.Metrics.Climb.Over(1000), AverageSpeed: x.Metrics.Speed.Over(1000),
 	}
 	if x.Active != nil {
-		w.MovingTime = rest.Ptr(int64(*x.Active))
+		w.MovingTime = rest.Ptr(x.Active.whole())
 	}
 	if z := x.Metrics.Zones; z != nil {
-		w.HRZones = []int64{int64(z.Light), int64(z.Moderate), int64(z.Vigorous), int64(z.Peak)}
+		w.HRZones = []int64{z.Light.whole(), z.Moderate.whole(), z.Vigorous.whole(), z.Peak.whole()}
 	}
 	return w
 }
@@ -171,25 +171,19 @@ func readSleep(v *struct {
 		return // it still runs
 	}
 	minutes := func(n *rest.Float) *int64 { return rest.Round(rest.Times(n.Over(1), 60)) }
-	lasted := func(n *rest.Float) int64 {
-		if seconds := minutes(n); seconds != nil {
-			return *seconds
-		}
-		return 0
-	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.id()}, BedtimeStart: x.Interval.Start.Time, BedtimeStop: x.Interval.End.Time,
-		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: lasted(x.Summary.Asleep), Awake: lasted(x.Summary.Awake),
+		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: minutes(x.Summary.Asleep), Awake: minutes(x.Summary.Awake),
 	}
 	for i := range x.Summary.Stages {
 		of := &x.Summary.Stages[i]
 		switch of.Type {
 		case "LIGHT":
-			s.Light = lasted(&of.Minutes)
+			s.Light = minutes(&of.Minutes)
 		case "DEEP":
-			s.Deep = lasted(&of.Minutes)
+			s.Deep = minutes(&of.Minutes)
 		case "REM":
-			s.REM = lasted(&of.Minutes)
+			s.REM = minutes(&of.Minutes)
 		}
 	}
 	if x.Metadata.Nap {
@@ -211,7 +205,7 @@ func readSleep(v *struct {
 	of := rest.Stages{}
 	for _, part := range x.Stages {
 		if stage, known := stages[part.Type]; known {
-			of.Add(int64(part.Start.Sub(s.BedtimeStart.Time)/time.Second), int64(part.End.Sub(s.BedtimeStart.Time)/time.Second), stage)
+			of.Add(rest.Whole(part.Start.Sub(s.BedtimeStart.Time)), rest.Whole(part.End.Sub(s.BedtimeStart.Time)), stage)
 		}
 	}
 	out.Cycle(source, v.id(), s.BedtimeStart, s.BedtimeStop, &of)

@@ -8,8 +8,8 @@
 //
 //	sleep               sleep (score joined from daily_sleep of the same day), sleep_cycle,
 //	                    heartrate and hrv (RMSSD, ms) of the night, body_temperature_delta (°C)
-//	daily_readiness     readiness and temperature of a sleep that has none of its own; alone in
-//	                    stored pages: body_temperature_delta at noon
+//	daily_readiness     readiness and temperature of a sleep that has none of its own; of a day
+//	                    without a long sleep, and in stored pages: body_temperature_delta at noon
 //	daily_activity      activity; times in minutes, daily_movement in metres of walking
 //	heartrate           heartrate (bpm)
 //	workout             workouts (kcal, metres)
@@ -101,8 +101,9 @@ var definition = &rest.Definition{
 			Keep: []string{"score"}, Read: func(json.RawMessage, *rest.Batch) {},
 		},
 		{
-			Name: "daily_readiness", Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data", Key: rest.KeyOf("day"),
-			Keep: []string{"score", "temperature_deviation"}, Stored: []string{"body_temperature_delta"}, Read: rest.Each(readReadiness),
+			Name: "daily_readiness", Scopes: []string{"daily"}, Path: collection + "daily_readiness", Range: days, Pages: pages, Items: "data",
+			Key: rest.KeyOf("day"), Keep: []string{"score", "temperature_deviation"}, Join: []string{"sleep"}, Messages: []string{"daily_readiness"},
+			Resources: []string{"body_temperature_delta"}, Read: rest.Each(readReadiness),
 		},
 		{
 			Name: "daily_activity", Scopes: []string{"daily"}, Path: collection + "daily_activity", Range: days, Pages: pages, Items: "data",
@@ -191,10 +192,10 @@ type sleep struct {
 	Start      rest.Instant   `json:"bedtime_start"`
 	End        rest.Instant   `json:"bedtime_end"`
 	Type       string         `json:"type"`
-	Awake      float64        `json:"awake_time"`
-	Light      float64        `json:"light_sleep_duration"`
-	REM        float64        `json:"rem_sleep_duration"`
-	Deep       float64        `json:"deep_sleep_duration"`
+	Awake      *float64       `json:"awake_time"`
+	Light      *float64       `json:"light_sleep_duration"`
+	REM        *float64       `json:"rem_sleep_duration"`
+	Deep       *float64       `json:"deep_sleep_duration"`
 	Latency    *float64       `json:"latency"`
 	Efficiency *float64       `json:"efficiency"`
 	AverageHR  *float64       `json:"average_heart_rate"`
@@ -245,7 +246,7 @@ func readSleep(v *sleep, out *rest.Batch) {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.ID}, CalendarDate: v.Day, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
-		TimezoneOffset: v.End.Offset, Type: kind, Awake: int64(v.Awake), Light: int64(v.Light), REM: int64(v.REM), Deep: int64(v.Deep), Latency: rest.Round(v.Latency),
+		TimezoneOffset: v.End.Offset, Type: kind, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Latency: rest.Round(v.Latency),
 		Efficiency: v.Efficiency, HRAverage: rest.Round(v.AverageHR), AverageHRV: v.HRV, RespiratoryRate: v.Breath,
 	}
 	if v.LowestHR != nil && *v.LowestHR != none {
@@ -281,8 +282,13 @@ func readSleep(v *sleep, out *rest.Batch) {
 	v.HRVs.samples("hrv", "rmssd", out)
 }
 
-// readReadiness reads a stored page, where the night is not known.
+// readReadiness reads the temperature of a day without a long sleep, at noon. One with a long sleep
+// has it at the night, and none at noon. In a stored page, the night is not known.
 func readReadiness(v *readiness, out *rest.Batch) {
+	if out.Joined("sleep", v.Day.String()) != nil {
+		out.Delete("body_temperature_delta", ring, linking.DeletedRecord{At: out.Noon(v.Day)})
+		return
+	}
 	out.Sample("body_temperature_delta", ring, healthdata.Sample{
 		Timestamp: out.Noon(v.Day), Unit: "°C", Value: rest.Number(v.Delta), SensorLocation: rest.Ptr("finger"),
 	})

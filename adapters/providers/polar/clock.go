@@ -15,17 +15,10 @@ type clock struct{ healthlab.Time }
 // UnmarshalJSON reads a time with or without seconds, and with or without a zone. Null and the
 // empty text are the zero value.
 func (c *clock) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil || s == "" {
-		return err
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.RFC3339} {
-		if at, err := time.Parse(layout, s); err == nil {
-			c.Time = healthlab.At(at)
-			return nil
-		}
-	}
-	return &json.UnmarshalTypeError{Value: "string"}
+	var at rest.Instant
+	err := json.Unmarshal(b, &at)
+	c.Time = at.Time
+	return err
 }
 
 // plus is the instant some milliseconds later.

@@ -35,10 +35,10 @@ var stages = map[float64]healthdata.SleepStage{
 func readSleep(v *struct {
 	span
 	Date      healthlab.Date `json:"date"`
-	Awake     float64        `json:"total_interruption_duration"`
-	Light     float64        `json:"light_sleep"`
-	REM       float64        `json:"rem_sleep"`
-	Deep      float64        `json:"deep_sleep"`
+	Awake     *float64       `json:"total_interruption_duration"`
+	Light     *float64       `json:"light_sleep"`
+	REM       *float64       `json:"rem_sleep"`
+	Deep      *float64       `json:"deep_sleep"`
 	Score     *float64       `json:"sleep_score"`
 	Hypnogram clocks         `json:"hypnogram"`
 	HR        clocks         `json:"heart_rate_samples"`
@@ -46,7 +46,7 @@ func readSleep(v *struct {
 ) {
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.Date.String()}, CalendarDate: v.Date, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
-		TimezoneOffset: v.End.Offset, Awake: int64(v.Awake), Light: int64(v.Light), REM: int64(v.REM), Deep: int64(v.Deep), Score: rest.Round(v.Score),
+		TimezoneOffset: v.End.Offset, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Score: rest.Round(v.Score),
 	}
 	var r recharge
 	if json.Unmarshal(out.Joined("nightly_recharge", v.Date.String()), &r) == nil {
@@ -65,8 +65,8 @@ func readSleep(v *struct {
 		}
 	}
 	out.Summary("sleep", watch, s)
-	length := int64(v.End.Sub(v.Start.Time.Time) / time.Second)
-	at := func(m moment) int64 { return min(max(int64(m.at.Sub(v.Start.Time.Time)/time.Second), 0), length) }
+	length := rest.Whole(v.End.Sub(v.Start.Time.Time))
+	at := func(m moment) int64 { return min(max(rest.Whole(m.at.Sub(v.Start.Time.Time)), 0), length) }
 	var found rest.Stages
 	list := v.Hypnogram.of(v.Start)
 	for i, m := range list {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +90,7 @@ func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 	for _, z := range v.Zones {
 		in := int64(0)
 		if d := rest.Duration(z.In); d != nil {
-			in = int64(d.Round(time.Second) / time.Second)
+			in = rest.Whole(*d)
 		}
 		w.HRZones = append(w.HRZones, in)
 	}
@@ -131,7 +130,7 @@ func readStream(v *exercise, out *rest.Batch) {
 		}
 		for i, text := range strings.Split(s.Data, ",") {
 			var value *float64
-			if n, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && !math.IsNaN(n) {
+			if n, ok := healthlab.ParseNumber(text); ok {
 				value = rest.Ptr(n * of.factor)
 			}
 			track.Put(of.column, second(float64(i)**s.Rate), value)

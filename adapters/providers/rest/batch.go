@@ -113,12 +113,19 @@ func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pul
 	return &b.data[resource][i]
 }
 
-// Sample adds a sample. One without a value is left out.
+// Sample adds a sample. One without a value is left out, and so is a 0 of a resource that has no
+// such value: a device that was not worn measured it.
 func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthdata.Sample) {
 	if s.Value == nil && s.Systolic == nil {
 		return
 	}
-	if r := healthdata.ResourceBySlug(resource); r != nil && r.Kind == healthdata.Interval && s.Start == nil {
+	r := healthdata.ResourceBySlug(resource)
+	if r != nil && s.Value != nil && !s.Value.IsText && s.Value.Number == 0 {
+		if bounds, ok := r.Bounds(); ok && bounds.Low > 0 {
+			return
+		}
+	}
+	if r != nil && r.Kind == healthdata.Interval && s.Start == nil {
 		start, end := s.Timestamp, s.Timestamp
 		s.Start, s.End = &start, &end
 	}

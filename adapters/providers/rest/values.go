@@ -49,22 +49,11 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ParseOffset reads +hh:mm or -hh:mm as seconds east of UTC; Z is 0, anything else nil.
+// ParseOffset reads an offset such as +01:00 as seconds east of UTC; nil if it is none.
 func ParseOffset(s string) *int {
-	if s == "Z" {
-		return Ptr(0)
-	}
-	if len(s) != 6 || s[3] != ':' || s[0] != '+' && s[0] != '-' {
+	seconds, err := healthlab.ParseOffset(s)
+	if err != nil {
 		return nil
-	}
-	h, err := strconv.Atoi(s[1:3])
-	m, bad := strconv.Atoi(s[4:])
-	if err != nil || bad != nil || h > 18 || m > 59 {
-		return nil
-	}
-	seconds := h*3600 + m*60
-	if s[0] == '-' {
-		seconds = -seconds
 	}
 	return &seconds
 }
@@ -92,6 +81,17 @@ func Round(v *float64) *int64 {
 	}
 	return Ptr(int64(math.Round(*v)))
 }
+
+// Seconds returns milliseconds as whole seconds, rounded half away from zero; nil as in Round.
+func Seconds(milliseconds *float64) *int64 {
+	if milliseconds == nil {
+		return nil
+	}
+	return Round(Ptr(*milliseconds / 1000))
+}
+
+// Whole returns a duration in whole seconds, rounded half away from zero.
+func Whole(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
 // Times returns a number times a factor; nil for nil.
 func Times(v *float64, factor float64) *float64 {
@@ -138,8 +138,8 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == 't' || b[0] == 'f' {
 		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[float64]()}
 	}
-	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	if err != nil {
+	v, ok := healthlab.ParseNumber(strings.Trim(string(b), `"`))
+	if !ok {
 		v = math.NaN()
 	}
 	*f = Float(v)

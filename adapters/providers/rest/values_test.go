@@ -98,3 +98,13 @@ func TestText(t *testing.T) {
 	require.Nil(t, rest.Text(""))
 	require.Equal(t, "a", *rest.Text("a"))
 }
+
+// Parts of a second are rounded half away from zero, not cut.
+func TestWholeSeconds(t *testing.T) {
+	for ms, want := range map[float64]int64{0: 0, 499: 0, 500: 1, 1403_500: 1404, 1_035_499: 1035, 1_035_500: 1036, -500: -1, -499: 0} {
+		require.Equal(t, want, *rest.Seconds(&ms), ms)
+		require.Equal(t, want, rest.Whole(time.Duration(ms)*time.Millisecond), ms)
+	}
+	require.Nil(t, rest.Seconds(nil))
+	require.Nil(t, rest.Seconds(new(math.NaN())))
+}

@@ -184,9 +184,9 @@ func readSleep(v *struct {
 		Start    rest.Instant `json:"BedtimeStart"`
 		End      rest.Instant `json:"BedtimeEnd"`
 		Duration float64      `json:"Duration"`
-		Deep     float64      `json:"DeepSleepDuration"`
-		Light    float64      `json:"LightSleepDuration"`
-		REM      float64      `json:"REMSleepDuration"`
+		Deep     *float64     `json:"DeepSleepDuration"`
+		Light    *float64     `json:"LightSleepDuration"`
+		REM      *float64     `json:"REMSleepDuration"`
 		Latency  *float64     `json:"SleepOnsetLatencyDuration"`
 		HR       *float64     `json:"HRAvg"`
 		HRMin    *float64     `json:"HRMin"`
@@ -206,16 +206,24 @@ func readSleep(v *struct {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: x.ID.String()}, BedtimeStart: x.Start.Time, BedtimeStop: x.End.Time, TimezoneOffset: x.End.Offset,
-		Deep: int64(x.Deep), Light: int64(x.Light), REM: int64(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
+		Deep: rest.Round(x.Deep), Light: rest.Round(x.Light), REM: rest.Round(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
 		HRLowest: rest.Round(bpm(x.HRMin)), AverageHRV: rest.Positive(x.HRV), Score: rest.Round(rest.Positive(x.Score)),
 	}
 	if x.Nap {
 		s.Type = healthdata.SleepNap
 	}
-	if asleep := s.Deep + s.Light + s.REM; asleep > 0 {
-		s.Awake = max(int64(x.End.Sub(x.Start.Time.Time)/time.Second)-asleep, 0)
+	if asleep := seconds(s.Deep) + seconds(s.Light) + seconds(s.REM); asleep > 0 {
+		s.Awake = rest.Ptr(max(rest.Whole(x.End.Sub(x.Start.Time.Time))-asleep, 0))
 	}
 	out.Summary("sleep", watch, s)
+}
+
+// seconds is the length of a stage; 0 for one that is not there.
+func seconds(stage *int64) int64 {
+	if stage == nil {
+		return 0
+	}
+	return *stage
 }
 
 func readActivity(v *struct {
@@ -303,6 +311,9 @@ var sports = map[int]string{
 type milli float64
 
 func (t milli) time() healthlab.Time { return healthlab.At(time.UnixMilli(int64(t))) }
+
+// second is the nearest Unix second.
+func (t milli) second() int64 { return t.time().Round(time.Second).Unix() }
 
 // workout is one of the list, or one with its recording.
 type workout struct {
@@ -406,12 +417,12 @@ func readRecording(v *workout, out *rest.Batch) {
 				p.Value = bpm(p.Value)
 			}
 			if column != "" {
-				track.Put(column, p.At.time().Unix(), p.Value)
+				track.Put(column, p.At.second(), p.Value)
 			}
 		}
 		for _, p := range x.Locations {
-			track.Put(rest.ColumnLat, p.At.time().Unix(), p.Lat)
-			track.Put(rest.ColumnLng, p.At.time().Unix(), p.Lng)
+			track.Put(rest.ColumnLat, p.At.second(), p.Lat)
+			track.Put(rest.ColumnLng, p.At.second(), p.Lng)
 		}
 	}
 	out.Stream(v.source(), v.summary(out), track.Stream())

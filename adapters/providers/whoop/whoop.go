@@ -157,10 +157,10 @@ type sleep struct {
 	Nap   bool `json:"nap"`
 	Score struct {
 		Stages struct {
-			Awake float64 `json:"total_awake_time_milli"`
-			Light float64 `json:"total_light_sleep_time_milli"`
-			Deep  float64 `json:"total_slow_wave_sleep_time_milli"`
-			REM   float64 `json:"total_rem_sleep_time_milli"`
+			Awake *float64 `json:"total_awake_time_milli"`
+			Light *float64 `json:"total_light_sleep_time_milli"`
+			Deep  *float64 `json:"total_slow_wave_sleep_time_milli"`
+			REM   *float64 `json:"total_rem_sleep_time_milli"`
 		} `json:"stage_summary"`
 		RespiratoryRate *float64 `json:"respiratory_rate"`
 		Performance     *float64 `json:"sleep_performance_percentage"`
@@ -172,8 +172,8 @@ func readSleep(v *sleep, out *rest.Batch) {
 	out.Owner(v.User.String())
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.ID}, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time, TimezoneOffset: rest.ParseOffset(v.Offset),
-		Awake: int64(v.Score.Stages.Awake / 1000), Light: int64(v.Score.Stages.Light / 1000),
-		Deep: int64(v.Score.Stages.Deep / 1000), REM: int64(v.Score.Stages.REM / 1000),
+		Awake: rest.Seconds(v.Score.Stages.Awake), Light: rest.Seconds(v.Score.Stages.Light),
+		Deep: rest.Seconds(v.Score.Stages.Deep), REM: rest.Seconds(v.Score.Stages.REM),
 		Efficiency: v.Score.Efficiency, RespiratoryRate: v.Score.RespiratoryRate, Score: rest.Round(v.Score.Performance),
 	}
 	if v.Nap {
@@ -267,12 +267,12 @@ type workout struct {
 		Distance  *float64 `json:"distance_meter"`
 		Climb     *float64 `json:"altitude_gain_meter"`
 		Zones     *struct {
-			Zero  float64 `json:"zone_zero_milli"`
-			One   float64 `json:"zone_one_milli"`
-			Two   float64 `json:"zone_two_milli"`
-			Three float64 `json:"zone_three_milli"`
-			Four  float64 `json:"zone_four_milli"`
-			Five  float64 `json:"zone_five_milli"`
+			Zero  *float64 `json:"zone_zero_milli"`
+			One   *float64 `json:"zone_one_milli"`
+			Two   *float64 `json:"zone_two_milli"`
+			Three *float64 `json:"zone_three_milli"`
+			Four  *float64 `json:"zone_four_milli"`
+			Five  *float64 `json:"zone_five_milli"`
 		} `json:"zone_durations"`
 	} `json:"score"`
 }
@@ -285,8 +285,12 @@ func readWorkout(v *workout, out *rest.Batch) {
 		Calories: rest.Times(v.Score.Kilojoule, 1/joulesPerCalorie), Distance: v.Score.Distance, TotalElevationGain: v.Score.Climb,
 	}
 	if z := v.Score.Zones; z != nil {
-		for _, ms := range []float64{z.Zero, z.One, z.Two, z.Three, z.Four, z.Five} {
-			w.HRZones = append(w.HRZones, int64(ms/1000))
+		for _, ms := range []*float64{z.Zero, z.One, z.Two, z.Three, z.Four, z.Five} {
+			in := rest.Seconds(ms)
+			if in == nil {
+				in = new(int64) // a zone that is not there
+			}
+			w.HRZones = append(w.HRZones, *in)
 		}
 	}
 	out.Summary("workouts", strap, w)

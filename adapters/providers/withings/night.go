@@ -59,11 +59,11 @@ func readSleep(v *struct {
 	night
 	Completed *bool `json:"completed"`
 	Data      details[struct {
-		Asleep  float64  `json:"asleepduration"`
-		Light   float64  `json:"lightsleepduration"`
-		Deep    float64  `json:"deepsleepduration"`
-		REM     float64  `json:"remsleepduration"`
-		Awake   float64  `json:"wakeupduration"`
+		Asleep  *float64 `json:"asleepduration"`
+		Light   *float64 `json:"lightsleepduration"`
+		Deep    *float64 `json:"deepsleepduration"`
+		REM     *float64 `json:"remsleepduration"`
+		Awake   *float64 `json:"wakeupduration"`
 		Latency *float64 `json:"sleep_latency"`
 		Ratio   *float64 `json:"sleep_efficiency"`
 		Score   *float64 `json:"sleep_score"`
@@ -76,8 +76,8 @@ func readSleep(v *struct {
 	out.Zone(v.Zone)
 	x := &v.Data.v
 	s := &healthdata.Sleep{
-		Head: healthdata.Head{ExternalID: v.ID.String()}, BedtimeStart: v.Start.time(), BedtimeStop: v.End.time(), Total: int64(x.Asleep), Light: int64(x.Light),
-		Deep: int64(x.Deep), REM: int64(x.REM), Awake: int64(x.Awake), Latency: rest.Round(x.Latency), Efficiency: rest.Times(x.Ratio, 100), Score: rest.Round(rest.Positive(x.Score)),
+		Head: healthdata.Head{ExternalID: v.ID.String()}, BedtimeStart: v.Start.time(), BedtimeStop: v.End.time(), Total: rest.Round(x.Asleep), Light: rest.Round(x.Light),
+		Deep: rest.Round(x.Deep), REM: rest.Round(x.REM), Awake: rest.Round(x.Awake), Latency: rest.Round(x.Latency), Efficiency: rest.Times(x.Ratio, 100), Score: rest.Round(rest.Positive(x.Score)),
 		HRAverage: rest.Round(rest.Positive(x.HR)), HRLowest: rest.Round(rest.Positive(x.HRMin)), RespiratoryRate: rest.Positive(x.Breath),
 	}
 	if v.Completed != nil {

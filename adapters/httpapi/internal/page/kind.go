@@ -10,7 +10,7 @@ var kinds = []struct {
 		"wheelchair_push", "stand_hour", "stand_duration", "fall"}},
 	{"workouts", []string{"workouts", "workout_stream", "workout_duration", "workout_distance", "workout_swimming_stroke", "vo2_max"}},
 	{"sleep", []string{"sleep", "sleep_cycle", "sleep_stream", "hypnogram", "sleep_apnea_alert", "sleep_breathing_disturbance"}},
-	{"heart", []string{"heartrate", "hrv", "heart_rate_alert", "heart_rate_recovery_one_minute", "afib_burden",
+	{"heart", []string{"heartrate", "hrv", "hrv_sdnn", "heart_rate_alert", "heart_rate_recovery_one_minute", "afib_burden",
 		"electrocardiogram", "electrocardiogram_voltage", "blood_pressure"}},
 	{"breathing", []string{"respiratory_rate", "blood_oxygen", "forced_expiratory_volume_1", "forced_vital_capacity",
 		"peak_expiratory_flow_rate", "inhaler_usage"}},

@@ -202,7 +202,7 @@ func (d *decoder) instant(v reflect.Value, c byte) bool {
 	if to.UnmarshalJSON(d.data[start:d.pos]) != nil {
 		return d.note("bad_date_time", timeRule)
 	}
-	const clock = len(`"2026-03-01T10:00:00`)
+	const clock = len(`"2026-03-01T9:00`)
 	if bytes.ContainsAny(d.data[start+clock:d.pos], "Zz+-") {
 		return true
 	}

@@ -1,0 +1,98 @@
+package fileimport_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// A list is read in every encoding that programs save it in, and what stands before its header is
+// no part of it.
+func TestCSVEncodings(t *testing.T) {
+	text := strings.Replace(testdata(t, "strava", "activities.csv"), "Race, last leg", "Möve – Straße, 5 €", 1)
+	text = strings.ReplaceAll(text, "\u202f", " ")
+	encoded := func(e encoding.Encoding) string {
+		out, err := encoding.ReplaceUnsupported(e.NewEncoder()).String(text)
+		require.NoError(t, err)
+		return out
+	}
+	for name, file := range map[string]string{
+		"UTF-8": text, "UTF-8 with a mark": "\xef\xbb\xbf" + text, "blank lines before": "\r\n \n" + text, "a mark and a blank line": "\xef\xbb\xbf\r\n" + text,
+		"windows-1252":       encoded(charmap.Windows1252),
+		"UTF-16LE":           encoded(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)),
+		"UTF-16BE":           encoded(unicode.UTF16(unicode.BigEndian, unicode.UseBOM)),
+		"UTF-16LE, no mark":  encoded(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
+		"UTF-16BE, no mark":  encoded(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
+		"windows line feeds": strings.ReplaceAll(text, "\n", "\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := importBytes(t, []byte(file), nil)
+			require.NoError(t, err)
+			all := summariesOf[*healthdata.Workout](t, s, "workouts")
+			require.Len(t, all, 8)
+			require.Equal(t, "Möve – Straße, 5 €", *all[0].Title)
+		})
+	}
+	latin := strings.Replace(testdata(t, "strava", "activities.csv"), "Race, last leg", "M\xf6ve", 1)
+	s, _, err := importBytes(t, []byte(latin), nil)
+	require.NoError(t, err)
+	require.Equal(t, "Möve", *summariesOf[*healthdata.Workout](t, s, "workouts")[0].Title, "ISO-8859-1")
+}
+
+// A file that was saved by a program for people with decimal commas has semicolons or tabs.
+func TestCSVSeparators(t *testing.T) {
+	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\n"
+	const row = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,%s,150,120\n"
+	for _, c := range []struct{ separator, number, written string }{
+		{",", "412.5", "412.5"}, {",", "412.5", `"412,5"`}, {";", "412.5", "412,5"}, {";", "1.412", "1,412"}, {";", "1234.5", "1.234,5"}, {";", "412.5", "412.5"},
+		{"\t", "412.5", "412.5"}, {"\t", "412.5", "412,5"}, {",", "1234.5", `"1,234.5"`},
+	} {
+		file := strings.ReplaceAll(header+row, ",", c.separator)
+		s, rep, err := importBytes(t, fmt.Appendf(nil, file, c.written), nil)
+		require.NoError(t, err)
+		require.Empty(t, rep.Notes)
+		require.Equal(t, c.number, strconv.FormatFloat(*summariesOf[*healthdata.Workout](t, s, "workouts")[0].Calories, 'f', -1, 64), c)
+	}
+}
+
+// The start of an activity is written as the language settings of the account say.
+func TestStravaDates(t *testing.T) {
+	list := testdata(t, "strava", "activities.csv")
+	started := func(written string) (time.Time, bool) {
+		s, _, err := importBytes(t, []byte(strings.Replace(list, `"Apr 18, 2026, 6:30:20 AM"`, `"`+written+`"`, 1)), nil)
+		require.NoError(t, err)
+		for _, w := range summariesOf[*healthdata.Workout](t, s, "workouts") {
+			if w.ExternalID == "9001" {
+				return w.TimeStart.UTC(), true
+			}
+		}
+		return time.Time{}, false
+	}
+	for _, written := range []string{
+		"Sep 12, 2025, 5:30:12 PM", "Sept 12, 2025, 5:30:12 PM", "September 12, 2025, 5:30:12 PM", "Sep. 12, 2025, 5:30:12 p.m.",
+		"Sep 12, 2025, 17:30:12", "12 Sep 2025, 17:30:12", "12 Sept 2025, 17:30:12", "12 Sept. 2025, 5:30:12 pm", "12 September 2025, 5:30:12\u202fPM",
+		"12\u00a0Sept 2025, 17:30:12", "sept 12, 2025, 5:30:12 pm",
+	} {
+		at, ok := started(written)
+		require.True(t, ok, written)
+		require.Equal(t, time.Date(2025, 9, 12, 17, 30, 12, 0, time.UTC), at, written)
+	}
+	for month := time.January; month <= time.December; month++ {
+		at, ok := started(month.String() + " 2, 2025, 12:00:00 AM")
+		require.True(t, ok, month)
+		require.Equal(t, time.Date(2025, month, 2, 0, 0, 0, 0, time.UTC), at)
+	}
+	for _, written := range []string{"12 Smarch 2025, 17:30:12", "31 Sep 2025, 17:30:12", "12 Sep 2025", "Sep 12, 2025, 17:30:12 PM x"} {
+		_, ok := started(written)
+		require.False(t, ok, written)
+	}
+}

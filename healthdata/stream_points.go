@@ -1,0 +1,155 @@
+package healthdata
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+)
+
+// Bounds of the altitude of a point of a recording, in metres.
+const (
+	LowestAltitude  = -500
+	HighestAltitude = 12_000
+)
+
+// MostStray is the longest time between a point and the median of its recording.
+const MostStray = 7 * 24 * time.Hour
+
+// FirstPoint is the first instant of a point of a recording. Clocks that were not set show earlier
+// ones.
+var FirstPoint = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// nearZero is the distance from 0, 0, in degrees, within which another position makes 0, 0
+// plausible: 10 km.
+const nearZero = 0.09
+
+// ImpossiblePositions returns the indices of positions of a recording that cannot be: those out of
+// range or without a part, and those at 0, 0 while the positions before and after are more than 10 km
+// away from it. Positions are in degrees, in the order of time; where there is none, both are NaN.
+func ImpossiblePositions(lat, lng []float64) (outOfRange, atZero []int) {
+	var known []int // positions in range
+	for i := range lat {
+		switch none := math.IsNaN(lat[i]) && math.IsNaN(lng[i]); {
+		case none:
+		case math.Abs(lat[i]) <= 90 && math.Abs(lng[i]) <= 180:
+			known = append(known, i)
+		default:
+			outOfRange = append(outOfRange, i)
+		}
+	}
+	zero := func(i int) bool { return lat[i] == 0 && lng[i] == 0 }
+	near := func(i int) bool { return math.Hypot(lat[i], lng[i]) <= nearZero }
+	for from := 0; from < len(known); {
+		if !zero(known[from]) {
+			from++
+			continue
+		}
+		to := from
+		for to < len(known) && zero(known[to]) {
+			to++
+		}
+		if (from == 0 || !near(known[from-1])) && (to == len(known) || !near(known[to])) {
+			atZero = append(atZero, known[from:to]...)
+		}
+		from = to
+	}
+	return outOfRange, atZero
+}
+
+// mostPointRefusals bounds the points of a recording that are named.
+const mostPointRefusals = 100
+
+// leaveOutImpossible leaves out the points of a recording whose time cannot be, and takes away
+// positions and altitudes that cannot be. It returns what it left out, at most 100 points by their
+// index, and whether a point is left. The recording fulfils check.
+func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (refused []ItemRefusal, any bool) {
+	note := func(i int, field, code, msg string) {
+		if len(refused) < mostPointRefusals {
+			refused = append(refused, ItemRefusal{Index: i, Problems: []ItemProblem{{Field: field, Type: code, Msg: msg}}})
+		}
+	}
+	w.leaveOutPositions(note)
+	for i, v := range w.Altitude {
+		if v != nil && (*v < LowestAltitude || *v > HighestAltitude) {
+			w.Altitude[i] = nil
+			note(i, "altitude", check.CodeBounds, "must be -500 to 12000 m")
+		}
+	}
+	var inTime []int64
+	for _, t := range w.Time {
+		if t >= FirstPoint.Unix() && t <= latest.Unix() {
+			inTime = append(inTime, t)
+		}
+	}
+	kept := make([]int, 0, len(w.Time))
+	for i, t := range w.Time {
+		switch {
+		case t < FirstPoint.Unix():
+			note(i, "time", check.CodeEarly, "must be 1990-01-01 or later")
+		case t > latest.Unix():
+			note(i, "time", check.CodeFuture, "must be at most 24 hours ahead of the present")
+		case t < inTime[len(inTime)/2]-int64(MostStray/time.Second), t > inTime[len(inTime)/2]+int64(MostStray/time.Second):
+			note(i, "time", check.CodeBounds, "must be at most 7 days from the median of the recording")
+		default:
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) < len(w.Time) {
+		w.keep(kept)
+	}
+	slices.SortStableFunc(refused, func(a, b ItemRefusal) int { return a.Index - b.Index })
+	return refused, len(kept) > 0
+}
+
+// leaveOutPositions takes away positions that cannot be.
+func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg string)) {
+	if len(w.Lat) == 0 && len(w.Lng) == 0 {
+		return
+	}
+	lat, lng := make([]float64, len(w.Time)), make([]float64, len(w.Time))
+	for i := range w.Time {
+		lat[i], lng[i] = math.NaN(), math.NaN()
+		if v := valueAt(w.Lat, i); v != nil {
+			lat[i] = *v
+		}
+		if v := valueAt(w.Lng, i); v != nil {
+			lng[i] = *v
+		}
+	}
+	away := func(indices []int, msg string) {
+		for _, i := range indices {
+			for _, column := range [...][]*float64{w.Lat, w.Lng} {
+				if i < len(column) {
+					column[i] = nil
+				}
+			}
+			note(i, "lat", check.CodeBounds, msg)
+		}
+	}
+	outOfRange, atZero := ImpossiblePositions(lat, lng)
+	away(outOfRange, "must be a position, lat -90 to 90 and lng -180 to 180")
+	away(atZero, "must not be 0, 0 away from the positions before and after")
+}
+
+// keep leaves the points of some indices.
+func (w *WorkoutStream) keep(indices []int) {
+	w.Time = pick(w.Time, indices)
+	w.Heartrate = pick(w.Heartrate, indices)
+	for _, column := range w.columns() {
+		*column = pick(*column, indices)
+	}
+}
+
+// pick returns the values of some indices; an empty column stays empty.
+func pick[T any](column []T, indices []int) []T {
+	if len(column) == 0 {
+		return column
+	}
+	out := make([]T, len(indices))
+	for k, i := range indices {
+		out[k] = column[i]
+	}
+	return out
+}

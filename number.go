@@ -1,0 +1,60 @@
+package healthlab
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ParseNumber reads a finite number as programs write it in any language: digits with a sign, a decimal
+// point or a decimal comma, thousands in groups of three, and an exponent. Spaces around it are left
+// out. False for anything else, and for a text such as 1,234 that is another number in another
+// language.
+func ParseNumber(s string) (float64, bool) {
+	s = strings.TrimSpace(s)
+	s = strings.Replace(s, "\u2212", "-", 1) // a minus sign
+	if strings.Trim(s, "0123456789.,+-eE") != "" {
+		return 0, false
+	}
+	if strings.Contains(s, ",") {
+		var ok bool
+		if s, ok = withoutCommas(s); !ok {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	return n, err == nil && !math.IsInf(n, 0)
+}
+
+// withoutCommas writes a number with commas as Go does. False if it is not known what they mean.
+func withoutCommas(s string) (string, bool) {
+	sign := s[:len(s)-len(strings.TrimLeft(s, "+-"))]
+	s = s[len(sign):]
+	switch point, comma := strings.LastIndexByte(s, '.'), strings.LastIndexByte(s, ','); {
+	case point > comma: // 1,234.5
+		if grouped(s[:point], ",") && strings.Count(s, ".") == 1 {
+			return sign + strings.ReplaceAll(s, ",", ""), true
+		}
+	case point >= 0: // 1.234,5
+		if grouped(s[:comma], ".") && strings.Count(s, ",") == 1 {
+			return sign + strings.ReplaceAll(strings.ReplaceAll(s, ".", ""), ",", "."), true
+		}
+	case strings.Count(s, ",") > 1: // 1,234,567
+		if grouped(s, ",") {
+			return sign + strings.ReplaceAll(s, ",", ""), true
+		}
+	case comma > 0 && (s[0] == '0' || !grouped(s, ",")): // 0,123 and 12,5
+		return sign + s[:comma] + "." + s[comma+1:], true
+	}
+	return "", false
+}
+
+// grouped reports whether digits stand in groups of three, of which the first may be shorter.
+func grouped(s, separator string) bool {
+	for i, group := range strings.Split(s, separator) {
+		if strings.Trim(group, "0123456789") != "" || len(group) != 3 && (i > 0 || group == "" || len(group) > 3) {
+			return false
+		}
+	}
+	return true
+}
