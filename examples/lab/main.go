@@ -20,6 +20,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -49,15 +50,29 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	store := memory.New(nil)
-	service, err := orders.New(store.Orders(), anyUser, source, NewBackend(api.URL), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
+	providers, err := healthdata.NewProviders(nil)
+	if err != nil {
+		return err
+	}
+	users, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
 	if err != nil {
 		return err
 	}
 	team := healthlab.TeamID{UUID: uuid.New()}
+	ana, err := users.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "ana"})
+	if err != nil {
+		return err
+	}
+	service, err := orders.New(store.Orders(), people.UsersFunc(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		_, err := users.User(ctx, team, user)
+		return err
+	}), source, NewBackend(api.URL), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
+	if err != nil {
+		return err
+	}
 	order, err := service.Place(ctx, team, orders.PlaceRequest{
-		UserID:   healthlab.UserID{UUID: uuid.New()},
+		UserID:   ana.ID,
 		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
 		PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 			Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
