@@ -410,9 +410,11 @@ func TestBrokenConnectors(t *testing.T) {
 		})},
 		{Name: "gives distances in kilometres", Subtest: "Pull/Scale", Suite: summaries(func(s *healthdata.Workout) { s.Distance = new(*s.Distance / 1000) })},
 		{Name: "gives sleep in minutes", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) { s.Duration /= 60 })},
-		{Name: "gives the stages of sleep in milliseconds", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) { s.REM, s.Deep, s.Light = 1000*s.REM, 1000*s.Deep, 1000*s.Light })},
+		{Name: "gives the stages of sleep in milliseconds", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) {
+			s.REM, s.Deep, s.Light = new(1000**s.REM), new(1000**s.Deep), new(1000**s.Light)
+		})},
 		{Name: "gives the stages of sleep in minutes", Subtest: "Pull/Scale", Suite: summaries(func(s *healthdata.Sleep) {
-			s.Awake, s.Light, s.REM, s.Deep = s.Awake/60, s.Light/60, s.REM/60, s.Deep/60
+			s.Awake, s.Light, s.REM, s.Deep = new(*s.Awake/60), new(*s.Light/60), new(*s.REM/60), new(*s.Deep/60)
 		})},
 		{Name: "gives nights that end before they start", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) { s.BedtimeStart, s.BedtimeStop = s.BedtimeStop, s.BedtimeStart })},
 		{Name: "gives nights of two days", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) { s.BedtimeStop = healthlab.At(s.BedtimeStart.Add(48 * time.Hour)) })},

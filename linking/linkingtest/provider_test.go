@@ -230,7 +230,7 @@ var daily = map[string]func(at time.Time) healthdata.Summary{
 		if at.Hour() != 22 {
 			return nil
 		}
-		s := &healthdata.Sleep{BedtimeStart: healthlab.At(at), BedtimeStop: healthlab.At(at.Add(8 * time.Hour)), Duration: 28_800, Total: 27_000, Awake: 1800, Light: 14_000, REM: 6000, Deep: 7000}
+		s := &healthdata.Sleep{BedtimeStart: healthlab.At(at), BedtimeStop: healthlab.At(at.Add(8 * time.Hour)), Duration: 28_800, Total: new(int64(27_000)), Awake: new(int64(1800)), Light: new(int64(14_000)), REM: new(int64(6000)), Deep: new(int64(7000))}
 		healthdata.HeadOf(s).ExternalID = "night " + at.Format(time.DateOnly)
 		return s
 	},
