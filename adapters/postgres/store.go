@@ -49,7 +49,7 @@ type Store struct {
 	clock  atomic.Pointer[clockReading]
 }
 
-// Options adjusts an Store. The zero value, and nil, mean the defaults.
+// Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Schema is the schema of the tables. Default healthlab.
 	Schema string
