@@ -37,6 +37,9 @@ type Store interface {
 // [Shared]. A rule about a range (a count, a free name that no unique index holds) is safe only
 // if the transaction reads the row that names the range, such as the user or the team, with the
 // lock [Held], and each transaction that writes in the range reads that row at least Shared.
+//
+// The lock of the row of a user (see [User]) holds where there is no such row, too, so that these
+// rules work for a host that keeps its users elsewhere. Other rows that do not exist are not locked.
 type Tx interface {
 	// Now returns the store's clock at the begin of the transaction, in UTC to the microsecond.
 	// Leases and due times count from it.

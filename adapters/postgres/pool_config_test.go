@@ -26,6 +26,10 @@ func TestPoolConfig(t *testing.T) {
 	c, err = postgres.PoolConfig("postgres://h/d")
 	require.NoError(t, err)
 	require.NotZero(t, c.ConnConfig.ConnectTimeout)
+	require.Equal(t, 1024, c.ConnConfig.StatementCacheCapacity)
+	c, err = postgres.PoolConfig("postgres://h/d?statement_cache_capacity=100")
+	require.NoError(t, err)
+	require.Equal(t, 100, c.ConnConfig.StatementCacheCapacity)
 }
 
 // Its connections have the socket options, over TCP and over a socket of Unix alike.

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
@@ -90,3 +91,9 @@ func (m loggedMessages) Message(ctx context.Context, team healthlab.TeamID, even
 }
 
 func (s rowStore) messages() webhook.Log { return loggedMessages{events: s.log} }
+
+// storesOn returns the stores of a service over a database of [pgtest.URL].
+func storesOn(t testing.TB, pool *pgxpool.Pool, now func() time.Time, opts *stores.Options) *stores.Stores {
+	t.Helper()
+	return stores.New(openEngine(t, pool, stores.Tables(), postgres.Options{Now: now}), opts)
+}

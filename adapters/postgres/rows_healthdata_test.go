@@ -7,7 +7,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
@@ -17,14 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
-	"github.com/healthlab-dev/healthlab/personkey"
-	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -142,11 +138,4 @@ func TestRows_priorities(t *testing.T) {
 func TestRows_accessLog(t *testing.T) {
 	t.Parallel()
 	accesslogtest.RunStore(t, accesslog.NewStore(newRowStore(t, accesslog.Tables())))
-}
-
-func TestRows_personKeys(t *testing.T) {
-	t.Parallel()
-	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
-		return personkey.NewStore(openEngine(t, pgtest.Pool(t), personkey.Tables(), postgres.Options{}))
-	})
 }

@@ -2,12 +2,17 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/bulk/bulktest"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
+	"github.com/healthlab-dev/healthlab/linking/pull/pulltest"
 )
 
 func linksOf(s rowStore, onErase ...healthdata.UserHook) (linkingtest.StoreHarness, *linking.Rows) {
@@ -67,4 +72,27 @@ func TestRows_bulk(t *testing.T) {
 	s := newLinkRows(t)
 	h, links := linksOf(s, bulk.EraseItems)
 	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: bulk.NewStore(s, links), SetClock: s.setClock, Linking: h})
+}
+
+func rowPulls(t testing.TB) pulltest.StoreHarness {
+	clock := conformance.NewClock(time.Now())
+	s := storesOn(t, pgtest.Pool(t), clock.Now, &stores.Options{Keys: rowKeys(t)})
+	return pulltest.StoreHarness{
+		Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Credentials: s.Credentials(), SetClock: clock.Set,
+	}
+}
+
+func TestRows_pulls(t *testing.T) {
+	t.Parallel()
+	pulltest.RunStore(t, rowPulls)
+}
+
+func TestRows_pullsModel(t *testing.T) {
+	t.Parallel()
+	pulltest.RunStoreModel(t, rowPulls)
+}
+
+func TestRows_pullCrashes(t *testing.T) {
+	t.Parallel()
+	pulltest.RunCrashes(t, rowPulls)
 }

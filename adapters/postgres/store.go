@@ -36,7 +36,8 @@ const (
 // Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update
 // takes a trip to the database for each of its reads, the first of which begins it, and one for all
 // its writes and the commit. It is run again, a few times at most, when it lost against another
-// transaction, or when its connection broke before the commit.
+// transaction, or when its connection broke before the commit. A user without a row is locked by an
+// advisory lock of the transaction.
 //
 // What the database is to blame for is healthlab.Unavailable: a lost connection, a full disk, a
 // timeout, a server that only reads, contention that did not end. If the connection is lost during
@@ -47,9 +48,10 @@ type Store struct {
 	tables map[string]*table
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
+	absent atomic.Bool // the user that was locked last has no row, so that the next one may have none either
 }
 
-// Options adjusts an Store. The zero value, and nil, mean the defaults.
+// Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Schema is the schema of the tables. Default healthlab.
 	Schema string
@@ -169,9 +171,9 @@ func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	taken := 0
+	taken, absent := 0, e.absent.Load()
 	return repeat(ctx, func() (again bool, err error) {
-		t := &transaction{engine: e, ctx: ctx, taken: taken > 0}
+		t := &transaction{engine: e, ctx: ctx, taken: taken > 0, absent: absent}
 		b, err := t.run(run)
 		switch {
 		case err == nil && !t.host:
@@ -179,6 +181,8 @@ func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 		case isTaken(t.failed):
 			taken++
 			return taken < maxTaken, err
+		case errors.Is(t.failed, errAbsent):
+			absent = true
 		}
 		return t.again, err
 	})
@@ -209,7 +213,7 @@ func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, e
 	if !host {
 		snapshot.begin(b)
 	}
-	rows := e.queueQueries(b, q, false)
+	rows := e.queueQueries(b, q, false, false)
 	if !host {
 		snapshot.commit(b)
 	}

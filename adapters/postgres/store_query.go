@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +18,8 @@ import (
 //
 // Rows with a lock come first, those of single keys before those of ranges, so that what follows
 // sees what the locks waited for; the row of a user comes before all others, because erasures and
-// additions meet there.
-func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, locked bool) [][]store.Row {
+// additions meet there. With absent, users are locked who have no row, too.
+func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, locked, absent bool) [][]store.Row {
 	e.nameTeam(b, teamOfQueries(q))
 	order := make([]int, len(q))
 	for i := range order {
@@ -31,6 +32,9 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, locked bool) [][]sto
 	}
 	out := make([][]store.Row, len(q))
 	for _, i := range order {
+		if absent && locksUser(&q[i]) {
+			b.Queue(lockUser[q[i].Lock], e.userLock(q[i].Key))
+		}
 		if q[i].By == store.ByUser && q[i].Table == "" {
 			e.queueAllTables(b, q[i], locked, &out[i])
 		} else if t := e.tables[q[i].Table]; t != nil {
@@ -51,6 +55,24 @@ func rank(q *store.Query) int {
 		return 1
 	}
 	return 0
+}
+
+// lockUser locks a user who may have no row. Who adds the row takes the lock of Held before.
+var lockUser = map[store.Lock]string{
+	store.Shared: "select pg_advisory_xact_lock_shared($1)",
+	store.Held:   "select pg_advisory_xact_lock($1)",
+}
+
+// locksUser reports whether a query locks a user.
+func locksUser(q *store.Query) bool {
+	return q.By == store.ByKey && q.Table == store.UserTable && lockUser[q.Lock] != ""
+}
+
+// userLock returns the number of the lock of a user.
+func (e *Store) userLock(k store.Key) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(store.Text(e.opts.Schema) + store.UUID(k.Team.UUID) + k.ID)) // never fails
+	return int64(h.Sum64())
 }
 
 // queueAllTables adds a query for the rows of a user in all tables.

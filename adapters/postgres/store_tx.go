@@ -17,6 +17,7 @@ type transaction struct {
 	engine *Store
 	ctx    context.Context //nolint:containedctx // that of the Update; store.Tx has no other
 	taken  bool            // the run before failed because a key or a value was taken
+	absent bool            // users without a row are locked, too
 
 	conn    connection // nil until the first trip
 	host    bool
@@ -120,12 +121,25 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	if err := t.start(b); err != nil {
 		return nil, err
 	}
-	rows := t.engine.queueQueries(b, q, true)
+	rows := t.engine.queueQueries(b, q, true, t.absent)
 	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
 		return nil, t.fail(err, contended(err) || lost(err))
 	}
+	for i := range q {
+		if !locksUser(&q[i]) {
+			continue
+		}
+		absent := len(rows[i]) == 0
+		t.engine.absent.Store(absent)
+		if absent && !t.absent {
+			return nil, t.fail(errAbsent, true)
+		}
+	}
 	return rows, nil
 }
+
+// errAbsent says that a user who has no row is to be locked: the next run does, before it locks anything else.
+var errAbsent = fmt.Errorf("%w: a user has no row", store.ErrStale)
 
 // commit writes and commits in one trip.
 func (t *transaction) commit(writes []store.Write) error {
@@ -177,6 +191,11 @@ const guardFailed = "22012"
 // changed rows, this takes a second run, with free: it frees all values first.
 func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 	e.nameTeam(b, teamOfWrites(writes))
+	for i := range writes {
+		if w := &writes[i]; w.Table == store.UserTable && !w.Gone && w.Was == 0 {
+			b.Queue(lockUser[store.Held], e.userLock(w.Key))
+		}
+	}
 	each := func(these func(*store.Write) bool, queue func(*table, *store.Write)) {
 		for i := range writes {
 			if w := &writes[i]; these(w) {

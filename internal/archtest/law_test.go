@@ -117,7 +117,7 @@ var mayImport = forSuites(map[string][]string{
 // testsMayImport lists the packages that tests may import in addition.
 var testsMayImport = forSuites(map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
-	"adapters": {"adapters/memory", "internal/pgtest"},
+	"adapters": {"adapters/memory", "adapters/stores", "internal/pgtest"},
 
 	"internal/seriesbox": {"."},
 	// The tests read the printed documents with pdftext.

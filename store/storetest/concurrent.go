@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -153,6 +154,88 @@ func (s suite) erasure() {
 			require.NoError(s, err)
 		}
 		require.Empty(s, s.read(store.Query{Key: store.Key{User: user}, By: store.ByUser}))
+	}
+}
+
+// absentUser tests that the lock of a user holds where the store has no row of the user, as with a host
+// that keeps its users elsewhere. What is added beside an erasure is deleted by it, or sees its mark; and
+// who holds the user may count the rows of the user.
+func (s suite) absentUser() {
+	const most = 3
+	for range rounds() {
+		team, user := newTeam(), newUser()
+		mark := key(plainTable, team, "erased")
+		rows := store.Query{Key: store.Key{Table: uniqueTable, User: user}, By: store.ByUser, Lock: store.Plain}
+		add := func(i int, st store.Store, q store.Query) error {
+			return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				got, err := tx.Read(q, store.Query{Key: mark, Lock: store.Plain}, rows)
+				if err != nil || len(got[1]) > 0 || q.Lock == store.Held && len(got[2]) >= most {
+					return err
+				}
+				tx.Put(store.Row{Key: store.Key{Table: uniqueTable, Team: team, User: user, ID: fmt.Sprint(i)}})
+				return nil
+			})
+		}
+		for _, err := range s.race(func(i int, st store.Store) error { return add(i, st, store.User(team, user).Hold()) }) {
+			require.NoError(s, err)
+		}
+		require.Len(s, s.read(rows), most)
+		for _, err := range s.race(func(i int, st store.Store) error {
+			if i != workers-1 {
+				return add(most+workers+i, st, store.User(team, user))
+			}
+			return st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+				got, err := tx.Read(store.User(team, user).Hold(), store.Query{Key: store.Key{User: user}, By: store.ByUser, Lock: store.Held, Bare: true})
+				if err != nil {
+					return err
+				}
+				for _, r := range got[1] {
+					tx.Delete(r.Key)
+				}
+				tx.Put(store.Row{Key: mark})
+				return nil
+			})
+		}) {
+			require.NoError(s, err)
+		}
+		require.Empty(s, s.read(rows))
+	}
+}
+
+// madeUser tests that no user is made beside a transaction that found none: who finds the user finds all
+// that was added without one.
+func (s suite) madeUser() {
+	for range rounds() {
+		team, user := newTeam(), newUser()
+		rows := store.Query{Key: store.Key{Table: plainTable, User: user}, By: store.ByUser, Lock: store.Plain}
+		var seen atomic.Int64
+		for _, err := range s.race(func(i int, st store.Store) error {
+			for again := true; again; {
+				err := st.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error {
+					again = false
+					got, err := tx.Read(store.User(team, user), rows)
+					switch {
+					case err != nil:
+						return err
+					case i == workers-1:
+						tx.Put(store.Row{Key: store.UserKey(team, user)})
+					case i == workers-2:
+						again = len(got[0]) == 0
+						seen.Store(int64(len(got[1])))
+					case len(got[0]) == 0:
+						tx.Put(store.Row{Key: store.Key{Table: plainTable, Team: team, User: user, ID: fmt.Sprint(i)}})
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			require.NoError(s, err)
+		}
+		require.Len(s, s.read(rows), int(seen.Load()))
 	}
 }
 

@@ -71,6 +71,8 @@ var cases = []struct {
 	{"Anomaly/SkewOverRows", suite.skewOverRows},
 	{"Anomaly/SkewOverRange", suite.skewOverRange},
 	{"Anomaly/Erasure", suite.erasure},
+	{"Anomaly/AbsentUser", suite.absentUser},
+	{"Anomaly/MadeUser", suite.madeUser},
 	{"Order", suite.order},
 	{"Claims", suite.claims},
 	{"Rules", suite.rules},
