@@ -417,7 +417,7 @@ func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
 	for _, r := range rows {
 		st := style{body, r.Strong || r.Group}
 		if r.Group {
-			need += l.tall([]float64{l.inner()}, r.Cells[:1], st) + 1
+			need += float64(len(l.wrap(r.Cells[0], st, l.inner())))*st.line() + 1
 			continue
 		}
 		height := l.tall(ws, r.Cells, st) + float64(len(l.remark(r)))*style{small, false}.line() + 1
