@@ -29,12 +29,13 @@ type Track struct {
 	seconds map[int64]bool
 }
 
-// Put sets the value of a column at a Unix second. Nil is a gap.
+// Put sets the value of a column at a Unix second. Nil is a gap, and so is a heart rate of 0, which a
+// strap that is not worn writes.
 func (t *Track) Put(c Column, second int64, v *float64) {
 	if t.seconds == nil {
 		t.values, t.seconds = map[Column]map[int64]float64{}, map[int64]bool{}
 	}
-	if t.seconds[second] = true; v == nil {
+	if t.seconds[second] = true; v == nil || c == ColumnHeartrate && *v <= 0 {
 		return
 	}
 	if t.values[c] == nil {

@@ -267,7 +267,7 @@ func readStreams(v *streams, out *rest.Batch) {
 		s.Lat, s.Lng = append(s.Lat, p[0]), append(s.Lng, p[1])
 	}
 	for _, bpm := range v.HR.Data {
-		s.Heartrate = append(s.Heartrate, rest.Round(bpm))
+		s.Heartrate = append(s.Heartrate, rest.Round(rest.Positive(bpm)))
 	}
 	if strings.HasSuffix(of.Sport, "Run") {
 		for i, legs := range s.Cadence {
