@@ -235,12 +235,29 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End != nil {
 		end := in.clock.instant(healthlab.At(v.End.Time))
 		row.End = end.UnixMicro()
-		if end.Before(t.Time) {
-			p.Add("order", "an interval does not end before it starts", "end")
-		}
+		in.checkLength(p, t, end)
 		in.checkFuture(p, end, "end")
 	}
 	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
+}
+
+// checkLength notes an interval that is too long or too short for the resource. A local day may
+// have 25 hours.
+func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) {
+	longest := in.resource.Longest
+	wall := func(t healthlab.Time) time.Time {
+		_, offset := t.In(in.clock.loc).Zone()
+		return t.Add(time.Duration(offset) * time.Second)
+	}
+	length := end.Sub(start.Time)
+	switch {
+	case length > longest && wall(end).Sub(wall(start)) > longest:
+		p.Add(check.CodeBounds, fmt.Sprintf("must be at most %g hours after start", longest.Hours()), "end")
+	case length < 0:
+		p.Add(check.CodeBounds, "must not be before start", "end")
+	case length == 0 && in.resource.Spans:
+		p.Add(check.CodeBounds, "must be after start", "end")
+	}
 }
 
 // sampleFields reads what a sample carries beside time and value.

@@ -406,7 +406,6 @@ func TestSamplesRefused(t *testing.T) {
 		"nul":          {"heartrate", change(func(s *healthdata.Sample) { s.Type = ptr("a\x00b") }), []string{"data 1 type: nul"}},
 		"field":        {"heartrate", change(func(s *healthdata.Sample) { s.SensorLocation = ptr("ear") }), []string{"data 1 sensor_location: not_allowed"}},
 		"no end":       {"steps", reading("count", at, 1), []string{"data 1 end: missing"}},
-		"end first":    {"steps", bucket("count", at, -time.Second, 1), []string{"data 1 end: order"}},
 		"no type":      {"cholesterol", reading("mmol/L", at, 1), []string{"data 1 type: missing"}},
 		"pressure":     {"blood_pressure", healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: ptr(120.0)}, []string{"data 1 diastolic: missing"}},
 		"several": {"blood_pressure", healthdata.Sample{Unit: "bar", Systolic: ptr(math.NaN()), Diastolic: ptr(1.0)}, []string{

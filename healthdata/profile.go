@@ -84,7 +84,7 @@ func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZo
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
 func (e *Electrocardiogram) check(p *healthlab.Problems) {
-	check.Session(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
+	check.Session(p, e.SessionStart, e.SessionEnd, 0, "session_start", "session_end")
 	check.Zone(p, e.TimeZone)
 	if e.VoltageSampleCount < 0 {
 		p.Add("negative", "a count is zero or more", "voltage_sample_count")

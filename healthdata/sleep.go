@@ -31,7 +31,11 @@ const (
 // longSleep is the least sleep of a long session.
 const longSleep = 3 * 60 * 60
 
-// Sleep is one sleep session of one source. Durations are in seconds.
+// longestSleep is the longest sleep session that is taken.
+const longestSleep = 36 * time.Hour
+
+// Sleep is one sleep session of one source. It is longer than zero, and at most 36 hours long.
+// Durations are in seconds.
 type Sleep struct {
 	Head
 	// CalendarDate is normally the local day on which the session ended.
@@ -118,7 +122,7 @@ func (s *Sleep) complete() {
 }
 
 func (s *Sleep) check(p *healthlab.Problems) {
-	check.Session(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
+	check.Session(p, s.BedtimeStart, s.BedtimeStop, longestSleep, "bedtime_start", "bedtime_stop")
 	for _, d := range [...]struct {
 		name  string
 		value int64
@@ -210,7 +214,7 @@ func (c *SleepCycle) tidyStages() {
 }
 
 func (c *SleepCycle) check(p *healthlab.Problems) {
-	check.Session(p, c.SessionStart, c.SessionEnd, "session_start", "session_end")
+	check.Session(p, c.SessionStart, c.SessionEnd, longestSleep, "session_start", "session_end")
 	check.Zone(p, c.TimeZone)
 }
 

@@ -14,7 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Workout is one session of sport of one source.
+// longestWorkout is the longest workout that is taken.
+const longestWorkout = 7 * 24 * time.Hour
+
+// Workout is one session of sport of one source. It is longer than zero, and at most 7 days long.
 type Workout struct {
 	Head
 	Title *string `json:"title"`
@@ -127,7 +130,7 @@ func (w *Workout) complete() {
 }
 
 func (w *Workout) check(p *healthlab.Problems) {
-	check.Session(p, w.TimeStart, w.TimeEnd, "time_start", "time_end")
+	check.Session(p, w.TimeStart, w.TimeEnd, longestWorkout, "time_start", "time_end")
 	check.Numbers(p, w)
 }
 
