@@ -141,7 +141,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			builders = append(builders, series.Builder{})
 			assumed = append(assumed, nil)
 		}
-		if in.assumes(time.UnixMicro(row.Time), samples[i].TimezoneOffset, nil) {
+		if in.assumes(time.UnixMicro(row.Time), samples[i].ownOffset(), nil) {
 			if assumed[at] == nil {
 				assumed[at] = assumedTimes{}
 			}
@@ -223,8 +223,8 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") ||
-		v.TimezoneOffset != nil && !check.Offset(p, *v.TimezoneOffset) {
+	own := v.ownOffset()
+	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || own != nil && !check.Offset(p, *own) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
@@ -238,7 +238,16 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		in.checkLength(p, t, end)
 		in.checkFuture(p, end, "end")
 	}
-	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
+	row.Offset = int32(in.clock.offset(t.Time, own, nil))
+}
+
+// ownOffset is what a sample says of its place: its offset, else the one that its times are
+// written with. Nil if it says nothing.
+func (s *Sample) ownOffset() *int {
+	if s.TimezoneOffset != nil {
+		return s.TimezoneOffset
+	}
+	return writtenOffset(&s.Timestamp, s.Start, s.End)
 }
 
 // checkLength notes an interval that is too long or too short for the resource. A local day may

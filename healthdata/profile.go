@@ -46,8 +46,8 @@ func (f *Profile) check(p *healthlab.Problems) {
 // electrocardiogram_voltage between SessionStart and SessionEnd.
 type Electrocardiogram struct {
 	Head
-	SessionStart healthlab.Time `json:"session_start"`
-	SessionEnd   healthlab.Time `json:"session_end"`
+	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
+	SessionEnd   healthlab.Time `json:"session_end" wire:"offset"`
 	// VoltageSampleCount is how many voltages were recorded.
 	VoltageSampleCount int64 `json:"voltage_sample_count" wire:"tolerant"`
 	// HeartRateMean is beats per minute.
@@ -222,7 +222,7 @@ type Body struct {
 	Head
 	// MeasuredAt is the instant of the measurement, in UTC. It is given on the way
 	// in; the published object says the day only.
-	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in"`
+	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in,offset"`
 	// CalendarDate is the local day of the measurement.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Date is midnight UTC of CalendarDate. Deprecated.

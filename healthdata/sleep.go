@@ -43,8 +43,8 @@ type Sleep struct {
 	// Date is midnight UTC of CalendarDate. Deprecated.
 	Date healthlab.Time `json:"date" wire:"out"`
 	// BedtimeStart and BedtimeStop bound the session, in UTC.
-	BedtimeStart healthlab.Time `json:"bedtime_start"`
-	BedtimeStop  healthlab.Time `json:"bedtime_stop"`
+	BedtimeStart healthlab.Time `json:"bedtime_start" wire:"offset"`
+	BedtimeStop  healthlab.Time `json:"bedtime_stop" wire:"offset"`
 	// Type is the source's own, else derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
@@ -155,8 +155,8 @@ type SleepCycle struct {
 	// SleepID is the sleep summary that it details.
 	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
 	// SessionStart and SessionEnd are in UTC.
-	SessionStart healthlab.Time `json:"session_start"`
-	SessionEnd   healthlab.Time `json:"session_end"`
+	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
+	SessionEnd   healthlab.Time `json:"session_end" wire:"offset"`
 	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
 	StageStartOffsetSecond []int64      `json:"stage_start_offset_second" wire:"tolerant"`
 	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second" wire:"tolerant"`

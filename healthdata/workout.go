@@ -31,8 +31,8 @@ type Workout struct {
 	// CalendarDate is normally the local day on which it started.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// TimeStart and TimeEnd are in UTC.
-	TimeStart healthlab.Time `json:"time_start"`
-	TimeEnd   healthlab.Time `json:"time_end"`
+	TimeStart healthlab.Time `json:"time_start" wire:"offset"`
+	TimeEnd   healthlab.Time `json:"time_end" wire:"offset"`
 	// Calories is in kcal.
 	Calories *float64 `json:"calories"`
 	Sport    Sport    `json:"sport" wire:"opt"`

@@ -189,28 +189,38 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 }
 
 // instant reads a date and time. One without an offset is local time in the time_zone of
-// the body, and refused if the body names none.
-func (d *decoder) instant(v reflect.Value, c byte) bool {
+// the body, and refused if the body names none. A field with the rule offset keeps the offset
+// that was written as the location of the time.
+func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	if c != '"' {
 		return d.wrong("must be a text")
 	}
-	start := d.pos
-	if _, ok := d.text(); !ok {
+	t, ok := d.text()
+	if !ok {
 		return false
 	}
-	to := v.Addr().Interface().(*healthlab.Time)
-	if to.UnmarshalJSON(d.data[start:d.pos]) != nil {
+	text := t.raw
+	if t.escaped {
+		d.scratch = t.appendPlain(d.scratch[:0])
+		text = d.scratch
+	}
+	at, offset, err := healthlab.ParseTimeOffset(string(text))
+	if err != nil || t.bad != sound {
 		return d.note("bad_date_time", timeRule)
 	}
-	const clock = len(`"2026-03-01T10:00:00`)
-	if bytes.ContainsAny(d.data[start+clock:d.pos], "Zz+-") {
-		return true
+	to := v.Addr().Interface().(*healthlab.Time)
+	*to = at
+	const clock = len("2026-03-01T10:00:00")
+	switch zone := bytes.TrimLeft(text[clock:], ".0123456789"); {
+	case len(zone) == 0:
+		loc := d.timeZone()
+		if loc == nil {
+			return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
+		}
+		*to = healthdata.Reinterpret(at, loc)
+	case r.offset && len(zone) > 1 && string(zone) != "-00:00": // Z and -00:00 name no place (RFC 3339)
+		to.Time = at.In(time.FixedZone("", offset))
 	}
-	loc := d.timeZone()
-	if loc == nil {
-		return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
-	}
-	*to = healthdata.Reinterpret(*to, loc)
 	return true
 }
 
