@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -64,7 +65,11 @@ func TestSummariesThatCannotBe(t *testing.T) {
 		field string
 	}{
 		{"efficiency of 180", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Efficiency: ptr(180.0)}, "efficiency"},
-		{"48 hours", healthdata.Sleep{BedtimeStart: ago(50 * time.Hour), BedtimeStop: stop, Duration: 48 * 3600}, "duration"},
+		{"a duration of 48 hours", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Duration: 48 * 3600}, "duration"},
+		{"36 hours and a second", healthdata.Sleep{BedtimeStart: ago(38*time.Hour + time.Second), BedtimeStop: stop}, "bedtime_stop"},
+		{"no time", healthdata.Sleep{BedtimeStart: stop, BedtimeStop: stop}, "bedtime_stop"},
+		{"from its end to its start", healthdata.Sleep{BedtimeStart: stop, BedtimeStop: start}, "bedtime_stop"},
+		{"of no year", healthdata.Sleep{BedtimeStart: healthlab.Time{Time: start.AddDate(-3000, 0, 0)}, BedtimeStop: stop}, "bedtime_stop"},
 		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: ptr(int64(9 * 3600))}, "total"},
 		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(-1))}, "rem"},
 		{"of tomorrow", healthdata.Sleep{BedtimeStart: start, BedtimeStop: ago(-25 * time.Hour)}, "bedtime_stop"},
@@ -80,6 +85,77 @@ func TestSummariesThatCannotBe(t *testing.T) {
 			require.Len(t, s.list("sleep"), 1)
 		})
 	}
+}
+
+// Intervals have the lengths of their resource, and sessions those of theirs. What has another
+// length is refused alone.
+func TestLengths(t *testing.T) {
+	const most, hour = 24 * time.Hour, time.Hour
+	offset := 3600
+	kept := func(s *station, resource string, from time.Time, length time.Duration) bool {
+		start, end := healthlab.At(from), healthlab.At(from.Add(length))
+		r := healthdata.ResourceBySlug(resource)
+		switch r.Class {
+		case healthdata.ClassTimeseries:
+			bounds, _ := r.Bounds()
+			v := healthdata.Sample{Start: &start, End: &end, Timestamp: start, TimezoneOffset: &offset, Unit: r.Unit, Value: healthdata.Number(max(1, bounds.Low))}
+			if r.Value == healthdata.ValueText {
+				v.Value = healthdata.Text("a")
+			}
+			if r.TypeRequired {
+				v.Type = &r.Types[0]
+			}
+			good := v
+			goodEnd := healthlab.At(from.Add(-hour))
+			goodStart := healthlab.At(from.Add(-2 * hour))
+			good.Timestamp, good.Start, good.End = goodStart, &goodStart, &goodEnd
+			up := band
+			if r.Key == healthdata.KeyWorkout {
+				up.Source.WorkoutID, up.Source.Sport = ptr(uuid.New()), ptr("running")
+			}
+			got, err := s.IngestSamples(t.Context(), s.team, s.user, resource, up, []healthdata.Sample{good, v})
+			require.NoError(t, err, resource)
+			for _, refused := range got.Refused {
+				require.Equal(t, "end", refused.Problems[0].Field)
+			}
+			return len(got.Refused) == 0
+		default:
+			item := map[string]healthdata.Summary{
+				"sleep":       &healthdata.Sleep{BedtimeStart: start, BedtimeStop: end},
+				"sleep_cycle": &healthdata.SleepCycle{SessionStart: start, SessionEnd: end, StageStartOffsetSecond: []int64{}, StageEndOffsetSecond: []int64{}, StageType: []healthdata.SleepStage{}},
+				"workouts":    &healthdata.Workout{TimeStart: start, TimeEnd: end},
+			}[resource]
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, resource, band, []healthdata.Summary{item})
+			return err == nil
+		}
+	}
+	s := newStation(t, healthdata.Options{})
+	spring := instant(t, "2026-02-01T00:00:00Z").Time
+	longest := map[string]time.Duration{"afib_burden": 8 * most, "sleep": 36 * hour, "sleep_cycle": 36 * hour, "workouts": 7 * most}
+	for _, r := range healthdata.Resources() {
+		session := r.Slug == "sleep" || r.Slug == "sleep_cycle" || r.Slug == "workouts"
+		if !session && (r.Class != healthdata.ClassTimeseries || r.Kind == healthdata.Discrete) {
+			continue
+		}
+		limit := longest[r.Slug]
+		if limit == 0 {
+			limit = most
+		}
+		require.True(t, kept(s, r.Slug, spring, limit), r.Slug)
+		require.False(t, kept(s, r.Slug, spring, limit+time.Microsecond), r.Slug)
+		require.False(t, kept(s, r.Slug, spring, 400*most), r.Slug)
+		require.True(t, kept(s, r.Slug, spring, time.Microsecond), r.Slug)
+		require.False(t, kept(s, r.Slug, spring, -time.Microsecond), r.Slug)
+		require.Equal(t, !session && !r.Spans, kept(s, r.Slug, spring, 0), r.Slug)
+	}
+
+	// A local day may have 25 hours.
+	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("America/New_York")})
+	require.NoError(t, err)
+	autumn := instant(t, "2025-11-02T04:00:00Z").Time
+	require.True(t, kept(s, "steps", autumn, 25*hour))
+	require.False(t, kept(s, "steps", autumn, 25*hour+time.Microsecond))
+	require.False(t, kept(s, "steps", spring, 25*hour))
 }
 
 // The embedded tables name resources and fields that exist.
@@ -111,12 +187,21 @@ field that is not listed takes every finite number.
 		if bounds, ok := r.Bounds(); ok {
 			fmt.Fprintf(&b, "| `%s` | `value` | %s |\n", r.Slug, bounds)
 		}
+		if r.Class == healthdata.ClassTimeseries && r.Kind != healthdata.Discrete {
+			lengths := "at most"
+			if r.Spans {
+				lengths = "more than 0 and at most"
+			}
+			fmt.Fprintf(&b, "| `%s` | `end` | %s %g hours after `start` |\n", r.Slug, lengths, r.Longest.Hours())
+		}
 		parts := r.PartBounds()
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Slug, name, parts[name])
 		}
 	}
-	b.WriteString("\nThe sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
+	b.WriteString("\nSessions are longer than zero: `sleep` and `sleep_cycle` at most 36 hours, `workouts` at most 168 hours.\n")
+	b.WriteString("An interval of a whole local day may be longer by the hour that the end of summer time adds.\n")
+	b.WriteString("The sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
 	const file = "../docs/bounds.md"
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))

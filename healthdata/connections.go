@@ -107,12 +107,12 @@ func (n NewConnection) LogValue() slog.Value {
 // device of the mobile SDK, or a team's own data ([SlugManual]). One that is connected
 // already is left as it is, without an event; one that failed, was paused or was
 // removed is connected anew. Cloud providers are linked in their own way and refused
-// here. One that was paused stays so while the user's time of ingestion is over.
+// here.
 //
 // [healthlab.Invalid] if the provider is not configured, or is a cloud provider;
 // [healthlab.NotFound] if the team has no such user; a [*healthlab.RuleError] of type
-// [RuleInvalidRequest] if a demo connection would stand beside a real one, of type
-// [RuleIngestionOver], and of type [RuleConsentWithdrawn].
+// [RuleInvalidRequest] if a demo connection would stand beside a real one, and of type
+// [RuleConsentWithdrawn].
 func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -125,8 +125,6 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		if c := u.Connection(n.Provider); c != nil && c.Status == Connected {
 			return nil, errUnchanged
-		} else if c != nil && c.Status == Paused && u.Closed(e.At) {
-			return nil, &healthlab.RuleError{Type: RuleIngestionOver, Msg: "the user's time of ingestion is over"}
 		}
 		return u.establish(p, n, e)
 	})
@@ -371,6 +369,9 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 			v.ErrorDetails = &ConnectionErrorDetails{ErrorType: f.Type, ErrorMessage: f.Message, ErroredAt: healthlab.At(f.At)}
 		}
 		if p := s.providers.Get(c.Provider); p != nil {
+			if c.Status == Connected && p.Class == classCloud && u.Closed(s.now().Time) {
+				v.Status = Paused
+			}
 			v.ResourceAvailability = p.Availability(c.Scopes)
 		}
 		out = append(out, v)

@@ -141,7 +141,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			builders = append(builders, series.Builder{})
 			assumed = append(assumed, nil)
 		}
-		if in.assumes(time.UnixMicro(row.Time), samples[i].TimezoneOffset, nil) {
+		if in.assumes(time.UnixMicro(row.Time), samples[i].ownOffset(), nil) {
 			if assumed[at] == nil {
 				assumed[at] = assumedTimes{}
 			}
@@ -223,8 +223,8 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") ||
-		v.TimezoneOffset != nil && !check.Offset(p, *v.TimezoneOffset) {
+	own := v.ownOffset()
+	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || own != nil && !check.Offset(p, *own) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
@@ -235,12 +235,38 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End != nil {
 		end := in.clock.instant(healthlab.At(v.End.Time))
 		row.End = end.UnixMicro()
-		if end.Before(t.Time) {
-			p.Add("order", "an interval does not end before it starts", "end")
-		}
+		in.checkLength(p, t, end)
 		in.checkFuture(p, end, "end")
 	}
-	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
+	row.Offset = int32(in.clock.offset(t.Time, own, nil))
+}
+
+// ownOffset is what a sample says of its place: its offset, else the one that its times are
+// written with. Nil if it says nothing.
+func (s *Sample) ownOffset() *int {
+	if s.TimezoneOffset != nil {
+		return s.TimezoneOffset
+	}
+	return writtenOffset(&s.Timestamp, s.Start, s.End)
+}
+
+// checkLength notes an interval that is too long or too short for the resource. A local day may
+// have 25 hours.
+func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) {
+	longest := in.resource.Longest
+	wall := func(t healthlab.Time) time.Time {
+		_, offset := t.In(in.clock.loc).Zone()
+		return t.Add(time.Duration(offset) * time.Second)
+	}
+	length := end.Sub(start.Time)
+	switch {
+	case length > longest && wall(end).Sub(wall(start)) > longest:
+		p.Add(check.CodeBounds, fmt.Sprintf("must be at most %g hours after start", longest.Hours()), "end")
+	case length < 0:
+		p.Add(check.CodeBounds, "must not be before start", "end")
+	case length == 0 && in.resource.Spans:
+		p.Add(check.CodeBounds, "must be after start", "end")
+	}
 }
 
 // sampleFields reads what a sample carries beside time and value.

@@ -240,8 +240,17 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	dropUnmeasured(item)
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
-	if offset, _ := item.zone(); offset != nil && *offset != nil {
-		check.Offset(p, **offset)
+	if offset, zone := item.zone(); offset != nil {
+		if *offset == nil && zone == nil {
+			times := make([]*healthlab.Time, 0, 2)
+			for _, m := range item.times() {
+				times = append(times, m.at)
+			}
+			*offset = writtenOffset(times...)
+		}
+		if *offset != nil {
+			check.Offset(p, **offset)
+		}
 	}
 	if len(*p) > 0 {
 		return

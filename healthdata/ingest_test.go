@@ -406,7 +406,6 @@ func TestSamplesRefused(t *testing.T) {
 		"nul":          {"heartrate", change(func(s *healthdata.Sample) { s.Type = ptr("a\x00b") }), []string{"data 1 type: nul"}},
 		"field":        {"heartrate", change(func(s *healthdata.Sample) { s.SensorLocation = ptr("ear") }), []string{"data 1 sensor_location: not_allowed"}},
 		"no end":       {"steps", reading("count", at, 1), []string{"data 1 end: missing"}},
-		"end first":    {"steps", bucket("count", at, -time.Second, 1), []string{"data 1 end: order"}},
 		"no type":      {"cholesterol", reading("mmol/L", at, 1), []string{"data 1 type: missing"}},
 		"pressure":     {"blood_pressure", healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: ptr(120.0)}, []string{"data 1 diastolic: missing"}},
 		"several": {"blood_pressure", healthdata.Sample{Unit: "bar", Systolic: ptr(math.NaN()), Diastolic: ptr(1.0)}, []string{
@@ -534,3 +533,59 @@ func mustData(t *testing.T, group []byte) json.RawMessage {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// The offset that a time is written with is that of the item, where it has none of its own.
+func TestWrittenOffsets(t *testing.T) {
+	written := func(text string, seconds int) healthlab.Time {
+		return healthlab.Time{Time: instant(t, text).In(time.FixedZone("", seconds))}
+	}
+	tokyo, paris := written("2026-03-01T15:30:00Z", 9*3600), written("2026-03-01T16:30:00Z", 3600)
+	utc, laterUTC := instant(t, "2026-03-01T15:30:00Z"), instant(t, "2026-03-01T16:30:00Z")
+	const newYork = -5 * 3600
+	for name, c := range map[string]struct {
+		start, end healthlab.Time
+		own        *int
+		want       int // where the start counts
+		atEnd      int // where the end counts
+	}{
+		"both":             {tokyo, paris, nil, 9 * 3600, 3600},
+		"start":            {tokyo, laterUTC, nil, 9 * 3600, 9 * 3600},
+		"end":              {utc, paris, nil, 3600, 3600},
+		"none":             {utc, laterUTC, nil, newYork, newYork},
+		"zero":             {written("2026-03-01T15:30:00Z", 0), laterUTC, nil, 0, 0},
+		"an offset beside": {tokyo, paris, ptr(7200), 7200, 7200},
+		"of this machine":  {healthlab.Time{Time: utc.In(time.Local)}, laterUTC, nil, newYork, newYork},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t, healthdata.Options{})
+			_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("America/New_York")})
+			require.NoError(t, err)
+			day := func(offset int) string {
+				return utc.Add(time.Duration(offset) * time.Second).Format(time.DateOnly)
+			}
+			_, err = s.IngestSamples(t.Context(), s.team, s.user, "steps", band, []healthdata.Sample{{
+				Timestamp: c.start, Start: &c.start, End: &c.end, TimezoneOffset: c.own, Unit: "count", Value: healthdata.Number(1),
+			}})
+			require.NoError(t, err)
+			got := s.read("steps")[0]
+			require.Equal(t, c.want, *got.TimezoneOffset)
+			require.Equal(t, utc, got.Timestamp)
+
+			s.summaries("workouts", band, &healthdata.Workout{TimeStart: c.start, TimeEnd: c.end, TimezoneOffset: c.own})
+			w := s.list("workouts")[0].(*healthdata.Workout)
+			require.Equal(t, c.want, *w.TimezoneOffset)
+			require.Equal(t, day(c.want), w.CalendarDate.String())
+			require.Equal(t, utc, w.TimeStart)
+
+			s.summaries("sleep", band, &healthdata.Sleep{BedtimeStart: c.start, BedtimeStop: c.end, TimezoneOffset: c.own})
+			require.Equal(t, c.atEnd, *s.list("sleep")[0].(*healthdata.Sleep).TimezoneOffset)
+
+			if c.own == nil {
+				s.summaries("body", band, &healthdata.Body{MeasuredAt: c.start})
+				if c.start.Location() != time.UTC {
+					require.Equal(t, day(c.want), s.list("body")[0].(*healthdata.Body).CalendarDate.String())
+				}
+			}
+		})
+	}
+}

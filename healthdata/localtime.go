@@ -72,6 +72,19 @@ func (c clock) offset(at time.Time, own *int, zone *string) int {
 	return o
 }
 
+// writtenOffset returns the offset of the first of some times whose location is a place: neither
+// UTC, which says only the instant, nor the zone of this machine. Nil if there is none.
+func writtenOffset(times ...*healthlab.Time) *int {
+	for _, t := range times {
+		if t == nil || t.Location() == time.UTC || t.Location() == time.Local {
+			continue
+		}
+		_, offset := t.Zone()
+		return &offset
+	}
+	return nil
+}
+
 // zoneOffset returns the offset of a zone at an instant, in seconds east of UTC; nil
 // without a zone.
 func zoneOffset(zone *string, at healthlab.Time) *int {

@@ -20,7 +20,7 @@ type Meal struct {
 	// SourceID is the number of the provider inside the service. Deprecated.
 	SourceID int `json:"source_id" wire:"out"`
 	// Timestamp is when it was eaten, in UTC.
-	Timestamp healthlab.Time `json:"timestamp"`
+	Timestamp healthlab.Time `json:"timestamp" wire:"offset"`
 	// CalendarDate is the local day, as the user recorded it.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Name is the name of the meal.

@@ -46,8 +46,8 @@ func (f *Profile) check(p *healthlab.Problems) {
 // electrocardiogram_voltage between SessionStart and SessionEnd.
 type Electrocardiogram struct {
 	Head
-	SessionStart healthlab.Time `json:"session_start"`
-	SessionEnd   healthlab.Time `json:"session_end"`
+	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
+	SessionEnd   healthlab.Time `json:"session_end" wire:"offset"`
 	// VoltageSampleCount is how many voltages were recorded.
 	VoltageSampleCount int64 `json:"voltage_sample_count" wire:"tolerant"`
 	// HeartRateMean is beats per minute.
@@ -84,7 +84,7 @@ func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZo
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
 func (e *Electrocardiogram) check(p *healthlab.Problems) {
-	check.Session(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
+	check.Session(p, e.SessionStart, e.SessionEnd, 0, "session_start", "session_end")
 	check.Zone(p, e.TimeZone)
 	if e.VoltageSampleCount < 0 {
 		p.Add("negative", "a count is zero or more", "voltage_sample_count")
@@ -222,7 +222,7 @@ type Body struct {
 	Head
 	// MeasuredAt is the instant of the measurement, in UTC. It is given on the way
 	// in; the published object says the day only.
-	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in"`
+	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in,offset"`
 	// CalendarDate is the local day of the measurement.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Date is midnight UTC of CalendarDate. Deprecated.

@@ -1,6 +1,9 @@
 package healthdata
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Class says what shape the data of a resource has.
 type Class string
@@ -104,6 +107,11 @@ type Resource struct {
 	// Additive says that the values of intervals add up: half of the time has half of the
 	// value.
 	Additive bool
+	// Spans says that a value is of a stretch of time, such as steps: an interval of no length
+	// is refused. Others, such as a temperature, may start and end at one instant.
+	Spans bool
+	// Longest is the longest interval that is taken.
+	Longest time.Duration
 	// Movement says that samples are shares of a day's activity, of which several
 	// devices count the same.
 	Movement bool
@@ -159,24 +167,24 @@ var catalogue = []Resource{
 	{Slug: "stress_level", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "weight", Path: "body_weight", Unit: "kg", Legacy: true},
 	{Slug: "fat", Path: "body_fat", Unit: "%", Legacy: true},
-	{Slug: "steps", Additive: true, Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "distance", Additive: true, Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "calories_active", Additive: true, Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
-	{Slug: "calories_basal", Additive: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "floors_climbed", Additive: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
-	{Slug: "wheelchair_push", Additive: true, Kind: Interval, Unit: "count", Movement: true},
-	{Slug: "stand_hour", Additive: true, Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
-	{Slug: "stand_duration", Additive: true, Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "steps", Additive: true, Spans: true, Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "distance", Additive: true, Spans: true, Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "calories_active", Additive: true, Spans: true, Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
+	{Slug: "calories_basal", Additive: true, Spans: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "floors_climbed", Additive: true, Spans: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
+	{Slug: "wheelchair_push", Additive: true, Spans: true, Kind: Interval, Unit: "count", Movement: true},
+	{Slug: "stand_hour", Additive: true, Spans: true, Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
+	{Slug: "stand_duration", Additive: true, Spans: true, Kind: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "fall", Additive: true, Kind: Interval, Unit: "count"},
-	{Slug: "workout_duration", Additive: true, Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
-	{Slug: "workout_distance", Additive: true, Kind: Interval, Unit: "m", Key: KeyWorkout},
-	{Slug: "workout_swimming_stroke", Additive: true, Kind: Interval, Unit: "count", Key: KeyWorkout},
+	{Slug: "workout_duration", Additive: true, Spans: true, Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
+	{Slug: "workout_distance", Additive: true, Spans: true, Kind: Interval, Unit: "m", Key: KeyWorkout},
+	{Slug: "workout_swimming_stroke", Additive: true, Spans: true, Kind: Interval, Unit: "count", Key: KeyWorkout},
 	{Slug: "vo2_max", Kind: Interval, Unit: "mL/kg/min", Legacy: true},
 	{Slug: "heart_rate_recovery_one_minute", Kind: Interval, Unit: "count"},
 	{Slug: "heart_rate_alert", Kind: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
 		"low_heart_rate", "high_heart_rate", "irregular_rhythm",
 	}},
-	{Slug: "afib_burden", Kind: Interval, Unit: "%"},
+	{Slug: "afib_burden", Kind: Interval, Unit: "%", Longest: 8 * longestInterval}, // its samples are of a week
 	{Slug: "forced_expiratory_volume_1", Kind: Interval, Unit: "L"},
 	{Slug: "forced_vital_capacity", Kind: Interval, Unit: "L"},
 	{Slug: "peak_expiratory_flow_rate", Kind: Interval, Unit: "L/min"},
@@ -193,16 +201,19 @@ var catalogue = []Resource{
 	{Slug: "carbohydrates", Additive: true, Kind: Interval, Unit: "g"},
 	{Slug: "caffeine", Additive: true, Kind: Interval, Unit: "g", Legacy: true},
 	{Slug: "water", Additive: true, Kind: MaybeInterval, Unit: "ml", Legacy: true},
-	{Slug: "mindfulness_minutes", Additive: true, Kind: Interval, Unit: "min", Legacy: true},
+	{Slug: "mindfulness_minutes", Additive: true, Spans: true, Kind: Interval, Unit: "min", Legacy: true},
 	{Slug: "sleep_apnea_alert", Kind: Interval, Unit: "count"},
 	{Slug: "sleep_breathing_disturbance", Kind: Interval, Unit: "count", Types: []string{"elevated", "not_elevated"}},
 	{Slug: "uv_exposure", Kind: Interval, Unit: "index"},
-	{Slug: "daylight_exposure", Additive: true, Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "daylight_exposure", Additive: true, Spans: true, Kind: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "handwashing", Additive: true, Kind: Interval, Unit: "count"},
 	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
 	// The deprecated stages of sleep: readable, never announced.
-	{Slug: "hypnogram", Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
+	{Slug: "hypnogram", Spans: true, Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
 }
+
+// longestInterval is [Resource.Longest] of most resources.
+const longestInterval = 24 * time.Hour
 
 var bySlug, byPath = index(catalogue)
 
@@ -229,6 +240,9 @@ func index(rows []Resource) (slugs, paths map[string]*Resource) {
 		r := &rows[i]
 		if r.Class == "" {
 			r.Class, r.Events = ClassTimeseries, true
+		}
+		if r.Longest == 0 {
+			r.Longest = longestInterval
 		}
 		if r.Path == "" {
 			r.Path = r.Slug

@@ -21,12 +21,13 @@ import (
 type Sample struct {
 	// Timestamp is the instant of the measurement, in UTC; of an interval, its
 	// start.
-	Timestamp healthlab.Time `json:"timestamp" wire:"opt"`
+	Timestamp healthlab.Time `json:"timestamp" wire:"opt,offset"`
 	// Start and End bound an interval, half open. Both are nil for an instant.
-	Start *healthlab.Time `json:"start,omitempty"`
-	End   *healthlab.Time `json:"end,omitempty"`
-	// TimezoneOffset is seconds east of UTC where it was measured. Null on the way in
-	// means that the source does not know; it is never null on output.
+	Start *healthlab.Time `json:"start,omitempty" wire:"offset"`
+	End   *healthlab.Time `json:"end,omitempty" wire:"offset"`
+	// TimezoneOffset is seconds east of UTC where it was measured; never null on output.
+	// Where it is null on the way in, it is the offset of the location of Timestamp, Start
+	// or End, if that is neither UTC nor time.Local; else the source does not know.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Type is the sample's type, for resources that have any.
 	Type *string `json:"type"`

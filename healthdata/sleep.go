@@ -31,7 +31,11 @@ const (
 // longSleep is the least sleep of a long session.
 const longSleep = 3 * 60 * 60
 
-// Sleep is one sleep session of one source. Durations are in seconds.
+// longestSleep is the longest sleep session that is taken.
+const longestSleep = 36 * time.Hour
+
+// Sleep is one sleep session of one source. It is longer than zero, and at most 36 hours long.
+// Durations are in seconds.
 type Sleep struct {
 	Head
 	// CalendarDate is normally the local day on which the session ended.
@@ -39,8 +43,8 @@ type Sleep struct {
 	// Date is midnight UTC of CalendarDate. Deprecated.
 	Date healthlab.Time `json:"date" wire:"out"`
 	// BedtimeStart and BedtimeStop bound the session, in UTC.
-	BedtimeStart healthlab.Time `json:"bedtime_start"`
-	BedtimeStop  healthlab.Time `json:"bedtime_stop"`
+	BedtimeStart healthlab.Time `json:"bedtime_start" wire:"offset"`
+	BedtimeStop  healthlab.Time `json:"bedtime_stop" wire:"offset"`
 	// Type is the source's own, else derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
@@ -166,7 +170,7 @@ func (s *Sleep) AddStage(stage SleepStage, seconds int64) {
 }
 
 func (s *Sleep) check(p *healthlab.Problems) {
-	check.Session(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
+	check.Session(p, s.BedtimeStart, s.BedtimeStop, longestSleep, "bedtime_start", "bedtime_stop")
 	for _, d := range [...]struct {
 		name  string
 		value *int64
@@ -199,8 +203,8 @@ type SleepCycle struct {
 	// SleepID is the sleep summary that it details.
 	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
 	// SessionStart and SessionEnd are in UTC.
-	SessionStart healthlab.Time `json:"session_start"`
-	SessionEnd   healthlab.Time `json:"session_end"`
+	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
+	SessionEnd   healthlab.Time `json:"session_end" wire:"offset"`
 	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
 	StageStartOffsetSecond []int64      `json:"stage_start_offset_second" wire:"tolerant"`
 	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second" wire:"tolerant"`
@@ -258,7 +262,7 @@ func (c *SleepCycle) tidyStages() {
 }
 
 func (c *SleepCycle) check(p *healthlab.Problems) {
-	check.Session(p, c.SessionStart, c.SessionEnd, "session_start", "session_end")
+	check.Session(p, c.SessionStart, c.SessionEnd, longestSleep, "session_start", "session_end")
 	check.Zone(p, c.TimeZone)
 }
 

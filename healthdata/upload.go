@@ -27,9 +27,6 @@ const (
 	// RuleNoConnection: the user has no working connection to the provider. An on-device
 	// store is connected by the upload, unless [TeamSettings].ExplicitConnect is set.
 	RuleNoConnection = "NO_CONNECTION"
-	// RuleIngestionOver: the source was paused at the end of the user's time of ingestion,
-	// and that has not been moved.
-	RuleIngestionOver = "INGESTION_OVER"
 )
 
 // Upload says where uploaded data comes from.

@@ -107,8 +107,8 @@ const DefaultTimeZone = "UTC"
 const (
 	// GracePeriod is the default of [Options.GracePeriod].
 	GracePeriod = 7 * 24 * time.Hour
-	// LateDelivery is for how many days after IngestionEnd data of the days before
-	// is still taken.
+	// LateDelivery is the number of days after IngestionEnd during which providers are
+	// asked for late data.
 	LateDelivery = 7
 	// SandboxUsers is how many users a team may have in a sandbox by default.
 	SandboxUsers = 500
@@ -153,7 +153,8 @@ const (
 	Connected ConnectionStatus = "connected"
 	// ConnectionError: the source refuses us for good; the person must link again.
 	ConnectionError ConnectionStatus = "error"
-	// Paused: closed by the end of ingestion, or in bulk.
+	// Paused: closed in bulk; and, where connections are published, a provider whose pulls
+	// stopped at the end of ingestion.
 	Paused ConnectionStatus = "paused"
 	// Deregistered: removed. The data stays.
 	Deregistered ConnectionStatus = "deregistered"
@@ -226,8 +227,8 @@ func (u *User) Connection(provider string) *Connection {
 	return nil
 }
 
-// ClosesAt is when the user's connections are closed: the late-delivery window after the
-// last day of ingestion is over. Zero if there is no last day.
+// ClosesAt is when pulls from the user's providers stop: [LateDelivery] days after the last day
+// of ingestion. Zero if there is no last day. Data that is sent is taken at any time.
 func (u *User) ClosesAt() time.Time {
 	if u.IngestionEnd == nil {
 		return time.Time{}
@@ -257,7 +258,7 @@ func (u *User) ExpiresAt() time.Time {
 	return first.Add(DemoLife)
 }
 
-// Closed reports whether that was before an instant, or is then.
+// Closed reports whether [User.ClosesAt] is at or before an instant.
 func (u *User) Closed(at time.Time) bool {
 	end := u.ClosesAt()
 	return !end.IsZero() && !at.Before(end)

@@ -14,7 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Workout is one session of sport of one source.
+// longestWorkout is the longest workout that is taken.
+const longestWorkout = 7 * 24 * time.Hour
+
+// Workout is one session of sport of one source. It is longer than zero, and at most 7 days long.
 type Workout struct {
 	Head
 	Title *string `json:"title"`
@@ -28,8 +31,8 @@ type Workout struct {
 	// CalendarDate is normally the local day on which it started.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// TimeStart and TimeEnd are in UTC.
-	TimeStart healthlab.Time `json:"time_start"`
-	TimeEnd   healthlab.Time `json:"time_end"`
+	TimeStart healthlab.Time `json:"time_start" wire:"offset"`
+	TimeEnd   healthlab.Time `json:"time_end" wire:"offset"`
 	// Calories is in kcal.
 	Calories *float64 `json:"calories"`
 	Sport    Sport    `json:"sport" wire:"opt"`
@@ -127,7 +130,7 @@ func (w *Workout) complete() {
 }
 
 func (w *Workout) check(p *healthlab.Problems) {
-	check.Session(p, w.TimeStart, w.TimeEnd, "time_start", "time_end")
+	check.Session(p, w.TimeStart, w.TimeEnd, longestWorkout, "time_start", "time_end")
 	check.Numbers(p, w)
 }
 

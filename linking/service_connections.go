@@ -46,16 +46,6 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, us
 	return s.removeCredential(ctx, team, user, provider, change)
 }
 
-// Pause is [Service.Disconnect] of a connection that stays to be seen, as paused, until
-// the person links again: its time of ingestion is over.
-func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
-	change, err := s.users.Pausing(provider)
-	if err != nil {
-		return err
-	}
-	return s.removeCredential(ctx, team, user, provider, change)
-}
-
 // removeCredential changes a connection, lets its credential go, and tells the provider.
 func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)

@@ -68,7 +68,7 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	w.refresher, err = linking.NewCredentialRefresher(w.store.Credentials(), w.health, flows, seal, &linking.CredentialRefresherOptions{Now: clock})
 	require.NoError(t, err)
 	w.pulls, err = pull.New(w.store.Pulls(), w.health, w.refresher, flows, &pull.Options{
-		Now: clock, Pause: w.links.Pause, Timeout: 10 * time.Millisecond,
+		Now: clock, Timeout: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: "ann"})

@@ -84,7 +84,7 @@ type Config struct {
 	// Access adjusts the access log, which is always kept. Log is set. The key of its anchors is
 	// derived from Secret.
 	Access accesslog.Options
-	// Pulls adjusts linking/pull. Pause, Accessed, Lease, Timeout and Log are set, and Settings
+	// Pulls adjusts linking/pull. Accessed, Lease, Timeout and Log are set, and Settings
 	// unless the host sets it.
 	Pulls pull.Options
 

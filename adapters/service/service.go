@@ -366,7 +366,7 @@ func (s *Service) buildLinking(context.Context) error {
 		return err
 	}
 	pulls := s.config.Pulls
-	pulls.Pause, pulls.Lease, pulls.Timeout = s.Linking.Pause, s.config.Lease, s.config.Lease/2
+	pulls.Lease, pulls.Timeout = s.config.Lease, s.config.Lease/2
 	pulls.Accessed = s.accessed("pull", "data", "store_page")
 	if pulls.Settings == nil {
 		pulls.Settings = s.pullSettings

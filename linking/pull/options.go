@@ -19,10 +19,6 @@ type Options struct {
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Demo makes up the data of demo connections. Default: they have none.
 	Demo linking.Puller
-	// Pause closes a connection whose ingestion window is over; best
-	// linking.Service.Pause. Default: it only stops being asked.
-	Pause func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error
-
 	// Accessed is called before a page with data of a user is stored. After an error nothing is
 	// stored, and the page is fetched again later. Default: no call.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error

@@ -21,7 +21,7 @@ const (
 const maintainLease = time.Minute
 
 // maintainConnection looks after a connection that is due: it deletes a user whose data was made up long
-// enough, closes a connection whose ingestion window is over, and plans the others.
+// enough, stops the pulls of a user whose ingestion window is over, and plans those of the others.
 func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	at := s.now()
 	u, err := s.users.User(ctx, ref.Team, ref.User)
@@ -35,7 +35,7 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 		return s.expire(ctx, ref)
 	}
 	if u.Closed(at) {
-		return s.pause(ctx, ref)
+		return s.stopPulls(ctx, ref)
 	}
 	settings, err := s.opts.Settings(ctx, ref.Team)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 		switch {
 		case c.Status != healthdata.Connected:
 			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
-		case s.puller(&c) == nil: // its data comes by itself, but not for ever
-			return ConnectionPlan{Tasks: old, Due: nextLook(&u)}, nil
+		case s.puller(&c) == nil: // its data comes by itself
+			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
 	})
@@ -60,8 +60,8 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// nextLook is when a working connection of a user is to be looked at again: when it closes, or
-// the user expires. Zero if neither will be.
+// nextLook is when a connection with pulls is due again: when the pulls stop, or the user
+// expires. Zero if neither will be.
 func nextLook(u *healthdata.User) time.Time {
 	closes, expires := u.ClosesAt(), u.ExpiresAt()
 	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
@@ -78,16 +78,15 @@ func (s *Service) expire(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// pause closes a connection, and takes its tasks off the queue.
-func (s *Service) pause(ctx context.Context, ref Ref) error {
-	if s.opts.Pause != nil {
-		if err := s.opts.Pause(ctx, ref.Team, ref.User, ref.Provider); err != nil && !errors.Is(err, healthlab.NotFound) {
-			return fmt.Errorf("pause connection: %w", err)
-		}
-	}
+// stopPulls takes the tasks of a connection off the queue. The connection and its credential
+// stay: when the end of ingestion is moved, the pulls go on from where they were within it.
+func (s *Service) stopPulls(ctx context.Context, ref Ref) error {
 	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		for i := range old {
 			old[i].stop()
+			if u.IngestionEnd != nil && old[i].Kind == News { // what came later was dropped
+				old[i].Seen = earlier(old[i].Seen, u.IngestionEnd.AddDays(1).At(u.Location()))
+			}
 		}
 		return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 	})

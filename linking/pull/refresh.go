@@ -82,7 +82,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 	for i := range u.Connections {
 		c := &u.Connections[i]
 		switch {
-		case s.puller(c) == nil:
+		case s.puller(c) == nil || u.Closed(s.now()):
 		case c.Status == healthdata.Connected:
 			refs = append(refs, Ref{team, user, c.Provider})
 		case c.Status == healthdata.ConnectionError:

@@ -135,7 +135,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 		return j, false, err
 	}
 	c := u.Connection(t.Provider)
-	if err != nil || c == nil || c.Status != healthdata.Connected || !c.LinkedAt.Equal(t.Linked) || s.puller(c) == nil {
+	if err != nil || u.Closed(s.now()) || c == nil || c.Status != healthdata.Connected || !c.LinkedAt.Equal(t.Linked) || s.puller(c) == nil {
 		return j, false, s.updateClaimed(ctx, t, withoutEvents((*Task).stop))
 	}
 	j = job{Task: t, claimed: t, user: u, historyOver: true}

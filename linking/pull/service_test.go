@@ -175,9 +175,6 @@ func TestIngestionBounds(t *testing.T) {
 	require.Len(t, w.stored(u.ID), 48)
 
 	// The last day, and seven more for what comes late.
-	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
-	require.NoError(t, err)
-	s = w.service(func(o *pull.Options) { o.Pause = links.Pause })
 	w.wait(time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
 	w.idle(s)
 	status := func() healthdata.ConnectionStatus {
@@ -189,39 +186,49 @@ func TestIngestionBounds(t *testing.T) {
 	w.wait(time.Microsecond)
 	w.idle(s)
 	require.Equal(t, healthdata.Paused, status())
-	_, err = w.store.Credentials().Credential(t.Context(), team, u.ID, band)
-	require.ErrorIs(t, err, healthlab.NotFound)
 	asked := len(w.cloud.requests)
 	w.wait(24 * time.Hour)
 	w.idle(s)
 	require.Len(t, w.cloud.requests, asked)
+	var rule *healthlab.RuleError
+	_, err = s.Refresh(t.Context(), team, u.ID, pull.MinRefreshWait)
+	require.ErrorAs(t, err, &rule)
+	require.Equal(t, pull.RuleNoSources, rule.Type)
+
+	// When the end is moved, the pulls go on, without a gap.
+	_, err = w.health.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(healthlab.Date{Year: 2026, Month: 4, Day: 1})})
+	require.NoError(t, err)
+	require.Equal(t, healthdata.Connected, status())
+	w.idle(s)
+	w.wait(time.Hour)
+	w.idle(s)
+	require.Len(t, w.stored(u.ID), 48+8*24+1)
 }
 
-// Uploads end with the ingestion window too; and the window can be changed.
+// An upload is taken at any time, if its day lies inside the ingestion window.
 func TestIngestionBoundsOfUploads(t *testing.T) {
-	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
-	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
-	require.NoError(t, err)
-	s, err := pull.New(w.spy, w.health, w.refresher, nil, &pull.Options{Now: w.now, Pause: links.Pause})
-	require.NoError(t, err)
-	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
-	require.NoError(t, err)
-	_, err = w.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
-	require.NoError(t, err)
-	w.idle(s)
-	status := func() healthdata.ConnectionStatus {
-		list, err := w.health.Connections(t.Context(), team, u.ID)
+	for _, class := range []string{"sdk_store", "sdk_device", "manual"} {
+		w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = class, "sdk" })
+		s, err := pull.New(w.spy, w.health, w.refresher, nil, &pull.Options{Now: w.now})
 		require.NoError(t, err)
-		return list[0].Status
+		u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
+		require.NoError(t, err)
+		_, err = w.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+		require.NoError(t, err)
+		for range 3 {
+			w.wait(10 * 24 * time.Hour)
+			w.idle(s)
+			list, err := w.health.Connections(t.Context(), team, u.ID)
+			require.NoError(t, err)
+			require.Equal(t, healthdata.Connected, list[0].Status)
+			got, err := w.health.IngestSamples(t.Context(), team, u.ID, "heartrate", healthdata.Upload{Provider: band}, []healthdata.Sample{
+				{Timestamp: healthlab.At(w.now().AddDate(-1, 0, 0)), Unit: "bpm", Value: healthdata.Number(60)},
+				{Timestamp: healthlab.At(w.now()), Unit: "bpm", Value: healthdata.Number(60)},
+			})
+			require.NoError(t, err)
+			require.Equal(t, healthdata.Counts{New: 1, Dropped: 1}, got)
+		}
 	}
-	_, err = w.health.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(healthlab.Date{Year: 2026, Month: 3, Day: 2})})
-	require.NoError(t, err)
-	w.wait(time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
-	w.idle(s)
-	require.Equal(t, healthdata.Connected, status())
-	w.wait(time.Microsecond)
-	w.idle(s)
-	require.Equal(t, healthdata.Paused, status())
 }
 
 func TestAnEmptyRangeIsASuccess(t *testing.T) {

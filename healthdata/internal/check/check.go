@@ -3,6 +3,7 @@
 package check
 
 import (
+	"fmt"
 	"math"
 	"net/mail"
 	"reflect"
@@ -28,16 +29,22 @@ const MaxOffset = 18 * 60 * 60
 // Finite reports whether v is a number that can be kept.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Session notes a session without bounds, or one that ends before it starts.
-func Session(p *healthlab.Problems, start, end healthlab.Time, startName, endName string) {
+// Session notes a session without bounds, and one that lasts no time or longer than longest.
+// A longest of zero takes every length that is not negative.
+func Session(p *healthlab.Problems, start, end healthlab.Time, longest time.Duration, startName, endName string) {
 	if start.IsZero() {
 		p.Add("missing", "a session needs its start", startName)
 	}
 	if end.IsZero() {
 		p.Add("missing", "a session needs its end", endName)
 	}
-	if end.Before(start.Time) {
-		p.Add("order", "a session does not end before it starts", endName)
+	length := end.Sub(start.Time)
+	switch {
+	case start.IsZero() || end.IsZero():
+	case longest > 0 && (length <= 0 || length > longest):
+		p.Add(CodeBounds, fmt.Sprintf("must be after %s, by at most %g hours", startName, longest.Hours()), endName)
+	case length < 0:
+		p.Add(CodeBounds, "must not be before "+startName, endName)
 	}
 }
 

@@ -202,7 +202,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	case kindUUID, kindDate, kindText:
 		return d.textual(p, v, c)
 	case kindTime:
-		return d.instant(v, c)
+		return d.instant(v, r, c)
 	case kindArray:
 		return d.array(p, v, c)
 	case kindMap:

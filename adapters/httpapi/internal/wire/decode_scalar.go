@@ -1,11 +1,11 @@
 package wire
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -189,30 +189,42 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 }
 
 // instant reads a date and time. One without an offset is local time in the time_zone of
-// the body, and refused if the body names none.
-func (d *decoder) instant(v reflect.Value, c byte) bool {
+// the body, and refused if the body names none. A field with the rule offset keeps the offset
+// that was written as the location of the time.
+func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	if c != '"' {
 		return d.wrong("must be a text")
 	}
-	start := d.pos
-	if _, ok := d.text(); !ok {
+	t, ok := d.text()
+	if !ok {
 		return false
 	}
-	to := v.Addr().Interface().(*healthlab.Time)
-	if to.UnmarshalJSON(d.data[start:d.pos]) != nil {
+	text := t.raw
+	if t.escaped {
+		d.scratch = t.appendPlain(d.scratch[:0])
+		text = d.scratch
+	}
+	at, offset, err := healthlab.ParseTimeZone(string(text))
+	if err != nil || t.bad != sound {
 		return d.note("bad_date_time", timeRule)
 	}
-	const clock = len(`"2026-03-01T9:00`)
-	if bytes.ContainsAny(d.data[start+clock:d.pos], "Zz+-") {
-		return true
+	to := v.Addr().Interface().(*healthlab.Time)
+	*to = at
+	switch {
+	case offset == nil:
+		loc := d.timeZone()
+		if loc == nil {
+			return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
+		}
+		*to = healthdata.Reinterpret(at, loc)
+	case r.offset && !noPlace.Match(text):
+		to.Time = at.In(time.FixedZone("", *offset))
 	}
-	loc := d.timeZone()
-	if loc == nil {
-		return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
-	}
-	*to = healthdata.Reinterpret(*to, loc)
 	return true
 }
+
+// noPlace finds offsets that say nothing of where a time was taken (RFC 3339, section 4.3).
+var noPlace = regexp.MustCompile(`(?:[Zz]|-00(?::?00)?)$`)
 
 // timeZone returns the zone that the body names as time_zone; nil if it names none.
 func (d *decoder) timeZone() *time.Location {

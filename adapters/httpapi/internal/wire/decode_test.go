@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -268,4 +269,31 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, json.Unmarshal(data, &want))
 		require.Equal(t, want, got)
 	})
+}
+
+// A field with the rule offset keeps the offset that was written; Z and -00:00 are no place.
+func TestWrittenOffset(t *testing.T) {
+	type body struct {
+		TimeZone string         `json:"time_zone,omitempty"`
+		Kept     healthlab.Time `json:"kept" wire:"offset"`
+		Plain    healthlab.Time `json:"plain"`
+	}
+	at := time.Date(2026, 3, 1, 15, 30, 0, 0, time.UTC)
+	for text, want := range map[string]int{
+		`2026-03-02T00:30:00+09:00`: 9 * 3600, `2026-03-02T00:30:00\u002b09:00`: 9 * 3600, `2026-03-01T09:45:00.000-05:45`: -(5*3600 + 45*60),
+		`2026-03-01T15:30:00+00:00`: 0,
+	} {
+		var b body
+		require.Empty(t, wire.Decode([]byte(`{"kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
+		_, offset := b.Kept.Zone()
+		require.Equal(t, want, offset, text)
+		require.NotEqual(t, time.UTC, b.Kept.Location(), text)
+		require.True(t, b.Kept.Equal(at), text)
+		require.Equal(t, healthlab.At(at), b.Plain, text)
+	}
+	for _, text := range []string{`2026-03-01T15:30:00Z`, `2026-03-01t15:30:00z`, `2026-03-01T15:30:00-00:00`, `2026-03-02T00:30:00`} {
+		var b body
+		require.Empty(t, wire.Decode([]byte(`{"time_zone":"Asia/Tokyo","kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
+		require.Equal(t, healthlab.At(at), b.Kept, text)
+	}
 }

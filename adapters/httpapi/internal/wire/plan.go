@@ -66,8 +66,8 @@ type field struct {
 
 // rules are what the wire tag adds.
 type rules struct {
-	nullable, notnull, tolerant bool
-	max                         int // 0 is no bound
+	nullable, notnull, tolerant, offset bool
+	max                                 int // 0 is no bound
 }
 
 // maxFields bounds the fields of one struct, so that a set of them needs no memory
@@ -305,6 +305,8 @@ func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 			f.notnull = true
 		case word == "tolerant":
 			f.tolerant = true
+		case word == "offset":
+			f.offset = true
 		case strings.HasPrefix(word, "max="):
 			n, err := strconv.Atoi(word[len("max="):])
 			if err != nil || n <= 0 {
