@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -211,7 +212,7 @@ func TestDiagnoses(t *testing.T) {
 
 func TestPortalURL(t *testing.T) {
 	c := newFixture(t, nil)
-	c.post(c.about("create_portal_url"), object{"context": "launch"}, 422)
+	require.Equal(t, strings.ToLower(people.DemographicsMissing), c.post(c.about("create_portal_url"), object{"context": "launch"}, 422).ErrorType(t))
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	o := c.placed()
 	link := func(body object) portal.Link {
