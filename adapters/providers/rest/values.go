@@ -49,6 +49,11 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// SessionOffsets are the offsets with which the ends of a session are written.
+func SessionOffsets(start, end Instant) healthdata.SessionOffsets {
+	return healthdata.SessionOffsets{StartTimezoneOffset: start.Offset, EndTimezoneOffset: end.Offset}
+}
+
 // ParseOffset reads +hh:mm or -hh:mm as seconds east of UTC; Z is 0, anything else nil.
 func ParseOffset(s string) *int {
 	if s == "Z" {
