@@ -1,6 +1,7 @@
 package nightscout
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -185,11 +186,16 @@ func (d *document) time(entry bool) (time.Time, bool) {
 		const first, last = -62135596800000, 253402300799999 // the years 1 to 9999
 		return time.UnixMilli(int64(ms)).UTC(), ms >= first && ms <= last
 	}
+	t, _, err := parseTime(text)
+	return t.Time, err == nil
+}
+
+// parseTime reads a time and its offset, which may be written without a colon.
+func parseTime(text string) (healthlab.Time, int, error) {
 	if n := len(text); n > 5 && (text[n-5] == '+' || text[n-5] == '-') {
 		text = text[:n-2] + ":" + text[n-2:]
 	}
-	t, err := healthlab.ParseTime(text)
-	return t.Time, err == nil
+	return healthlab.ParseTimeOffset(text)
 }
 
 // found is where a site finds a document that is from t: a treatment by the digits of its
@@ -204,8 +210,14 @@ func (d *document) found(entry bool, t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// offset is seconds east of UTC; nil where the document does not know.
+// offset is seconds east of UTC: the document's own, else that with which its time is written.
+// Nil where it does not know.
 func (d *document) offset() *int {
+	if !d.UTCOffset.here {
+		if _, seconds, err := parseTime(cmp.Or(d.DateString, d.CreatedAt)); err == nil && seconds != 0 {
+			return &seconds
+		}
+	}
 	seconds := int(d.UTCOffset.v * 60)
 	if !d.UTCOffset.here || seconds == 0 || d.UTCOffset.v*60 != float64(seconds) || seconds > 18*3600 || seconds < -18*3600 {
 		return nil
