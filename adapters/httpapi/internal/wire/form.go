@@ -141,17 +141,15 @@ func (in *In) FieldUUID(f Field, name string) uuid.UUID {
 }
 
 // FieldBool returns true for true and 1, false for false and 0, in any case, and def for
-// a field that is not there.
+// a field that is not there or empty.
 func (in *In) FieldBool(f Field, def bool) bool {
-	if !f.there {
+	if !f.there || f.value == "" {
 		return def
 	}
-	switch strings.ToLower(f.value) {
-	case "true", "1":
-		return true
-	case "false", "0":
-		return false
+	b, ok := parseBool(f.value)
+	if !ok {
+		in.Problem("wrong_type", boolRule, "body", f.name)
+		return def
 	}
-	in.Problem("wrong_type", "must be true, false, 1 or 0", "body", f.name)
-	return def
+	return b
 }
