@@ -224,7 +224,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		p.Add("missing", "an interval needs its end", "end")
 	}
 	own := v.ownOffset()
-	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || own != nil && !check.Offset(p, *own) {
+	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || !check.Offset(p, own, "timezone_offset") {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))

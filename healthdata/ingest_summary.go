@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -240,18 +241,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	dropUnmeasured(item)
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
-	if offset, zone := item.zone(); offset != nil {
-		if *offset == nil && zone == nil {
-			times := make([]*healthlab.Time, 0, 2)
-			for _, m := range item.times() {
-				times = append(times, m.at)
-			}
-			*offset = writtenOffset(times...)
-		}
-		if *offset != nil {
-			check.Offset(p, **offset)
-		}
-	}
+	readOffsets(p, item)
 	if len(*p) > 0 {
 		return
 	}
@@ -275,6 +265,41 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	item.complete()
 	if e, ok := item.(*Electrocardiogram); ok && e.SourceDeviceModel == nil && in.Upload.Device != nil {
 		e.SourceDeviceModel = in.Upload.Device.Model
+	}
+}
+
+// readOffsets fills in the offsets that the times of a summary are written with, and notes those
+// that no zone has.
+func readOffsets(p *healthlab.Problems, item Summary) {
+	offset, zone := item.zone()
+	if offset == nil {
+		return
+	}
+	s, isSession := item.(session)
+	if *offset == nil && zone == nil {
+		var counts *int
+		if isSession {
+			start, end := s.session()
+			o := s.offsets()
+			o.StartTimezoneOffset = cmp.Or(o.StartTimezoneOffset, writtenOffset(start))
+			o.EndTimezoneOffset = cmp.Or(o.EndTimezoneOffset, writtenOffset(end))
+			counts = cmp.Or(o.StartTimezoneOffset, o.EndTimezoneOffset)
+			if item.times()[0].at == end {
+				counts = cmp.Or(o.EndTimezoneOffset, o.StartTimezoneOffset)
+			}
+		} else if times := item.times(); len(times) > 0 {
+			times := item.times()
+			counts = writtenOffset(times[0].at)
+			for _, m := range times {
+				counts = cmp.Or(counts, writtenOffset(m.at))
+			}
+		}
+		*offset = counts
+	}
+	check.Offset(p, *offset, "timezone_offset")
+	if isSession {
+		check.Offset(p, s.offsets().StartTimezoneOffset, "start_timezone_offset")
+		check.Offset(p, s.offsets().EndTimezoneOffset, "end_timezone_offset")
 	}
 }
 
@@ -310,8 +335,22 @@ func (in *intake) place(item Summary) {
 		date := dateOf(item)
 		item.head().assumed = assumption{offset: true, day: date != nil && date.IsZero()}
 	}
-	o := in.clock.offset(at, *offset, name)
+	own := *offset
+	o := in.clock.offset(at, own, name)
 	*offset = &o
+	s, ok := item.(session)
+	if !ok {
+		return
+	}
+	start, end := s.session()
+	atStart := in.clock.offset(start.Time, cmp.Or(s.offsets().StartTimezoneOffset, own), name)
+	atEnd := in.clock.offset(end.Time, cmp.Or(s.offsets().EndTimezoneOffset, own), name)
+	if item.times()[0].at == end {
+		atEnd = o
+	} else {
+		atStart = o
+	}
+	*s.offsets() = SessionOffsets{StartTimezoneOffset: &atStart, EndTimezoneOffset: &atEnd}
 }
 
 func (in *intake) summaryID(resource, natural string) uuid.UUID {

@@ -578,14 +578,64 @@ func TestWrittenOffsets(t *testing.T) {
 			require.Equal(t, utc, w.TimeStart)
 
 			s.summaries("sleep", band, &healthdata.Sleep{BedtimeStart: c.start, BedtimeStop: c.end, TimezoneOffset: c.own})
-			require.Equal(t, c.atEnd, *s.list("sleep")[0].(*healthdata.Sleep).TimezoneOffset)
+			sleep := s.list("sleep")[0].(*healthdata.Sleep)
+			require.Equal(t, c.atEnd, *sleep.TimezoneOffset)
+			require.Equal(t, w.SessionOffsets, sleep.SessionOffsets)
+			require.Equal(t, w.TimezoneOffset, w.StartTimezoneOffset)
+			require.Equal(t, sleep.TimezoneOffset, sleep.EndTimezoneOffset)
+			s.summaries("sleep_cycle", band, &healthdata.SleepCycle{SessionStart: c.start, SessionEnd: c.end, TimezoneOffset: c.own})
+			require.Equal(t, sleep.SessionOffsets, s.list("sleep_cycle")[0].(*healthdata.SleepCycle).SessionOffsets)
 
 			if c.own == nil {
 				s.summaries("body", band, &healthdata.Body{MeasuredAt: c.start})
 				if c.start.Location() != time.UTC {
 					require.Equal(t, day(c.want), s.list("body")[0].(*healthdata.Body).CalendarDate.String())
+					require.Equal(t, c.want, *s.list("body")[0].(*healthdata.Body).TimezoneOffset)
 				}
 			}
 		})
 	}
+}
+
+// Both offsets of a session are kept: of a flight, and of a night in which the clocks change.
+func TestSessionOffsets(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("America/New_York")})
+	require.NoError(t, err)
+	offsets := func(start, end int) healthdata.SessionOffsets {
+		return healthdata.SessionOffsets{StartTimezoneOffset: &start, EndTimezoneOffset: &end}
+	}
+	start, end := instant(t, "2025-11-02T03:00:00Z"), instant(t, "2025-11-02T11:00:00Z") // from summer time to winter time
+	for name, c := range map[string]struct {
+		given healthdata.SessionOffsets
+		own   *int
+		zone  *string
+		want  healthdata.SessionOffsets
+	}{
+		"of the zone of the person": {want: offsets(-4*3600, -5*3600)},
+		"of the zone of the item":   {zone: ptr("Europe/Paris"), want: offsets(3600, 3600)},
+		"both":                      {given: offsets(-4*3600, 7200), want: offsets(-4*3600, 7200)},
+		"the start":                 {given: healthdata.SessionOffsets{StartTimezoneOffset: ptr(7200)}, want: offsets(7200, 7200)},
+		"the start and one":         {given: healthdata.SessionOffsets{StartTimezoneOffset: ptr(7200)}, own: ptr(3600), want: offsets(7200, 3600)},
+		"one":                       {own: ptr(3600), want: offsets(3600, 3600)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.summaries("sleep_cycle", band, &healthdata.SleepCycle{SessionStart: start, SessionEnd: end, TimezoneOffset: c.own, TimeZone: c.zone, SessionOffsets: c.given})
+			got := s.list("sleep_cycle")[0].(*healthdata.SleepCycle)
+			require.Equal(t, c.want, got.SessionOffsets)
+			require.Equal(t, c.want.EndTimezoneOffset, got.TimezoneOffset)
+		})
+	}
+	_, err = s.IngestSummaries(t.Context(), s.team, s.user, "sleep", band, []healthdata.Summary{
+		&healthdata.Sleep{BedtimeStart: start, BedtimeStop: end, SessionOffsets: offsets(18*3600+1, -18*3600-1)},
+	})
+	require.Equal(t, []string{"data 0 timezone_offset: range", "data 0 start_timezone_offset: range", "data 0 end_timezone_offset: range"}, problems(t, err))
+
+	// A resend keeps them when the zone of the person changes.
+	s.summaries("sleep", band, &healthdata.Sleep{BedtimeStart: start, BedtimeStop: end})
+	s.now = s.now.Add(time.Minute)
+	_, err = s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("Asia/Tokyo")})
+	require.NoError(t, err)
+	require.Equal(t, healthdata.Counts{Same: 1}, s.summaries("sleep", band, &healthdata.Sleep{BedtimeStart: start, BedtimeStop: end}))
+	require.Equal(t, offsets(-4*3600, -5*3600), s.list("sleep")[0].(*healthdata.Sleep).SessionOffsets)
 }

@@ -21,6 +21,8 @@ type Meal struct {
 	SourceID int `json:"source_id" wire:"out"`
 	// Timestamp is when it was eaten, in UTC.
 	Timestamp healthlab.Time `json:"timestamp" wire:"offset"`
+	// TimezoneOffset is seconds east of UTC at Timestamp; never null on output.
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// CalendarDate is the local day, as the user recorded it.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Name is the name of the meal.
@@ -33,10 +35,6 @@ type Meal struct {
 	Data           map[string]Food `json:"data" wire:"opt"`
 	SourceAppID    *string         `json:"source_app_id" wire:"out"`
 	SourceDeviceID *uuid.UUID      `json:"source_device_id" wire:"out"`
-
-	// offset is the one in force at Timestamp; the published object has no place
-	// for it.
-	offset *int
 }
 
 // Food is one food of a meal.
@@ -106,11 +104,11 @@ func (m *Meal) times() []moment {
 	return []moment{{"timestamp", &m.Timestamp}}
 }
 
-func (m *Meal) zone() (**int, *string) { return &m.offset, nil }
+func (m *Meal) zone() (**int, *string) { return &m.TimezoneOffset, nil }
 
 func (m *Meal) complete() {
 	if m.CalendarDate.IsZero() {
-		m.CalendarDate = localDay(m.Timestamp, m.offset)
+		m.CalendarDate = localDay(m.Timestamp, m.TimezoneOffset)
 	}
 	m.ProviderID, m.PriorityID, m.SourceID = m.ID.String(), 0, SourceNumber(m.Source.Provider)
 	m.SourceAppID, m.SourceDeviceID = m.Source.AppID, m.Source.DeviceID

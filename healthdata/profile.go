@@ -62,24 +62,22 @@ type Electrocardiogram struct {
 	AlgorithmVersion  *string `json:"algorithm_version"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
+	// TimezoneOffset is seconds east of UTC at SessionStart; never null on output.
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	flatSource
 	// SourceDeviceModel is null when not known.
 	SourceDeviceModel *string `json:"source_device_model"`
-
-	// offset is the one in force at SessionStart; the published object has no place
-	// for it.
-	offset *int
 }
 
 func (e *Electrocardiogram) naturalKey() string  { return e.key(instantKey(e.SessionStart)) }
 func (e *Electrocardiogram) index() time.Time    { return e.SessionStart.UTC() }
-func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.offset) }
+func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.TimezoneOffset) }
 
 func (e *Electrocardiogram) times() []moment {
 	return []moment{{"session_start", &e.SessionStart}, {"session_end", &e.SessionEnd}}
 }
 
-func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZone }
+func (e *Electrocardiogram) zone() (**int, *string) { return &e.TimezoneOffset, e.TimeZone }
 
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
@@ -225,6 +223,8 @@ type Body struct {
 	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in,offset"`
 	// CalendarDate is the local day of the measurement.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
+	// TimezoneOffset is seconds east of UTC at MeasuredAt; never null on output.
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Date is midnight UTC of CalendarDate. Deprecated.
 	Date healthlab.Time `json:"date" wire:"out"`
 	// Weight is in kg.
@@ -240,10 +240,6 @@ type Body struct {
 	BodyMassIndex                *float64 `json:"body_mass_index"`
 	LeanBodyMassKilogram         *float64 `json:"lean_body_mass_kilogram"`
 	WaistCircumferenceCentimeter *float64 `json:"waist_circumference_centimeter"`
-
-	// offset is the one in force at MeasuredAt. The published object has no place
-	// for it; the day is derived from it.
-	offset *int
 }
 
 func (b *Body) naturalKey() string  { return b.key(instantKey(b.MeasuredAt)) }
@@ -254,11 +250,11 @@ func (b *Body) times() []moment {
 	return []moment{{"measured_at", &b.MeasuredAt}}
 }
 
-func (b *Body) zone() (**int, *string) { return &b.offset, nil }
+func (b *Body) zone() (**int, *string) { return &b.TimezoneOffset, nil }
 
 func (b *Body) complete() {
 	if b.CalendarDate.IsZero() {
-		b.CalendarDate = localDay(b.MeasuredAt, b.offset)
+		b.CalendarDate = localDay(b.MeasuredAt, b.TimezoneOffset)
 	}
 	b.Date = midnight(b.CalendarDate)
 }

@@ -115,7 +115,21 @@ func (r *Record) Decode() (Summary, error) {
 		return nil, err
 	}
 	out.head().CreatedAt, out.head().UpdatedAt = healthlab.At(r.CreatedAt), healthlab.At(r.UpdatedAt)
+	r.fillOffsets(out)
 	return out, nil
+}
+
+// fillOffsets gives a summary without offsets that of its record. A document may have been written
+// before the resource had a place for them.
+func (r *Record) fillOffsets(item Summary) {
+	own := func() *int { return new(r.Offset) }
+	if offset, _ := item.zone(); offset != nil && *offset == nil {
+		*offset = own()
+	}
+	if s, ok := item.(session); ok {
+		o := s.offsets()
+		o.StartTimezoneOffset, o.EndTimezoneOffset = cmp.Or(o.StartTimezoneOffset, own()), cmp.Or(o.EndTimezoneOffset, own())
+	}
 }
 
 // decode returns the summary that a record holds, as readers see it.

@@ -120,8 +120,15 @@ func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Su
 		if item == nil {
 			continue
 		}
+		old, err := stored[i].Decode()
+		if err != nil {
+			return fmt.Errorf("stored summaries: %w", err)
+		}
 		offset, _ := item.zone()
 		*offset = &stored[i].Offset
+		if s, ok := item.(session); ok {
+			*s.offsets() = *old.(session).offsets()
+		}
 		if item.head().assumed.day {
 			*dateOf(item) = healthlab.Date{}
 			item.complete()

@@ -47,8 +47,9 @@ type Sleep struct {
 	BedtimeStop  healthlab.Time `json:"bedtime_stop" wire:"offset"`
 	// Type is the source's own, else derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
-	// TimezoneOffset is seconds east of UTC; never null on output.
+	// TimezoneOffset is seconds east of UTC at BedtimeStop; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	SessionOffsets
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt,tolerant"`
 	// Total is the time asleep: REM, light and deep where the source gives stages, else its own.
@@ -95,6 +96,8 @@ func (s *Sleep) times() []moment {
 }
 
 func (s *Sleep) zone() (**int, *string) { return &s.TimezoneOffset, nil }
+
+func (s *Sleep) session() (start, end *healthlab.Time) { return &s.BedtimeStart, &s.BedtimeStop }
 
 func (s *Sleep) complete() {
 	if s.CalendarDate.IsZero() {
@@ -211,22 +214,23 @@ type SleepCycle struct {
 	StageType              []SleepStage `json:"stage_type"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
+	// TimezoneOffset is seconds east of UTC at SessionEnd; never null on output.
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	SessionOffsets
 	flatSource
-
-	// offset is the one in force at SessionEnd; the published object has no place
-	// for it.
-	offset *int
 }
 
 func (c *SleepCycle) naturalKey() string  { return c.key(c.SleepID.String()) }
 func (c *SleepCycle) index() time.Time    { return c.SessionEnd.UTC() }
-func (c *SleepCycle) day() healthlab.Date { return localDay(c.SessionEnd, c.offset) }
+func (c *SleepCycle) day() healthlab.Date { return localDay(c.SessionEnd, c.TimezoneOffset) }
 
 func (c *SleepCycle) times() []moment {
 	return []moment{{"session_end", &c.SessionEnd}, {"session_start", &c.SessionStart}}
 }
 
-func (c *SleepCycle) zone() (**int, *string) { return &c.offset, c.TimeZone }
+func (c *SleepCycle) zone() (**int, *string) { return &c.TimezoneOffset, c.TimeZone }
+
+func (c *SleepCycle) session() (start, end *healthlab.Time) { return &c.SessionStart, &c.SessionEnd }
 
 func (c *SleepCycle) complete() {
 	c.fill(c.Source)

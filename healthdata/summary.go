@@ -29,8 +29,8 @@ type Summary interface {
 	// times are its instants; the first is the one whose offset counts. A summary of
 	// a day has none.
 	times() []moment
-	// zone is what the source said of its zone: an offset (nil where the published
-	// object has no place for one), or the name of a zone.
+	// zone is what the source said of its zone: an offset (nil for a resource without
+	// one), or the name of a zone.
 	zone() (offset **int, name *string)
 	// complete derives what the source left out: days, durations, types.
 	complete()
@@ -42,6 +42,24 @@ type Summary interface {
 type moment struct {
 	name string
 	at   *healthlab.Time
+}
+
+// SessionOffsets are the offsets at both ends of a session, which differ on a journey and when
+// the clocks change. On the way in, one that is null is what the end's time is written with, else
+// the offset of the session, else that of its zone at that time.
+type SessionOffsets struct {
+	// StartTimezoneOffset and EndTimezoneOffset are seconds east of UTC at the start and at
+	// the end of the session; never null on output.
+	StartTimezoneOffset *int `json:"start_timezone_offset" wire:"filled"`
+	EndTimezoneOffset   *int `json:"end_timezone_offset" wire:"filled"`
+}
+
+func (o *SessionOffsets) offsets() *SessionOffsets { return o }
+
+// session is a summary with a start and an end.
+type session interface {
+	session() (start, end *healthlab.Time)
+	offsets() *SessionOffsets
 }
 
 // Head is the part that all summaries share.

@@ -21,8 +21,9 @@ const longestWorkout = 7 * 24 * time.Hour
 type Workout struct {
 	Head
 	Title *string `json:"title"`
-	// TimezoneOffset is seconds east of UTC; never null on output.
+	// TimezoneOffset is seconds east of UTC at TimeStart; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	SessionOffsets
 	// AverageHR and MaxHR are beats per minute.
 	AverageHR *int64 `json:"average_hr" wire:"tolerant"`
 	MaxHR     *int64 `json:"max_hr" wire:"tolerant"`
@@ -113,6 +114,8 @@ func (w *Workout) times() []moment {
 }
 
 func (w *Workout) zone() (**int, *string) { return &w.TimezoneOffset, nil }
+
+func (w *Workout) session() (start, end *healthlab.Time) { return &w.TimeStart, &w.TimeEnd }
 
 func (w *Workout) complete() {
 	if w.CalendarDate.IsZero() {

@@ -84,7 +84,8 @@ type record struct {
 	kind       *recordKind // nil: skipped
 	skip       string      // why it is skipped, if kind is nil
 	start, end int64       // Unix seconds
-	offset     int         // seconds east of UTC
+	offset     int         // seconds east of UTC at the start
+	endOffset  int         // and at the end
 	value      float64
 	sampleType string
 	sensor     string
@@ -245,7 +246,7 @@ func (e *export) readRecord(r *record) error {
 	if r.start, r.offset, ok = parseStamp(start.raw); !ok {
 		return &itemError{"record whose startDate is not a date-time with an offset"}
 	}
-	if r.end, _, ok = parseStamp(end.raw); !ok {
+	if r.end, r.endOffset, ok = parseStamp(end.raw); !ok {
 		return &itemError{"record whose endDate is not a date-time with an offset"}
 	}
 	if r.kind = kindOf(kind.raw); r.kind == nil {
@@ -329,7 +330,7 @@ func (e *export) recordMetadata() {
 	switch string(e.attr("key")) {
 	case "HKTimeZone":
 		if loc := e.zones.get(e.attr("value")); loc != nil {
-			e.rec.offset = offsetIn(loc, e.rec.start)
+			e.rec.offset, e.rec.endOffset = offsetIn(loc, e.rec.start), offsetIn(loc, e.rec.end)
 		}
 	case "HKWasUserEntered":
 		e.rec.byHand = string(e.attr("value")) == "1"
@@ -347,7 +348,7 @@ func (e *export) endRecord() error {
 	switch r.kind.use {
 	case useSleep:
 		e.sleep = append(e.sleep, sleepRecord{
-			start: r.start, end: r.end, offset: int32(r.offset), stage: r.stage, from: r.source(),
+			start: r.start, end: r.end, offset: int32(r.offset), endOffset: int32(r.endOffset), stage: r.stage, from: r.source(),
 		})
 		if len(e.sleep) >= mostSleepHeld {
 			return e.finishSleep()

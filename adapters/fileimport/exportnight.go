@@ -24,7 +24,8 @@ const stageInBed sleepStage = 100
 type sleepRecord struct {
 	start, end int64 // Unix seconds
 	from       *origin
-	offset     int32 // seconds east of UTC
+	offset     int32 // seconds east of UTC at the start
+	endOffset  int32 // and at the end
 	stage      sleepStage
 }
 
@@ -86,15 +87,21 @@ func compareOrigins(a, b *origin) int {
 func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.SleepCycle) {
 	first := session[0]
 	start, end := first.start, first.end
+	atStart, atEnd := int(first.offset), int(first.endOffset)
 	for _, r := range session {
-		end = max(end, r.end)
+		if r.end > end {
+			end, atEnd = r.end, int(r.endOffset)
+		}
 	}
-	offset := int(first.offset)
 	n := &healthdata.Sleep{
-		Head: e.head(first.from), BedtimeStart: instant(start), BedtimeStop: instant(end), TimezoneOffset: &offset,
+		Head: e.head(first.from), BedtimeStart: instant(start), BedtimeStop: instant(end), TimezoneOffset: &atEnd,
+		SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: &atStart, EndTimezoneOffset: &atEnd},
 	}
 	n.ExternalID = uuid.NewSHA1(first.from.id, []byte("sleep "+n.BedtimeStart.String())).String()
-	c := &healthdata.SleepCycle{Head: n.Head, SessionStart: n.BedtimeStart, SessionEnd: n.BedtimeStop}
+	c := &healthdata.SleepCycle{
+		Head: n.Head, SessionStart: n.BedtimeStart, SessionEnd: n.BedtimeStop,
+		TimezoneOffset: n.TimezoneOffset, SessionOffsets: n.SessionOffsets,
+	}
 	from := start
 	for _, r := range session {
 		if r.stage == stageInBed {

@@ -26,7 +26,7 @@ func (e *export) startWorkout() error {
 	if !ok {
 		return &itemError{"workout whose startDate is not a date-time with an offset"}
 	}
-	end, _, ok := parseStamp(e.attr("endDate"))
+	end, endOffset, ok := parseStamp(e.attr("endDate"))
 	if !ok {
 		return &itemError{"workout whose endDate is not a date-time with an offset"}
 	}
@@ -37,7 +37,7 @@ func (e *export) startWorkout() error {
 	name := append([]byte(nil), e.attr("sourceName")...)
 	from, e.key = e.origins.get(name, e.attr("device"), e.key)
 	w := &healthdata.Workout{
-		Head: e.head(from), TimezoneOffset: &offset,
+		Head: e.head(from), TimezoneOffset: &offset, SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: &offset, EndTimezoneOffset: &endOffset},
 		TimeStart: instant(start), TimeEnd: instant(end),
 		Sport: healthdata.SportOf(exportSport(string(e.attr("workoutActivityType")))),
 	}
@@ -80,7 +80,8 @@ func (e *export) workoutDetail(name string) {
 		switch string(e.attr("key")) {
 		case "HKTimeZone":
 			if loc := e.zones.get(e.attr("value")); loc != nil {
-				w.TimezoneOffset = new(offsetIn(loc, w.TimeStart.Unix()))
+				start, end := offsetIn(loc, w.TimeStart.Unix()), offsetIn(loc, w.TimeEnd.Unix())
+				w.TimezoneOffset, w.SessionOffsets = &start, healthdata.SessionOffsets{StartTimezoneOffset: &start, EndTimezoneOffset: &end}
 			}
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")

@@ -1,6 +1,7 @@
 package healthconnect
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // common are the columns of every record.
@@ -19,6 +21,7 @@ var common = []string{"row_id", "uuid", "app_info_id", "device_info_id", "record
 var (
 	instantColumns  = []string{"time", "zone_offset"}
 	intervalColumns = []string{"start_time", "start_zone_offset", "end_time"}
+	sessionColumns  = append(intervalColumns[:3:3], "end_zone_offset")
 )
 
 // row is a row of a query. It is valid until the next one.
@@ -156,6 +159,14 @@ func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok boo
 	end, ok2 := r.instant(to)
 	offset, ok3 := r.offset(zone)
 	return start, end, offset, ok1 && ok2 && ok3 && !end.Before(start.Time)
+}
+
+// session returns the times of a session, and the offsets at both. One that is missing is the other.
+func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOffsets, ok bool) {
+	start, end, atStart, ok1 := r.span(true)
+	atEnd, ok2 := r.offset("end_zone_offset")
+	offsets = healthdata.SessionOffsets{StartTimezoneOffset: cmp.Or(atStart, atEnd), EndTimezoneOffset: cmp.Or(atEnd, atStart)}
+	return start, end, offsets, ok1 && ok2
 }
 
 // idSpace is the name space of the ids of records without one.

@@ -18,7 +18,7 @@ type night struct {
 
 // nights reads sessions of sleep with their stages.
 func (i *importer) nights() error {
-	columns, join := slices.Concat(common, intervalColumns), " order by r.row_id"
+	columns, join := slices.Concat(common, sessionColumns), " order by r.row_id"
 	if i.columns[stagesTable] != nil {
 		columns = append(columns, "s.stage_start_time", "s.stage_end_time", "s.stage_type")
 		join = " left join " + stagesTable + " s on s.parent_key = r.row_id order by r.row_id, s.stage_start_time"
@@ -35,15 +35,15 @@ func (i *importer) nights() error {
 				return err
 			}
 			now = night{id: id}
-			start, end, offset, ok := r.span(true)
+			start, end, offsets, ok := r.session()
 			if !ok {
 				i.skip(sleepTable, "bad time")
 				bad = id
 				return nil
 			}
 			head := healthdata.Head{Source: i.source(r), ExternalID: r.external(sleepTable, start)}
-			now.sleep = &healthdata.Sleep{Head: head, BedtimeStart: start, BedtimeStop: end, TimezoneOffset: offset}
-			now.cycle = &healthdata.SleepCycle{Head: head, SessionStart: start, SessionEnd: end}
+			now.sleep = &healthdata.Sleep{Head: head, BedtimeStart: start, BedtimeStop: end, TimezoneOffset: offsets.EndTimezoneOffset, SessionOffsets: offsets}
+			now.cycle = &healthdata.SleepCycle{Head: head, SessionStart: start, SessionEnd: end, TimezoneOffset: offsets.EndTimezoneOffset, SessionOffsets: offsets}
 		}
 		if !r.null("stage_start_time") && !now.stage(r) {
 			i.skip(stagesTable, "bad time or stage")
@@ -97,9 +97,9 @@ func (i *importer) handOverNight(n night) error {
 
 // workouts reads sessions of exercise.
 func (i *importer) workouts() error {
-	columns := slices.Concat(common, intervalColumns, []string{"exercise_type", "title"})
+	columns := slices.Concat(common, sessionColumns, []string{"exercise_type", "title"})
 	return i.each(exerciseTable, "", columns, func(r row) error {
-		start, end, offset, ok := r.span(true)
+		start, end, offsets, ok := r.session()
 		if !ok {
 			i.skip(exerciseTable, "bad time")
 			return nil
@@ -109,7 +109,7 @@ func (i *importer) workouts() error {
 			sport = sports[n]
 		}
 		w := &healthdata.Workout{Head: healthdata.Head{Source: i.source(r), ExternalID: r.external(exerciseTable, start)},
-			TimeStart: start, TimeEnd: end, TimezoneOffset: offset, Sport: healthdata.SportOf(sport)}
+			TimeStart: start, TimeEnd: end, TimezoneOffset: offsets.StartTimezoneOffset, SessionOffsets: offsets, Sport: healthdata.SportOf(sport)}
 		if title, ok := r.text("title"); ok && len(title) <= 200 {
 			w.Title = &title
 		}

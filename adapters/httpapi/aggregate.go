@@ -98,16 +98,22 @@ func (w pieceWriter) Write(b []byte) (int, error) {
 }
 
 // accepted chooses what to send: of the kinds that can be sent the one with the
-// highest q, the first listed on a tie. */* is the first kind; so is no header at all.
-// ok is false if none can be sent.
+// highest q, the first listed on a tie. A range, such as */* or application/*, is the first
+// kind in it that no item excludes with a q of 0; so is no header at all. ok is false if none
+// can be sent.
 func accepted(headers []string, kinds ...string) (kind string, ok bool) {
 	list := strings.Join(headers, ",")
 	if strings.TrimSpace(list) == "" {
 		return kinds[0], true
 	}
-	best := 0.0
-	for item := range strings.SplitSeq(list, ",") {
-		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
+	type item struct {
+		name string
+		q    float64
+	}
+	var items []item
+	excluded := map[string]bool{}
+	for text := range strings.SplitSeq(list, ",") {
+		name, params, err := mime.ParseMediaType(strings.TrimSpace(text))
 		if err != nil {
 			continue
 		}
@@ -117,13 +123,21 @@ func accepted(headers []string, kinds ...string) (kind string, ok bool) {
 				continue
 			}
 		}
-		if name == "*/*" {
-			name = kinds[0]
-		}
+		items = append(items, item{name, q})
+		excluded[name] = q <= 0
+	}
+	best := 0.0
+	for _, x := range items {
 		for _, k := range kinds {
-			if strings.EqualFold(name, k) && q > best {
-				kind, best = k, q
+			prefix, isRange := strings.CutSuffix(x.name, "*")
+			matches := strings.EqualFold(x.name, k) || isRange && !excluded[strings.ToLower(k)] && (prefix == "*/" || strings.HasPrefix(strings.ToLower(k), prefix) && strings.HasSuffix(prefix, "/"))
+			if !matches {
+				continue
 			}
+			if x.q > best {
+				kind, best = k, x.q
+			}
+			break
 		}
 	}
 	return kind, best > 0

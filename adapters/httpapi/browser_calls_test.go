@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -164,6 +165,66 @@ func TestCompression(t *testing.T) {
 		require.JSONEq(t, plain.Body.String(), string(got))
 	}
 	require.Empty(t, read("/v2/user/"+c.user.String(), "gzip").Header().Get("Content-Encoding"), "a short answer")
+}
+
+// Bodies are read without their content-encoding. The limit is that of what comes out.
+func TestCompressedBodies(t *testing.T) {
+	c := newFixture(t, nil)
+	c.config.MaxIngestBody = 1 << 20
+	h := httpapi.Handler(c.config)
+	send := func(coding string, body []byte) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), bytes.NewReader(body))
+		r.Header.Set("x-service-api-key", goodKey)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Encoding", coding)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	zip := func(text []byte) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err := z.Write(text)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		return b.Bytes()
+	}
+	std := func(text []byte) []byte {
+		z, err := zstd.NewWriter(nil)
+		require.NoError(t, err)
+		return z.EncodeAll(text, nil)
+	}
+	body := func(space int) []byte {
+		return []byte(strings.Repeat(" ", space) + upload(`{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":60}`))
+	}
+	for coding, compress := range map[string]func([]byte) []byte{
+		"gzip": zip, "x-gzip": zip, "GZIP": zip, " zstd": std, "identity": func(b []byte) []byte { return b },
+	} {
+		for _, space := range []int{0, 100_000} {
+			w := send(coding, compress(body(space)))
+			require.Equal(t, 200, w.Code, "%s %d %s", coding, space, w.Body)
+		}
+		w := send(coding, compress(body(1<<20)))
+		require.Equal(t, 413, w.Code, coding)
+		require.Contains(t, w.Body.String(), "BODY_TOO_LARGE")
+		if coding == "identity" {
+			continue
+		}
+		require.Less(t, len(compress(body(1<<20))), 10_000)
+		for _, bad := range [][]byte{body(0), compress(body(0))[:20], append(compress(body(0))[:25], body(100)...)} {
+			w := send(coding, bad)
+			require.Equal(t, 400, w.Code, coding)
+			require.Contains(t, w.Body.String(), "BODY_CODING_INVALID")
+		}
+		require.Equal(t, 422, send(coding, nil).Code, "no body")
+	}
+	require.Equal(t, 1, c.stored())
+	for _, coding := range []string{"br", "deflate", "gzip, gzip", "gzip, zstd", "none"} {
+		w := send(coding, body(0))
+		require.Equal(t, 415, w.Code, coding)
+		require.Equal(t, "gzip, zstd", w.Header().Get("Accept-Encoding"))
+		require.Contains(t, w.Body.String(), "must be one of gzip, zstd")
+	}
 }
 
 // An upload connects an on-device store, also again, unless the team says otherwise.

@@ -579,7 +579,7 @@ func TestReadsByLocalDay(t *testing.T) {
 		}
 		c.get(path+"?start_date=2026-03-02&end_date=2026-03-01", 422)
 		c.get(path+"?start_date=2026-03-02&time_zone=Mars/Olympus", 422)
-		c.get(path+"?start_date=2026-03-02&time_zone=", 422)
+		c.get(path+"?start_date=2026-03-02&time_zone=&end_date=&provider=", 200)
 	}
 	require.Contains(t, string(c.get(c.summary("activity")+"?start_date=2026-03-01&end_date=2026-03-01", 200).Body), "2026-03-01")
 }

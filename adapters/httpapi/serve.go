@@ -98,6 +98,9 @@ type call struct {
 }
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
+	if err := wire.Uncompress(r, c.settings.MaxBody); err != nil {
+		return err
+	}
 	if c.op.Handle != nil {
 		// Callbacks and pushes of providers come from few addresses, and are not limited.
 		if !c.op.IgnoreUnknown {

@@ -193,7 +193,7 @@ type deletedUserIn struct {
 func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	who := deletedUserIn{UserID: in.OptUUID("user_id"), ClientUserID: in.OptText("client_user_id", wire.MaxPathText)}
-	if query := r.URL.Query(); !query.Has("user_id") && !query.Has("client_user_id") {
+	if !in.Has("user_id") && !in.Has("client_user_id") {
 		in.OptBody(&who)
 	}
 	if err := in.Err(); err != nil {

@@ -25,9 +25,9 @@ func Example() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
 	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
-	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC))
+	at, end := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)), healthlab.At(time.Date(2026, 3, 1, 7, 5, 0, 0, time.UTC))
 	_, _ = health.IngestSamples(ctx, team, user.ID, "steps", healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}},
-		[]healthdata.Sample{{Timestamp: at, End: &at, Unit: "count", Value: healthdata.Number(431)}})
+		[]healthdata.Sample{{Timestamp: at, End: &end, Unit: "count", Value: healthdata.Number(431)}})
 
 	teams := func(context.Context) ([]healthlab.TeamID, error) { return []healthlab.TeamID{team}, nil }
 	exporter, err := lake.New(newPlace(), health, teams, bytes.Repeat([]byte{1}, 32), &lake.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})

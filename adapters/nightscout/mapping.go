@@ -1,6 +1,7 @@
 package nightscout
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -200,8 +201,14 @@ func (d *document) found(entry bool, t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// offset is seconds east of UTC; nil where the document does not know.
+// offset is seconds east of UTC: the document's own, else that with which its time is written.
+// Nil where it does not know.
 func (d *document) offset() *int {
+	if !d.UTCOffset.here {
+		if _, seconds, err := healthlab.ParseTimeOffset(cmp.Or(d.DateString, d.CreatedAt)); err == nil && seconds != 0 {
+			return &seconds
+		}
+	}
 	seconds := int(d.UTCOffset.v * 60)
 	if !d.UTCOffset.here || seconds == 0 || d.UTCOffset.v*60 != float64(seconds) || seconds > 18*3600 || seconds < -18*3600 {
 		return nil

@@ -385,3 +385,21 @@ func FuzzDocuments(f *testing.F) {
 		}
 	})
 }
+
+// A document without utcOffset has the offset with which its time is written.
+func TestWrittenOffset(t *testing.T) {
+	s := newServer(t)
+	s.treatments = read(t, `[
+		{"_id":"a","eventType":"Carb Correction","created_at":"2026-03-04T07:30:00-0200","carbs":15},
+		{"_id":"b","eventType":"Carb Correction","created_at":"2026-03-04T10:32:00+01:00","carbs":15,"utcOffset":120},
+		{"_id":"c","eventType":"Carb Correction","created_at":"2026-03-04T09:33:00Z","carbs":15}]`)
+	c := s.connector()
+	got, _ := s.all(c, s.signedIn(c), "carbohydrates", 1)
+	offsets := map[string]*int{}
+	for _, p := range got {
+		for _, x := range p.Samples {
+			offsets[x.Timestamp.Format("15:04")] = x.TimezoneOffset
+		}
+	}
+	require.Equal(t, map[string]*int{"09:30": ptr(-7200), "09:32": ptr(7200), "09:33": nil}, offsets)
+}

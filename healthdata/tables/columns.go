@@ -262,8 +262,8 @@ func sleepFloat(name, unit string, get func(*healthdata.Sleep) *float64) Column 
 
 var sleepColumns = append(append([]Column{
 	sleepOf("id", TypeString, "uuid", "", func(_ *healthdata.Sleep, r *Row) Cell { return textCell(r.Record.ID.String()) }),
-	sleepOf("session_start", TypeTimestamp, "local", "", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStart) }),
-	sleepOf("session_end", TypeTimestamp, "local", "also the index", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStop) }),
+	sleepOf("session_start", TypeTimestamp, "local", "", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStart, s.StartTimezoneOffset) }),
+	sleepOf("session_end", TypeTimestamp, "local", "also the index", func(s *healthdata.Sleep, r *Row) Cell { return localCell(r, s.BedtimeStop, s.EndTimezoneOffset) }),
 	sleepOf("state", TypeString, "", "tentative or confirmed", func(s *healthdata.Sleep, _ *Row) Cell { return textPtr(s.State) }),
 	sleepOf("type", TypeString, "", "long_sleep, short_sleep, acknowledged_nap or unknown", func(s *healthdata.Sleep, _ *Row) Cell { return textCell(string(s.Type)) }),
 	sleepInt("duration_second", "s", func(s *healthdata.Sleep) *int64 { return &s.Duration }),
@@ -343,8 +343,8 @@ func workoutMap(name string, get func(*healthdata.Map) *string) Column {
 }
 
 var workoutColumns = append(append([]Column{
-	workoutOf("session_start", TypeTimestamp, "local", "also the index", func(w *healthdata.Workout, r *Row) Cell { return localCell(r, w.TimeStart) }),
-	workoutOf("session_end", TypeTimestamp, "local", "", func(w *healthdata.Workout, r *Row) Cell { return localCell(r, w.TimeEnd) }),
+	workoutOf("session_start", TypeTimestamp, "local", "also the index", func(w *healthdata.Workout, r *Row) Cell { return localCell(r, w.TimeStart, w.StartTimezoneOffset) }),
+	workoutOf("session_end", TypeTimestamp, "local", "", func(w *healthdata.Workout, r *Row) Cell { return localCell(r, w.TimeEnd, w.EndTimezoneOffset) }),
 	workoutOf("title", TypeString, "", "", func(w *healthdata.Workout, _ *Row) Cell { return textPtr(w.Title) }),
 	workoutOf("sport_name", TypeString, "", "", func(w *healthdata.Workout, _ *Row) Cell { return textCell(w.Sport.Name) }),
 	workoutOf("sport_slug", TypeString, "", "", func(w *healthdata.Workout, _ *Row) Cell { return textCell(w.Sport.Slug) }),

@@ -105,9 +105,6 @@ type Row struct {
 	Cycle *healthdata.SleepCycle
 }
 
-// local returns an instant on the person's clock.
-func (r *Row) local(t healthlab.Time) int64 { return t.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
-
 // Column returns the column of that name, or nil.
 func (t *Table) Column(name string) *Column {
 	if i, ok := t.byName[name]; ok {
@@ -308,11 +305,17 @@ func datePtr(d *healthlab.Date) Cell {
 	return dateCell(*d)
 }
 
-func localCell(r *Row, t healthlab.Time) Cell {
+// localCell returns an instant on the clock at an offset in seconds east of UTC; nil is the offset of
+// the record.
+func localCell(r *Row, t healthlab.Time, offset *int) Cell {
 	if t.IsZero() {
 		return Cell{}
 	}
-	return intCell(r.local(t))
+	seconds := r.Record.Offset
+	if offset != nil {
+		seconds = *offset
+	}
+	return intCell(t.UnixMicro() + int64(seconds)*1_000_000)
 }
 
 // minutes returns minutes as whole seconds.

@@ -173,6 +173,10 @@ type interval struct {
 	EndOffset   *seconds     `json:"endUtcOffset"`
 }
 
+func (i *interval) offsets() healthdata.SessionOffsets {
+	return healthdata.SessionOffsets{StartTimezoneOffset: i.StartOffset.offset(), EndTimezoneOffset: i.EndOffset.offset()}
+}
+
 type civil struct {
 	Year  int `json:"year"`
 	Month int `json:"month"`

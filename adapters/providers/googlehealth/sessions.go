@@ -96,7 +96,7 @@ func (v *exercisePoint) workout() *healthdata.Workout {
 	}
 	w := &healthdata.Workout{
 		Head: healthdata.Head{ExternalID: v.id()}, Title: x.Title, Sport: healthdata.SportOf(sport), TimeStart: x.Interval.Start.Time,
-		TimeEnd: x.Interval.End.Time, TimezoneOffset: x.Interval.StartOffset.offset(), Calories: x.Metrics.KCal.Over(1),
+		TimeEnd: x.Interval.End.Time, TimezoneOffset: x.Interval.StartOffset.offset(), SessionOffsets: x.Interval.offsets(), Calories: x.Metrics.KCal.Over(1),
 		Distance: x.Metrics.Distance.Over(1000), Steps: rest.Round(x.Metrics.Steps.Over(1)), AverageHR: rest.Round(x.Metrics.HR.Over(1)),
 		TotalElevationGain: x.Metrics.Climb.Over(1000), AverageSpeed: x.Metrics.Speed.Over(1000),
 	}
@@ -173,6 +173,7 @@ func readSleep(v *struct {
 	minutes := func(n *rest.Float) *int64 { return rest.Round(rest.Times(n.Over(1), 60)) }
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.id()}, BedtimeStart: x.Interval.Start.Time, BedtimeStop: x.Interval.End.Time,
+		SessionOffsets: x.Interval.offsets(),
 		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: minutes(x.Summary.Asleep), Awake: minutes(x.Summary.Awake),
 	}
 	for i := range x.Summary.Stages {

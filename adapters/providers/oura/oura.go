@@ -246,6 +246,7 @@ func readSleep(v *sleep, out *rest.Batch) {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.ID}, CalendarDate: v.Day, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
+		SessionOffsets: rest.SessionOffsets(v.Start, v.End),
 		TimezoneOffset: v.End.Offset, Type: kind, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Latency: rest.Round(v.Latency),
 		Efficiency: v.Efficiency, HRAverage: rest.Round(v.AverageHR), AverageHRV: v.HRV, RespiratoryRate: v.Breath,
 	}
@@ -337,7 +338,8 @@ func readWorkout(v *struct {
 	}
 	out.Summary("workouts", source, &healthdata.Workout{
 		Head: healthdata.Head{ExternalID: v.ID}, Title: v.Label, TimeStart: v.Start.Time, TimeEnd: v.End.Time, TimezoneOffset: v.Start.Offset,
-		Sport: healthdata.SportOf(rest.Slug(v.Activity)), Calories: v.KCal, Distance: v.Distance,
+		SessionOffsets: rest.SessionOffsets(v.Start, v.End),
+		Sport:          healthdata.SportOf(rest.Slug(v.Activity)), Calories: v.KCal, Distance: v.Distance,
 	})
 }
 

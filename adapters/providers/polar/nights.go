@@ -46,6 +46,7 @@ func readSleep(v *struct {
 ) {
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.Date.String()}, CalendarDate: v.Date, BedtimeStart: v.Start.Time, BedtimeStop: v.End.Time,
+		SessionOffsets: rest.SessionOffsets(v.Start, v.End),
 		TimezoneOffset: v.End.Offset, Awake: rest.Round(v.Awake), Light: rest.Round(v.Light), REM: rest.Round(v.REM), Deep: rest.Round(v.Deep), Score: rest.Round(v.Score),
 	}
 	var r recharge

@@ -49,6 +49,11 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// SessionOffsets are the offsets with which the ends of a session are written.
+func SessionOffsets(start, end Instant) healthdata.SessionOffsets {
+	return healthdata.SessionOffsets{StartTimezoneOffset: start.Offset, EndTimezoneOffset: end.Offset}
+}
+
 // ParseOffset reads an offset such as +01:00 as seconds east of UTC; nil if it is none.
 func ParseOffset(s string) *int {
 	seconds, err := healthlab.ParseOffset(s)

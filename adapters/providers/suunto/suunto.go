@@ -206,7 +206,8 @@ func readSleep(v *struct {
 	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: x.ID.String()}, BedtimeStart: x.Start.Time, BedtimeStop: x.End.Time, TimezoneOffset: x.End.Offset,
-		Deep: rest.Round(x.Deep), Light: rest.Round(x.Light), REM: rest.Round(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
+		SessionOffsets: rest.SessionOffsets(x.Start, x.End),
+		Deep:           rest.Round(x.Deep), Light: rest.Round(x.Light), REM: rest.Round(x.REM), Latency: rest.Round(x.Latency), HRAverage: rest.Round(bpm(x.HR)),
 		HRLowest: rest.Round(bpm(x.HRMin)), AverageHRV: rest.Positive(x.HRV), Score: rest.Round(rest.Positive(x.Score)),
 	}
 	if x.Nap {

@@ -110,10 +110,10 @@ func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 	return true
 }
 
-// Offset notes an offset that no zone has, and reports whether all is well.
-func Offset(p *healthlab.Problems, seconds int) bool {
-	if seconds > MaxOffset || seconds < -MaxOffset {
-		p.Add("range", "an offset is at most 18 hours", "timezone_offset")
+// Offset notes an offset that no zone has, and reports whether all is well. Nil is no offset.
+func Offset(p *healthlab.Problems, seconds *int, name string) bool {
+	if seconds != nil && (*seconds > MaxOffset || *seconds < -MaxOffset) {
+		p.Add("range", "an offset is at most 18 hours", name)
 		return false
 	}
 	return true

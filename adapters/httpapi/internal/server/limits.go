@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"math"
 	"net/http"
 	"net/netip"
@@ -42,6 +44,9 @@ func NewBodyMemory(total int64) *BodyMemory {
 // long. release gives it back. The error is a 429.
 func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err error) {
 	size := r.ContentLength
+	if size < 0 && r.Body != nil {
+		size = peek(r)
+	}
 	if size < 0 || size > limit {
 		size = limit
 	}
@@ -56,6 +61,30 @@ func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err er
 	}
 	return func() { m.free.Release(weight) }, nil
 }
+
+// peek reads the beginning of a body of unknown length, and returns the length if it is small; -1
+// if it is not. The body can be read as before.
+func peek(r *http.Request) int64 {
+	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
+	rest := io.Reader(r.Body)
+	if err != nil {
+		rest = failed{err}
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), rest), r.Body}
+	if len(start) > smallBody {
+		return -1
+	}
+	return int64(len(start))
+}
+
+// failed is the end of a body whose reading failed.
+type failed struct{ err error }
+
+// Read returns the error.
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // tooMany is a 429.
 func tooMany(msg string, wait time.Duration) *wire.Fault {

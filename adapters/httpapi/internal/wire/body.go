@@ -61,9 +61,6 @@ func (in *In) read() ([]byte, *Fault) {
 	if kind != "" && !isJSON(kind) {
 		return nil, unsupported("the body must be application/json in UTF-8")
 	}
-	if coding := in.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, unsupported("the body must not have a content-encoding")
-	}
 	data, fault := in.drain()
 	if fault == nil && kind == "" && len(data) > 0 {
 		return nil, unsupported("a body needs the content-type application/json")
@@ -78,13 +75,7 @@ func (in *In) drain() ([]byte, *Fault) {
 	}
 	data, err := readAll(bodyOf(in.r), in.r.ContentLength)
 	if err != nil {
-		var over *http.MaxBytesError
-		if errors.As(err, &over) {
-			return nil, tooLarge(limit)
-		}
-		return nil, &Fault{
-			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err,
-		}
+		return nil, broken(err, limit)
 	}
 	return data, nil
 }

@@ -75,7 +75,7 @@ func (d *decoder) boolean(v reflect.Value, c byte) bool {
 		v.SetBool(false)
 		return d.word("false")
 	}
-	return d.wrong("must be true or false")
+	return d.wrong("must be true or false, without quotes")
 }
 
 func isNumber(c byte) bool { return c == '-' || c-'0' <= 9 }

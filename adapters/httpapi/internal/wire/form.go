@@ -5,7 +5,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
@@ -84,17 +83,11 @@ func (in *In) Form(part func(p *Part) error) bool {
 // formEnds says why a form ended early: fault is what reading the body said, nil if the
 // form itself is broken.
 func (in *In) formEnds(fault error) {
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(fault, &over):
-		in.fault = tooLarge(in.settings.MaxBody)
-	case fault != nil:
-		in.fault = &Fault{
-			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: fault,
-		}
-	default:
-		in.Problem("form_invalid", "is not a well-formed form", "body")
+	if fault != nil {
+		in.fault = broken(fault, in.settings.MaxBody)
+		return
 	}
+	in.Problem("form_invalid", "is not a well-formed form", "body")
 }
 
 // watched remembers how reading a body failed.
@@ -148,17 +141,15 @@ func (in *In) FieldUUID(f Field, name string) uuid.UUID {
 }
 
 // FieldBool returns true for true and 1, false for false and 0, in any case, and def for
-// a field that is not there.
+// a field that is not there or empty.
 func (in *In) FieldBool(f Field, def bool) bool {
-	if !f.there {
+	if !f.there || f.value == "" {
 		return def
 	}
-	switch strings.ToLower(f.value) {
-	case "true", "1":
-		return true
-	case "false", "0":
-		return false
+	b, ok := parseBool(f.value)
+	if !ok {
+		in.Problem("wrong_type", boolRule, "body", f.name)
+		return def
 	}
-	in.Problem("wrong_type", "must be true, false, 1 or 0", "body", f.name)
-	return def
+	return b
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // In reads one request: path, query, headers and body. Each method returns the zero
-// value, or the default, where there is a problem; [In.Err] tells of all of them. It
-// is not safe for concurrent use.
+// value, or the default, where there is a problem; [In.Err] tells of all of them. A query
+// parameter without a value is absent. It is not safe for concurrent use.
 type In struct {
 	r        *http.Request
 	settings *Settings
@@ -64,6 +64,9 @@ func From(r *http.Request) *In {
 	var err error
 	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		in.problems.Add("query_invalid", "is not a well-formed query", "query")
+	}
+	for name, values := range in.query { // many clients write null as nothing
+		in.query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" })
 	}
 	return in
 }

@@ -66,14 +66,13 @@ func TestQueryRefuses(t *testing.T) {
 		{"too small", "n=0", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_small"}},
 		{"too large", "n=6", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_large"}},
 		{"no number", "n=x", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
-		{"empty number", "n=", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
 		{"beyond int", "n=99999999999999999999", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
 		{"fraction", "n=1.0", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
 		{"NaN", "f=NaN", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: wrong_type"}},
 		{"infinite", "f=1e999", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: wrong_type"}},
 		{"hexadecimal", "f=0x1p-2", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: wrong_type"}},
 		{"float out of range", "f=5.1", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: too_large"}},
-		{"bool", "b=1", func(in *wire.In) { in.Bool("b", true) }, []string{"query.b: wrong_type"}},
+		{"bool", "b=yes", func(in *wire.In) { in.Bool("b", true) }, []string{"query.b: wrong_type"}},
 		{"uuid", "id=x", func(in *wire.In) { in.UUID("id") }, []string{"query.id: bad_uuid"}},
 		{"missing", "", func(in *wire.In) { in.UUID("id"); in.Date("d"); in.Text("x", 5) },
 			[]string{"query.id: missing", "query.d: missing", "query.x: missing"}},
@@ -85,7 +84,14 @@ func TestQueryRefuses(t *testing.T) {
 		{"one of", "s=z", func(in *wire.In) { in.OneOf("s", "a", "a") }, []string{"query.s: not_allowed"}},
 		{"one number of", "s=11", func(in *wire.In) { in.IntOneOf("s", 25, 10, 25) }, []string{"query.s: not_allowed"}},
 		{"long", "s=abcdef", func(in *wire.In) { in.Text("s", 5) }, []string{"query.s: too_long"}},
-		{"empty", "s=", func(in *wire.In) { in.Text("s", 5) }, []string{"query.s: empty"}},
+		{"empty", "s=&id=&d=&t=&l=", func(in *wire.In) {
+			in.Text("s", 5)
+			in.UUID("id")
+			in.Date("d")
+			in.Time("t", wire.StartOfDay)
+			in.Local("l")
+		}, []string{"query.s: missing", "query.id: missing", "query.d: missing", "query.t: missing", "query.l: missing"}},
+		{"empty and unknown", "limt=", func(*wire.In) {}, []string{"query.limt: unknown_parameter"}},
 		{"NUL", "s=%00", func(in *wire.In) { in.OptText("s", 5) }, []string{"query.s: nul"}},
 		{"bad UTF-8", "s=%ff", func(in *wire.In) { in.Strings("s") }, []string{"query.s: not_unicode"}},
 		{"bad escape", "s=%zz", func(in *wire.In) { in.OptText("s", 5) }, []string{"query: query_invalid"}},
@@ -97,6 +103,44 @@ func TestQueryRefuses(t *testing.T) {
 			tt.read(in)
 			require.Equal(t, tt.want, problems(t, in))
 		})
+	}
+}
+
+// A parameter without a value is absent, whatever it would hold.
+func TestEmptyQueryValues(t *testing.T) {
+	in := get("i=&oi=&io=&f=&b=&ob=&id=&ids=&ids=&d=&t=&m=&z=&x=&sx=&one=&s=&s=a&s=&n=")
+	require.Equal(t, 7, in.Int("i", 7, 1, 10))
+	require.Nil(t, in.OptInt("oi", 1, 10))
+	require.Equal(t, 25, in.IntOneOf("io", 25, 10, 25))
+	require.InEpsilon(t, 2.5, in.Float("f", 2.5, 0, 10), 0)
+	require.True(t, in.Bool("b", true))
+	require.Nil(t, in.OptBool("ob"))
+	require.Nil(t, in.OptUUID("id"))
+	require.Nil(t, in.UUIDs("ids"))
+	require.Nil(t, in.OptDate("d"))
+	require.Nil(t, in.OptTime("t", wire.StartOfDay))
+	require.Nil(t, in.OptMoment("m"))
+	require.Nil(t, in.OptZone("z"))
+	require.Nil(t, in.OptText("x", 5))
+	require.Empty(t, in.ShortText("sx"))
+	require.Equal(t, "desc", in.OneOf("one", "desc", "asc", "desc"))
+	require.Equal(t, []string{"a"}, in.Strings("s", "a"))
+	require.False(t, in.Null("n"))
+	require.False(t, in.Has("n"))
+	require.NoError(t, in.Err())
+}
+
+func TestBooleans(t *testing.T) {
+	for text, want := range map[string]bool{"true": true, "True": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false} {
+		in := get("b=" + text)
+		require.Equal(t, want, in.Bool("b", !want), text)
+		require.NoError(t, in.Err())
+	}
+	for _, text := range []string{"yes", "on", "2", "t", "-1", "null"} {
+		in := get("b=" + text)
+		in.OptBool("b")
+		require.Equal(t, []string{"query.b: wrong_type"}, problems(t, in), text)
+		require.Equal(t, "must be true, false, 1 or 0", in.Err().(*wire.InputError).Problems[0].Msg)
 	}
 }
 

@@ -30,12 +30,15 @@ func (in *In) value(name string) (string, bool) {
 	return all[0], in.clean(all[0], "query", name)
 }
 
-// Null reports whether a query parameter is written as null, or as nothing.
+// Null reports whether a query parameter is written as null.
 func (in *In) Null(name string) bool {
 	in.used("query", name)
 	all := in.query[name]
-	return len(all) == 1 && (all[0] == "" || all[0] == "null")
+	return len(all) == 1 && all[0] == "null"
 }
+
+// Has reports whether a query parameter is there.
+func (in *In) Has(name string) bool { return len(in.query[name]) > 0 }
 
 // need is value for a parameter that must be there.
 func (in *In) need(name string) (string, bool) {
@@ -104,12 +107,9 @@ func (in *In) OneOf(name, def string, allowed ...string) string {
 }
 
 // Text reads a text of at most most characters (Unicode code points), which must be
-// there and not empty.
+// there.
 func (in *In) Text(name string, most int) string {
-	v, ok := in.need(name)
-	if ok && v == "" {
-		in.add("empty", "must not be empty", "query", name, nil)
-	}
+	v, _ := in.need(name)
 	in.short(v, most, "query", name)
 	return v
 }
@@ -118,7 +118,7 @@ func (in *In) Text(name string, most int) string {
 // may be, so that what cannot exist is not found, rather than wrong.
 const MaxPathText = 4096
 
-// OptText is [In.Text] for a parameter that may be absent, which is nil, or empty.
+// OptText is [In.Text] for a parameter that may be absent, which is nil.
 func (in *In) OptText(name string, most int) *string {
 	v, ok := in.value(name)
 	if !ok || !in.short(v, most, "query", name) {
@@ -226,7 +226,7 @@ func inRange[N cmp.Ordered](in *In, name string, n, low, high N) bool {
 	return false
 }
 
-// Bool reads true or false; def when absent.
+// Bool reads true or false, as [In.OptBool] does; def when absent.
 func (in *In) Bool(name string, def bool) bool {
 	if b := in.OptBool(name); b != nil {
 		return *b
@@ -234,17 +234,32 @@ func (in *In) Bool(name string, def bool) bool {
 	return def
 }
 
-// OptBool reads true or false; nil when absent.
+// OptBool reads true or 1, false or 0, in any case; nil when absent.
 func (in *In) OptBool(name string) *bool {
 	v, ok := in.value(name)
 	if !ok {
 		return nil
 	}
-	if v != "true" && v != "false" {
-		in.add("wrong_type", "must be true or false", "query", name, nil)
+	b, ok := parseBool(v)
+	if !ok {
+		in.add("wrong_type", boolRule, "query", name, nil)
 		return nil
 	}
-	return new(v == "true")
+	return &b
+}
+
+// boolRule is the rule of booleans outside of JSON.
+const boolRule = "must be true, false, 1 or 0"
+
+// parseBool reads a boolean as clients write them in queries and forms.
+func parseBool(v string) (b, ok bool) {
+	switch strings.ToLower(v) {
+	case "true", "1":
+		return true, true
+	case "false", "0":
+		return false, true
+	}
+	return false, false
 }
 
 // UUID reads a UUID, which must be there.

@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// codings are the values of content-encoding that bodies may have.
+const codings = "gzip, zstd"
+
+// zstdWindow is the largest window of a body in zstd (RFC 9659).
+const zstdWindow = 8 << 20
+
+// errCoding is a body that is not what its content-encoding says.
+var errCoding = errors.New("not in the coding that content-encoding names")
+
+// Uncompress makes the body of a request be read without its content-encoding, gzip or zstd. Of
+// what comes out at most limit bytes are read; more is an [http.MaxBytesError], as of a body that
+// is not compressed. A request with another coding, or with several, is refused (415).
+func Uncompress(r *http.Request, limit int64) error {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
+	var open func(io.Reader) (io.Reader, error)
+	switch coding {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+		open = func(from io.Reader) (io.Reader, error) { return gzip.NewReader(from) }
+	case "zstd":
+		open = func(from io.Reader) (io.Reader, error) {
+			return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		}
+	default:
+		f := unsupported("the content-encoding of a body must be one of " + codings)
+		f.Header = http.Header{"Accept-Encoding": {codings}}
+		return f
+	}
+	r.Header.Del("Content-Encoding")
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	r.ContentLength = -1
+	r.Body = http.MaxBytesReader(nil, &uncompressed{from: r.Body, open: open}, limit)
+	return nil
+}
+
+// uncompressed reads a compressed body.
+type uncompressed struct {
+	from io.ReadCloser
+	open func(io.Reader) (io.Reader, error)
+	to   io.Reader // nil until the first read
+	err  error     // of from, but for its end
+}
+
+// Read reads what was compressed.
+func (u *uncompressed) Read(b []byte) (n int, err error) {
+	if u.to == nil {
+		u.to, err = u.open(source{u})
+	}
+	if err == nil {
+		n, err = u.to.Read(b)
+	}
+	switch {
+	case err == nil, errors.Is(err, io.EOF) && u.to != nil:
+		return n, err
+	case u.err != nil:
+		return n, u.err
+	}
+	return n, fmt.Errorf("%w: %w", errCoding, err)
+}
+
+// Close closes the compressed body.
+func (u *uncompressed) Close() error { return u.from.Close() }
+
+// source is the compressed body, as a decoder reads it.
+type source struct{ u *uncompressed }
+
+// Read remembers how reading failed.
+func (s source) Read(b []byte) (int, error) {
+	n, err := s.u.from.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.u.err = err
+	}
+	return n, err
+}
+
+// broken is the error of a body that could not be read.
+func broken(err error, limit int64) *Fault {
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return tooLarge(limit)
+	case errors.Is(err, errCoding):
+		return &Fault{Status: http.StatusBadRequest, Type: "BODY_CODING_INVALID", Msg: "the body is not in the coding that its content-encoding names", Cause: err}
+	}
+	return &Fault{Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err}
+}
