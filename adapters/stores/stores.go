@@ -131,7 +131,7 @@ func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) { return v.events.Backlog(ctx) }
 
 // AccessLog returns the chains of accesses.
-func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s) }
+func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, nil) }
 
 // Bulk returns the bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
