@@ -56,7 +56,8 @@ type Options struct {
 	GracePeriod time.Duration
 	// BeforeDelete is called before a user is deleted, to call off what others do for the
 	// user: lab orders. Each may be called again for the same user; an error leaves the
-	// user live. Default: none.
+	// user live. Its context may carry a transaction of the store, so it must do nothing outside of
+	// the store. Default: none.
 	BeforeDelete []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Forget is called before a user is erased for good, for what is kept about it
 	// outside the store: files. Each may be called again for the same user; an error
@@ -64,7 +65,8 @@ type Options struct {
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Uploaded is called with what became of uploaded samples and summaries, after
 	// they were stored; best pull.Service.CountUpload, so that people can look at it. Its
-	// error changes nothing, and is logged. Default: none.
+	// error changes nothing, and is logged. Its context may carry the transaction of the upload, so it
+	// must do nothing outside of the store. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger

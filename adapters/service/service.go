@@ -55,6 +55,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -389,6 +390,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
 	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
+	api.Transact = s.transact
 	if api.LinkPages == nil {
 		api.LinkPages = &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	}
@@ -406,6 +408,11 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	s.handler = s.withHealth(httpapi.Handler(*api))
 	return nil
+}
+
+// transact runs a function in one transaction of the store.
+func (s *Service) transact(ctx context.Context, run func(context.Context) error) error {
+	return s.config.Stores.Rows().Update(ctx, func(ctx context.Context, _ store.Tx) error { return run(ctx) })
 }
 
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.

@@ -118,6 +118,9 @@ func (in *In) Text(name string, most int) string {
 // may be, so that what cannot exist is not found, rather than wrong.
 const MaxPathText = 4096
 
+// Has reports whether the query has a parameter.
+func (in *In) Has(name string) bool { return in.query.Has(name) }
+
 // OptText is [In.Text] for a parameter that may be absent, which is nil, or empty.
 func (in *In) OptText(name string, most int) *string {
 	v, ok := in.value(name)
