@@ -63,6 +63,9 @@ type Options struct {
 	// outside the store: files. Each may be called again for the same user; an error
 	// puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
+	// BeforeUpload is called at the begin of an upload. In a transaction it may read at once what the
+	// upload, and what is called after it, will read. Its error ends the upload. Default: none.
+	BeforeUpload func(context.Context, UploadStart) error
 	// Uploaded is called with what became of uploaded samples and summaries, after
 	// they were stored; best pull.Service.CountUpload, so that people can look at it. Its
 	// error changes nothing, and is logged. Its context may carry the transaction of the upload, so it

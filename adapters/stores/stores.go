@@ -136,6 +136,10 @@ func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, ni
 // Bulk returns the bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
 
+// ChangeQueries returns what a change of health data reads of a team beside the data, for a transaction
+// that reads all it wants at once.
+func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.queries.Queries(team) }
+
 // Continuous returns the continuous queries.
 func (v *Stores) Continuous() continuous.Store { return v.queries }
 
