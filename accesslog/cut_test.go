@@ -48,6 +48,7 @@ func TestVerify_findsWhatWasCutOffTheEnd(t *testing.T) {
 		for range n {
 			require.NoError(t, log.Record(ctx, accesslog.Entry{Team: team, Operation: "op"}))
 		}
+		require.NoError(t, log.Seal(ctx))
 	}
 	all := func() (lines int64, err error) {
 		err = log.VerifyAll(ctx, nil, func(_ healthlab.TeamID, v accesslog.Verification, _ error) { lines += v.Lines })

@@ -32,16 +32,20 @@ func Example() {
 			return
 		}
 	}
+	lines, err := log.Lines(ctx, accesslog.Query{Team: team, N: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	head, err := log.Verify(ctx, team)
 	fmt.Println(head.Seq, err)
 
-	lines, err := log.Lines(ctx, accesslog.Query{Team: team, N: 10})
 	lines[1].Operation = "read_team"
 	v := accesslog.Verifier{}
-	fmt.Println(err, v.Check(&lines[0]))
+	fmt.Println(v.Check(&lines[0]))
 	fmt.Println(v.Check(&lines[1]))
 	// Output:
 	// 2 <nil>
-	// <nil> <nil>
+	// <nil>
 	// conflict: access log: line 2 was changed
 }

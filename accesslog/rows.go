@@ -3,22 +3,84 @@ package accesslog
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Lines stay when a person is erased, so their rows name no user. The index finds those of a person.
-var lineTable = store.Table[Line]{Name: "access_line", Clear: true, Row: func(l *Line) store.Row {
-	r := store.Row{Key: store.Key{Team: l.Team, ID: store.Int(l.Seq)}}
-	if !l.Person.IsZero() {
-		r.Index[0] = store.UUID(l.Person.UUID) + store.Int(l.Seq)
-	}
-	return r
-}}
+// lineRow is a line under an id of the time at which it was added. Lines stay when a person is erased, so
+// their rows name no user. The first index finds the sealed lines of a person, the second those of
+// the team by number, and those that are not sealed by id. A line that is not sealed is due.
+type lineRow struct {
+	ID string
+	Line
+}
+
+// The first byte of the second index value of a line.
+const (
+	unsealedLine = "p"
+	sealedLine   = "s"
+)
+
+// always is after all instants at which lines are due.
+var always = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// lineDoc is the document of a line.
+type lineDoc struct {
+	Entry
+	Seq  int64  `json:",omitempty"`
+	Prev []byte `json:",omitempty"`
+	Hash []byte `json:",omitempty"`
+}
+
+var lineTable = store.Table[lineRow]{
+	Name: "access_line", Clear: true, Unique: [2]bool{false, true},
+	Row: func(l *lineRow) store.Row {
+		r := store.Row{Key: store.Key{Team: l.Team, ID: l.ID}}
+		if l.Seq == 0 {
+			r.Due, r.Index[1] = store.ParseTime(l.ID), unsealedLine+l.ID
+			return r
+		}
+		r.Index[1] = sealedLine + store.Int(l.Seq)
+		if !l.Person.IsZero() {
+			r.Index[0] = store.UUID(l.Person.UUID) + store.Int(l.Seq)
+		}
+		return r
+	},
+	Encode: func(l *lineRow) ([]byte, error) {
+		d := lineDoc{Entry: l.Entry, Seq: l.Seq}
+		if l.Seq != 0 {
+			d.Prev, d.Hash = l.Prev[:], l.Hash[:]
+		}
+		return store.JSON(&d)
+	},
+	Decode: func(r store.Row, l *lineRow) error {
+		var d lineDoc
+		if err := json.Unmarshal(r.Doc, &d); err != nil {
+			return err
+		}
+		*l = lineRow{r.ID, Line{Entry: d.Entry, Seq: d.Seq}}
+		copy(l.Prev[:], d.Prev)
+		copy(l.Hash[:], d.Hash)
+		return nil
+	},
+}
+
+// unsealedOf returns the query for the lines of a team that are not sealed.
+func unsealedOf(team healthlab.TeamID) store.Query {
+	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: unsealedLine, To: store.End(unsealedLine)}
+}
+
+// sealedOf returns the query for the sealed lines of a team behind a number.
+func sealedOf(team healthlab.TeamID, after int64) store.Query {
+	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: sealedLine + store.Int(after+1), To: store.End(sealedLine)}
+}
 
 // headRow is the end of a chain. It is due while lines stand behind its last anchor.
 type headRow struct {
@@ -46,15 +108,28 @@ func Tables() []store.Definition {
 	return []store.Definition{lineTable.Definition(), headTable.Definition(), anchorTable.Definition()}
 }
 
-// NewStore returns the chains of a store whose tables include [Tables]. A Service writes the entries of
-// concurrent calls together, so one batch of a process at a time holds the head of a team.
-func NewStore(s store.Store) Store { return rowStore{s} }
+// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+type StoreOptions struct {
+	// NewID makes ids of lines. Ids of one process must be in the order in which they were made.
+	// Default: UUID version 7.
+	NewID func() uuid.UUID
+}
 
-type rowStore struct{ s store.Store }
+// NewStore returns the chains of a store whose tables include [Tables].
+func NewStore(s store.Store, opts *StoreOptions) Store {
+	r := rowStore{s: s, newID: func() uuid.UUID { return uuid.Must(uuid.NewV7()) }}
+	if opts != nil && opts.NewID != nil {
+		r.newID = opts.NewID
+	}
+	return r
+}
 
-func (r rowStore) Append(ctx context.Context, entries []Entry, sign func(Head) []byte) error {
-	byTeam := map[healthlab.TeamID][]Entry{}
-	var teams []healthlab.TeamID
+type rowStore struct {
+	s     store.Store
+	newID func() uuid.UUID
+}
+
+func (r rowStore) Append(ctx context.Context, entries []Entry, stored func()) error {
 	for _, e := range entries {
 		if e.Team.IsZero() {
 			return fmt.Errorf("%w: an access has a team", healthlab.Invalid)
@@ -62,42 +137,111 @@ func (r rowStore) Append(ctx context.Context, entries []Entry, sign func(Head) [
 		if err := healthlab.CheckText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
 			return err
 		}
-		if byTeam[e.Team] == nil {
-			teams = append(teams, e.Team)
+	}
+	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		for _, e := range entries {
+			e.At = healthlab.At(e.At).Time
+			// The clock of the store comes first: the clocks of processes differ.
+			l := lineRow{ID: store.Time(tx.Now()) + store.UUID(r.newID()), Line: Line{Entry: e}}
+			if err := lineTable.Insert(tx, &l); err != nil {
+				return err
+			}
 		}
-		byTeam[e.Team] = append(byTeam[e.Team], e)
+		if stored != nil {
+			tx.AfterCommit(stored)
+		}
+		return nil
+	})
+}
+
+func (r rowStore) Seal(ctx context.Context, q SealQuery, sign func(Head) []byte) (int, error) {
+	if q.N <= 0 {
+		return 0, ctx.Err()
+	}
+	found, err := r.unsealed(ctx, q.Team, q.N)
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	teams, n := make([]healthlab.TeamID, 0, len(found)), 0
+	for team, of := range found {
+		teams = append(teams, team)
+		n += int(of)
 	}
 	slices.SortFunc(teams, func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
-	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		q := make([]store.Query, len(teams))
-		for i, team := range teams {
-			q[i] = headTable.One(headKey(team), store.Held)
+	return n, r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		// The heads are held first, so one process at a time seals the lines of a team.
+		read := make([]store.Query, 0, 2*len(teams))
+		for _, team := range teams {
+			read = append(read, headTable.One(headKey(team), store.Held))
 		}
-		got, err := tx.Read(q...)
+		for _, team := range teams {
+			lines := unsealedOf(team).Hold()
+			if lines.Limit = q.N; n == q.N { // there may be more of each team
+				lines.Limit = int(found[team])
+			}
+			read = append(read, lines)
+		}
+		got, err := tx.Read(read...)
 		if err != nil {
 			return err
 		}
 		for i, team := range teams {
-			h, err := headTable.DecodedOne(got[i])
-			if err != nil {
-				return err
-			}
-			if h == nil {
-				h = &store.Entry[headRow]{Value: headRow{SignedHead: SignedHead{Head: Head{Team: team}}}}
-			}
-			lines, head := Chain(h.Value.Head, byTeam[team])
-			for j := range lines {
-				if err := lineTable.Insert(tx, &lines[j]); err != nil {
-					return err
-				}
-			}
-			h.Value.SignedHead = SignedHead{Head: head, Signature: sign(head)}
-			if err := headTable.Put(tx, h); err != nil {
+			if err := sealLines(tx, team, got[i], got[len(teams)+i], sign); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// sealLines puts lines behind the head of their team.
+func sealLines(tx store.Tx, team healthlab.TeamID, headRows, lineRows []store.Row, sign func(Head) []byte) error {
+	lines, err := lineTable.Decoded(lineRows)
+	if err != nil || len(lines) == 0 { // another process has sealed them
+		return err
+	}
+	h, err := headTable.DecodedOne(headRows)
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		h = &store.Entry[headRow]{Value: headRow{SignedHead: SignedHead{Head: Head{Team: team}}}}
+	}
+	entries := make([]Entry, len(lines))
+	for i, l := range lines {
+		entries[i] = l.Value.Entry
+	}
+	chained, head := Chain(h.Value.Head, entries)
+	for i, l := range lines {
+		l.Value.Line = chained[i]
+		if err := lineTable.Put(tx, l); err != nil {
+			return err
+		}
+	}
+	h.Value.SignedHead = SignedHead{Head: head, Signature: sign(head)}
+	return headTable.Put(tx, h)
+}
+
+func (r rowStore) Unsealed(ctx context.Context, team healthlab.TeamID) (map[healthlab.TeamID]int64, error) {
+	return r.unsealed(ctx, team, 0)
+}
+
+// unsealed counts lines that are not sealed, the oldest n; all if n is 0.
+func (r rowStore) unsealed(ctx context.Context, team healthlab.TeamID, n int) (map[healthlab.TeamID]int64, error) {
+	q := store.Query{Key: lineTable.Key(store.Key{}), By: store.ByDue, Until: always}
+	if !team.IsZero() {
+		q = unsealedOf(team)
+	}
+	q.Limit, q.Bare = n, true
+	got, err := r.s.Read(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := map[healthlab.TeamID]int64{}
+	for _, l := range got[0] {
+		out[l.Team]++
+	}
+	return out, nil
 }
 
 // Heads does not find the team of lines whose head was deleted, unless the query names the team.
@@ -121,7 +265,8 @@ func (r rowStore) Heads(ctx context.Context, q HeadQuery) ([]SignedHead, error) 
 }
 
 func (r rowStore) headOf(ctx context.Context, team healthlab.TeamID) ([]SignedHead, error) {
-	line := store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.ByID, Limit: 1, Bare: true}
+	line := sealedOf(team, 0)
+	line.Limit, line.Bare = 1, true
 	got, err := r.s.Read(ctx, headTable.One(headKey(team), store.Plain), line)
 	if err != nil {
 		return nil, err
@@ -142,15 +287,16 @@ func (r rowStore) Lines(ctx context.Context, q Query) ([]Line, error) {
 	if q.N <= 0 {
 		return nil, ctx.Err()
 	}
-	rows := store.Query{Key: store.Key{Team: q.Team}, By: store.ByID, From: store.Int(q.After + 1), Limit: q.N}
+	rows := sealedOf(q.Team, q.After)
 	if !q.Person.IsZero() {
 		person := store.UUID(q.Person.UUID)
-		rows.By, rows.From, rows.To = store.ByFirst, person+rows.From, store.End(person)
+		rows.By, rows.From, rows.To = store.ByFirst, person+store.Int(q.After+1), store.End(person)
 	}
+	rows.Limit = q.N
 	found, err := lineTable.Look(ctx, r.s, rows)
 	var out []Line
 	for _, e := range found {
-		out = append(out, e.Value)
+		out = append(out, e.Value.Line)
 	}
 	return out, err
 }
@@ -239,10 +385,8 @@ func (r rowStore) pruneTeam(ctx context.Context, team healthlab.TeamID, before t
 	}
 	for done := false; !done; {
 		err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-			old := store.Query{
-				Key: store.Key{Team: team}, By: store.ByID, To: store.Int(anchors[last].Seq + 1), Limit: page, Lock: store.Held, Bare: true,
-			}
-			old.Table = lineTable.Name
+			old := sealedOf(team, 0).Hold()
+			old.To, old.Limit, old.Bare = sealedLine+store.Int(anchors[last].Seq+1), page, true
 			got, err := tx.Read(old)
 			if err != nil {
 				return err

@@ -13,5 +13,5 @@ import (
 func TestStoreOverRows(t *testing.T) {
 	s, err := memory.NewEngine(accesslog.Tables(), nil)
 	require.NoError(t, err)
-	accesslogtest.RunStore(t, accesslog.NewStore(s))
+	accesslogtest.RunStore(t, accesslog.NewStore(s, nil))
 }

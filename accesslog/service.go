@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -21,6 +22,9 @@ type Options struct {
 	Retention time.Duration
 	// AnchorInterval is the time between anchors. Default 1 hour.
 	AnchorInterval time.Duration
+	// SealInterval is how often lines of other processes are looked for, to be sealed; those of this
+	// process are sealed within a tenth of a second. Default 1 second.
+	SealInterval time.Duration
 	// Timeout bounds the write of a batch. Default 10 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -35,6 +39,7 @@ type Service struct {
 	key   ed25519.PrivateKey
 	opts  Options
 
+	wake chan struct{} // has a value after lines were stored
 	turn chan struct{} // has a value while a batch is written
 	mu   sync.Mutex
 	next *batch // collects entries; nil if there are none
@@ -52,7 +57,7 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if store == nil || len(key) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("%w: an access log needs a store and an Ed25519 key", healthlab.Invalid)
 	}
-	s := &Service{store: store, key: key, turn: make(chan struct{}, 1)}
+	s := &Service{store: store, key: key, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -61,6 +66,9 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	}
 	if s.opts.AnchorInterval <= 0 {
 		s.opts.AnchorInterval = time.Hour
+	}
+	if s.opts.SealInterval <= 0 {
+		s.opts.SealInterval = time.Second
 	}
 	if s.opts.Timeout <= 0 {
 		s.opts.Timeout = 10 * time.Second
@@ -74,30 +82,56 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	return s, nil
 }
 
+// Add records entries in the transaction of the store that ctx carries: they are stored if it
+// commits. Without one, it commits them by itself. A zero At means now.
+func (s *Service) Add(ctx context.Context, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := s.store.Append(ctx, s.dated(entries), s.stored); err != nil {
+		return fmt.Errorf("record access: %w", err)
+	}
+	return nil
+}
+
+// dated returns entries with a time.
+func (s *Service) dated(entries []Entry) []Entry {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if entries[i].At.IsZero() {
+			entries[i].At = s.opts.Now()
+		}
+	}
+	return entries
+}
+
+// stored wakes [Service.Run].
+func (s *Service) stored() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Record returns when entries are stored. A zero At means now. Entries of concurrent calls
-// are written together. If ctx ends first, its error is returned and the entries may still be
-// stored.
+// are written together, in a transaction of their own: in a transaction, call [Service.Add]. If ctx
+// ends first, its error is returned and the entries may still be stored.
 func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	now := s.opts.Now()
+	entries = s.dated(entries)
 	s.mu.Lock()
 	if s.next == nil {
 		s.next = &batch{done: make(chan struct{})}
 	}
 	b := s.next
-	for _, e := range entries {
-		if e.At.IsZero() {
-			e.At = now
-		}
-		b.entries = append(b.entries, e)
-	}
+	b.entries = append(b.entries, entries...)
 	s.mu.Unlock()
 	select {
 	case s.turn <- struct{}{}:
 		go func() { // others wait for it, too, so that it goes on when this caller leaves
-			s.writeUnless(ctx, b)
+			s.writeUnless(b)
 			<-s.turn
 		}()
 	case <-b.done:
@@ -113,8 +147,9 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	}
 }
 
-// writeUnless writes a batch unless it has been written. The caller has the turn.
-func (s *Service) writeUnless(ctx context.Context, b *batch) {
+// writeUnless writes a batch unless it has been written. The caller has the turn. The batch belongs to
+// several callers, so it is part of no transaction of one.
+func (s *Service) writeUnless(b *batch) {
 	select {
 	case <-b.done:
 		return
@@ -123,16 +158,40 @@ func (s *Service) writeUnless(ctx context.Context, b *batch) {
 	s.mu.Lock()
 	s.next = nil // b: a batch is replaced by the holder of the turn alone
 	s.mu.Unlock()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
+	ctx, stop := context.WithTimeout(context.Background(), s.opts.Timeout)
 	defer stop()
-	if err := s.store.Append(ctx, b.entries, s.sign); err != nil {
+	if err := s.store.Append(ctx, b.entries, s.stored); err != nil {
 		b.err = fmt.Errorf("record access: %w", err)
 	}
 	close(b.done)
 }
 
-// Lines returns lines of a team by number.
+// Seal adds all lines that were stored before the call to the chains of their teams.
+func (s *Service) Seal(ctx context.Context) error { return s.seal(ctx, healthlab.TeamID{}) }
+
+// seal is Seal for one team, or for all if team is zero.
+func (s *Service) seal(ctx context.Context, team healthlab.TeamID) error {
+	for {
+		n, err := s.store.Seal(ctx, SealQuery{Team: team, N: page}, s.sign)
+		if err != nil {
+			return fmt.Errorf("seal access log: %w", err)
+		}
+		if n < page {
+			return nil
+		}
+	}
+}
+
+// Lines returns lines of a team by number. It seals the lines of the team first, so those that were
+// stored before the call are among them.
 func (s *Service) Lines(ctx context.Context, q Query) ([]Line, error) {
+	if err := s.seal(ctx, q.Team); err != nil {
+		return nil, err
+	}
+	return s.sealedLines(ctx, q)
+}
+
+func (s *Service) sealedLines(ctx context.Context, q Query) ([]Line, error) {
 	list, err := s.store.Lines(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("read access log: %w", err)
@@ -152,7 +211,7 @@ func (s *Service) Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor,
 // PublicKey returns the key that verifies the anchors.
 func (s *Service) PublicKey() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
 
-// page is how many lines are read at a time.
+// page is how many lines are sealed or read at a time.
 const page = 1000
 
 // sign signs a head.
@@ -162,8 +221,11 @@ func (s *Service) sign(h Head) []byte { return ed25519.Sign(s.key, h.message()) 
 type Verification struct {
 	// Head is the end of the chain.
 	Head
-	// Lines is how many lines there are. Lines before the retention are not.
+	// Lines is how many lines the chain has. Lines before the retention are not there.
 	Lines int64
+	// Unsealed is how many lines are not sealed yet. Nothing shows whether one of them was removed
+	// or changed.
+	Unsealed int64
 }
 
 // Verify checks the chain of a team against its head and the signatures of both and of its
@@ -171,6 +233,8 @@ type Verification struct {
 // else. kept are anchors of the team that were kept elsewhere: they find an older head that was
 // restored together with fewer lines. Conflict if a line was removed, changed or moved, or a head or
 // an anchor does not fit, or lines stand behind the head.
+//
+// It writes nothing: lines that are not sealed are counted apart. [Service.Run] seals them.
 func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anchor) (Verification, error) {
 	// The head first: lines that are added meanwhile come behind it.
 	head, err := s.head(ctx, team)
@@ -199,6 +263,11 @@ func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anc
 	if found.Seq > head.Seq {
 		return Verification{}, fmt.Errorf("%w: access log: lines behind the signed head at line %d", healthlab.Conflict, head.Seq)
 	}
+	unsealed, err := s.store.Unsealed(ctx, team)
+	if err != nil {
+		return Verification{}, fmt.Errorf("count lines of an access log: %w", err)
+	}
+	found.Unsealed = unsealed[team]
 	return found, nil
 }
 
@@ -219,9 +288,10 @@ func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, 
 // verifyLines checks lines against each other and against marks, which are ordered by line.
 func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks []Anchor) (Verification, error) {
 	var v Verifier
-	out := Verification{Head: Head{Team: team}}
+	v.Head.Team = team
+	out := Verification{}
 	for first := true; ; first = false {
-		lines, err := s.Lines(ctx, Query{Team: team, After: v.Head.Seq, N: page})
+		lines, err := s.sealedLines(ctx, Query{Team: team, After: v.Head.Seq, N: page})
 		if err != nil {
 			return Verification{}, err
 		}
@@ -279,10 +349,15 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 	for _, a := range kept {
 		of[a.Team] = append(of[a.Team], a)
 	}
+	unsealed, err := s.store.Unsealed(ctx, healthlab.TeamID{})
+	if err != nil {
+		return fmt.Errorf("count lines of access logs: %w", err)
+	}
 	verified, broken := 0, 0
 	verify := func(team healthlab.TeamID) {
 		v, err := s.Verify(ctx, team, of[team]...)
 		delete(of, team)
+		delete(unsealed, team)
 		verified++
 		if err != nil {
 			broken++
@@ -303,6 +378,11 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 		}
 	}
 	byID := func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) }
+	for team := range unsealed { // of teams without a chain
+		if _, ok := of[team]; !ok {
+			of[team] = nil
+		}
+	}
 	for _, team := range slices.SortedFunc(maps.Keys(of), byID) { // anchors of teams whose log is gone
 		verify(team)
 	}
@@ -333,8 +413,11 @@ func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
 	}
 }
 
-// Anchor signs the heads of chains that have lines behind their last anchor.
+// Anchor seals all lines and signs the heads of chains that have lines behind their last anchor.
 func (s *Service) Anchor(ctx context.Context) error {
+	if err := s.Seal(ctx); err != nil {
+		return err
+	}
 	for {
 		heads, err := s.store.Unanchored(ctx, page)
 		if err != nil {
@@ -351,9 +434,54 @@ func (s *Service) Anchor(ctx context.Context) error {
 	}
 }
 
-// Run anchors the chains and prunes lines that are older than the retention, until ctx ends.
-// Several processes may run it on one store.
+// sealPause is how long lines are gathered before they are sealed.
+const sealPause = 100 * time.Millisecond
+
+// sealTime is how long the last lines may take to be sealed after the context of Run has ended.
+const sealTime = 3 * time.Second
+
+// Run seals the lines that are stored, anchors the chains and prunes lines that are older than the
+// retention, until ctx ends. Several processes may run it on one store.
 func (s *Service) Run(ctx context.Context) error {
+	return work.Together(ctx, []work.Part{{Name: "seal", Run: s.runSeal}, {Name: "anchor", Run: s.runAnchor}})
+}
+
+// runSeal seals lines soon after they were stored.
+func (s *Service) runSeal(ctx context.Context) error {
+	tick := time.NewTicker(s.opts.SealInterval)
+	defer tick.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	waiting, failed := true, false
+	after, stop := work.Grace(ctx, sealTime)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if err := s.Seal(after); err != nil {
+				s.logFailure(after, "access log not sealed", err)
+			}
+			return nil
+		case <-s.wake:
+			if !waiting {
+				pause.Reset(sealPause)
+				waiting = true
+			}
+			continue
+		case <-pause.C:
+			waiting = false
+		case <-tick.C:
+		}
+		err := s.Seal(ctx)
+		if err != nil && !failed {
+			s.logFailure(ctx, "access log not sealed", err) // once, until it works
+		}
+		failed = err != nil
+	}
+}
+
+// runAnchor anchors and prunes at intervals.
+func (s *Service) runAnchor(ctx context.Context) error {
 	tick := time.NewTicker(s.opts.AnchorInterval)
 	defer tick.Stop()
 	for {
@@ -366,8 +494,14 @@ func (s *Service) Run(ctx context.Context) error {
 		if err == nil {
 			err = s.store.Prune(ctx, s.opts.Now().Add(-s.opts.Retention))
 		}
-		if err != nil && ctx.Err() == nil {
-			s.opts.Log.ErrorContext(ctx, "access log not anchored", "kind", healthlab.KindOf(err).Error())
+		if err != nil {
+			s.logFailure(ctx, "access log not anchored", err)
 		}
+	}
+}
+
+func (s *Service) logFailure(ctx context.Context, msg string, err error) {
+	if ctx.Err() == nil {
+		s.opts.Log.ErrorContext(ctx, msg, "kind", healthlab.KindOf(err).Error())
 	}
 }

@@ -29,6 +29,9 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if r == nil || r.Class != ClassTimeseries {
 		return Counts{}, fmt.Errorf("ingest samples: %w", healthlab.NotFound)
 	}
+	if err := s.starting(ctx, team, user, &up, r); err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+	}
 	in, err := s.admit(ctx, team, user, up, r)
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)

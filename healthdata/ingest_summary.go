@@ -26,6 +26,9 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if r == nil || r.Class != ClassSummary {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", healthlab.NotFound)
 	}
+	if err := s.starting(ctx, team, user, &up, r); err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	}
 	in, err := s.admit(ctx, team, user, up, r)
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)

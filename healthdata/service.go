@@ -56,15 +56,20 @@ type Options struct {
 	GracePeriod time.Duration
 	// BeforeDelete is called before a user is deleted, to call off what others do for the
 	// user: lab orders. Each may be called again for the same user; an error leaves the
-	// user live. Default: none.
+	// user live. Its context may carry a transaction of the store, so it must do nothing outside of
+	// the store. Default: none.
 	BeforeDelete []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Forget is called before a user is erased for good, for what is kept about it
 	// outside the store: files. Each may be called again for the same user; an error
 	// puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
+	// BeforeUpload is called at the begin of an upload. In a transaction it may read at once what the
+	// upload, and what is called after it, will read. Its error ends the upload. Default: none.
+	BeforeUpload func(context.Context, UploadStart) error
 	// Uploaded is called with what became of uploaded samples and summaries, after
 	// they were stored; best pull.Service.CountUpload, so that people can look at it. Its
-	// error changes nothing, and is logged. Default: none.
+	// error changes nothing, and is logged. Its context may carry the transaction of the upload, so it
+	// must do nothing outside of the store. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger

@@ -1,6 +1,8 @@
 package healthdata
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // Stage says where in a connection's life data was found.
@@ -48,6 +51,36 @@ type Upload struct {
 	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
 	// not known.
 	TimeZone string
+}
+
+// UploadStart is an upload that begins.
+type UploadStart struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Provider string
+	Resource string
+	// EventKey is the Key of the events of samples, where all samples of the resource have one.
+	EventKey string
+	// Queries is what the upload reads in any case, with its locks.
+	Queries []store.Query
+}
+
+// starting tells Options.BeforeUpload of an upload.
+func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up *Upload, r *Resource) error {
+	if s.opts.BeforeUpload == nil {
+		return nil
+	}
+	u := UploadStart{Team: team, User: user, Provider: up.Provider, Resource: r.Slug, Queries: []store.Query{store.User(team, user)}}
+	if r.Class == ClassTimeseries && r.Key != KeyWorkout {
+		in := intake{Upload: *up, team: team, user: User{ID: user}, resource: r}
+		in.Source.Type = cmp.Or(in.Source.Type, SourceUnknown)
+		u.EventKey = in.eventKey()
+		if r.Key != KeyType { // the types are not known yet
+			key := SeriesKey{Resource: r.Slug, Provider: up.Provider, SourceType: in.Source.Type}
+			u.Queries = append(u.Queries, headTable.One(owner{team, user}.key(key.id(user)), store.Held))
+		}
+	}
+	return s.opts.BeforeUpload(ctx, u)
 }
 
 // Counts says what became of the items of an upload.

@@ -80,6 +80,13 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	return nil
 }
 
+// EventQueries returns what the outbox reads to append an event of a team with a key, for a transaction
+// that reads all it wants at once.
+func EventQueries(team healthlab.TeamID, user healthlab.UserID, key string) []store.Query {
+	e := healthlab.Event{Team: team, User: user, Key: key}
+	return []store.Query{keyRows.One(store.Key{Team: team, ID: keyID(&e)}, store.Held), store.User(team, user)}
+}
+
 // append appends one event, and sets its Seq, time and Trace. It leaves out an event about a deleted
 // user, and returns false.
 func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (bool, error) {

@@ -2,6 +2,7 @@ package accesslogtest_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ func accessMutant(name, dies string, how func(b *brokenAccessLog)) conformance.B
 
 var brokenStores = []conformance.Broken{
 	accessMutant("adds what comes before a bad entry", "Refused", func(b *brokenAccessLog) {
-		b.append = func(ctx context.Context, list []accesslog.Entry, sign func(accesslog.Head) []byte) error {
+		b.append = func(ctx context.Context, list []accesslog.Entry, stored func()) error {
 			for i := range list {
-				if err := b.Store.Append(ctx, list[i:i+1], sign); err != nil {
+				if err := b.Store.Append(ctx, list[i:i+1], stored); err != nil {
 					return err
 				}
 			}
@@ -32,11 +33,11 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	accessMutant("loses an entry", "Concurrent", func(b *brokenAccessLog) {
-		b.append = func(ctx context.Context, list []accesslog.Entry, sign func(accesslog.Head) []byte) error {
+		b.append = func(ctx context.Context, list []accesslog.Entry, stored func()) error {
 			if len(list) == 3 && list[0].Team != list[1].Team {
 				list = list[:2]
 			}
-			return b.Store.Append(ctx, list, sign)
+			return b.Store.Append(ctx, list, stored)
 		}
 	}),
 	accessMutant("changes a line that is read", "RoundTrip", func(b *brokenAccessLog) {
@@ -55,8 +56,33 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	accessMutant("keeps no signature", "Heads", func(b *brokenAccessLog) {
-		b.append = func(ctx context.Context, list []accesslog.Entry, _ func(accesslog.Head) []byte) error {
-			return b.Store.Append(ctx, list, func(accesslog.Head) []byte { return nil })
+		b.seal = func(ctx context.Context, q accesslog.SealQuery, _ func(accesslog.Head) []byte) (int, error) {
+			return b.Store.Seal(ctx, q, func(accesslog.Head) []byte { return nil })
+		}
+	}),
+	accessMutant("seals lines of other teams", "Unsealed", func(b *brokenAccessLog) {
+		b.seal = func(ctx context.Context, q accesslog.SealQuery, sign func(accesslog.Head) []byte) (int, error) {
+			return b.Store.Seal(ctx, accesslog.SealQuery{N: q.N}, sign)
+		}
+	}),
+	accessMutant("seals more lines than asked for", "Unsealed", func(b *brokenAccessLog) {
+		b.seal = func(ctx context.Context, q accesslog.SealQuery, sign func(accesslog.Head) []byte) (int, error) {
+			if q.N > 0 {
+				q.N = 1000
+			}
+			return b.Store.Seal(ctx, q, sign)
+		}
+	}),
+	accessMutant("does not say that entries are stored", "Unsealed", func(b *brokenAccessLog) {
+		b.append = func(ctx context.Context, list []accesslog.Entry, _ func()) error {
+			return b.Store.Append(ctx, list, nil)
+		}
+	}),
+	accessMutant("seals entries in another order", "Unsealed", func(b *brokenAccessLog) {
+		b.append = func(ctx context.Context, list []accesslog.Entry, stored func()) error {
+			list = slices.Clone(list)
+			slices.Reverse(list)
+			return b.Store.Append(ctx, list, stored)
 		}
 	}),
 	accessMutant("removes no lines", "Prune", func(b *brokenAccessLog) {

@@ -15,11 +15,13 @@ type brokenAccessLog struct {
 	accesslog.Store
 	addAnchor  func(ctx context.Context, a accesslog.Anchor) error
 	anchors    func(ctx context.Context, team healthlab.TeamID) ([]accesslog.Anchor, error)
-	append     func(ctx context.Context, entries []accesslog.Entry, sign func(accesslog.Head) []byte) error
+	append     func(ctx context.Context, entries []accesslog.Entry, stored func()) error
 	heads      func(ctx context.Context, q accesslog.HeadQuery) ([]accesslog.SignedHead, error)
 	lines      func(ctx context.Context, q accesslog.Query) ([]accesslog.Line, error)
 	prune      func(ctx context.Context, before time.Time) error
+	seal       func(ctx context.Context, q accesslog.SealQuery, sign func(accesslog.Head) []byte) (int, error)
 	unanchored func(ctx context.Context, n int) ([]accesslog.Head, error)
+	unsealed   func(ctx context.Context, team healthlab.TeamID) (map[healthlab.TeamID]int64, error)
 }
 
 func (o brokenAccessLog) AddAnchor(p0 context.Context, p1 accesslog.Anchor) error {
@@ -36,7 +38,7 @@ func (o brokenAccessLog) Anchors(p0 context.Context, p1 healthlab.TeamID) ([]acc
 	return o.Store.Anchors(p0, p1)
 }
 
-func (o brokenAccessLog) Append(p0 context.Context, p1 []accesslog.Entry, p2 func(accesslog.Head) []byte) error {
+func (o brokenAccessLog) Append(p0 context.Context, p1 []accesslog.Entry, p2 func()) error {
 	if o.append != nil {
 		return o.append(p0, p1, p2)
 	}
@@ -64,9 +66,23 @@ func (o brokenAccessLog) Prune(p0 context.Context, p1 time.Time) error {
 	return o.Store.Prune(p0, p1)
 }
 
+func (o brokenAccessLog) Seal(p0 context.Context, p1 accesslog.SealQuery, p2 func(accesslog.Head) []byte) (int, error) {
+	if o.seal != nil {
+		return o.seal(p0, p1, p2)
+	}
+	return o.Store.Seal(p0, p1, p2)
+}
+
 func (o brokenAccessLog) Unanchored(p0 context.Context, p1 int) ([]accesslog.Head, error) {
 	if o.unanchored != nil {
 		return o.unanchored(p0, p1)
 	}
 	return o.Store.Unanchored(p0, p1)
+}
+
+func (o brokenAccessLog) Unsealed(p0 context.Context, p1 healthlab.TeamID) (map[healthlab.TeamID]int64, error) {
+	if o.unsealed != nil {
+		return o.unsealed(p0, p1)
+	}
+	return o.Store.Unsealed(p0, p1)
 }

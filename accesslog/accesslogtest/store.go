@@ -43,9 +43,42 @@ func signHead(h accesslog.Head) []byte { return []byte("signed " + h.Hash.String
 
 func newPersonID() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
+func (t accessT) add(entries ...accesslog.Entry) {
+	t.Helper()
+	require.NoError(t, t.store.Append(t.Context(), entries, nil))
+}
+
+// seal seals the lines of a team, or of all.
+func (t accessT) seal(team healthlab.TeamID) {
+	t.Helper()
+	for {
+		n, err := t.store.Seal(t.Context(), accesslog.SealQuery{Team: team, N: 1000}, signHead)
+		require.NoError(t, err)
+		if n < 1000 {
+			return
+		}
+	}
+}
+
+// append adds entries and seals them.
 func (t accessT) append(entries ...accesslog.Entry) {
 	t.Helper()
-	require.NoError(t, t.store.Append(t.Context(), entries, signHead))
+	t.add(entries...)
+	for i := range entries {
+		t.seal(entries[i].Team)
+	}
+}
+
+// unsealed counts the lines of a team that are not sealed.
+func (t accessT) unsealed(team healthlab.TeamID) int64 {
+	t.Helper()
+	of, err := t.store.Unsealed(t.Context(), team)
+	require.NoError(t, err)
+	all, err := t.store.Unsealed(t.Context(), healthlab.TeamID{})
+	require.NoError(t, err)
+	require.Equal(t, of[team], all[team])
+	require.LessOrEqual(t, len(of), 1)
+	return of[team]
 }
 
 func (t accessT) lines(q accesslog.Query) []accesslog.Line {
@@ -148,11 +181,60 @@ var accessCases = map[string]func(t accessT){
 			if i%2 == 0 {
 				first, second = b, a
 			}
-			return t.store.Append(t.Context(), []accesslog.Entry{access(first, person), access(second, person), access(first, person)}, signHead)
+			err := t.store.Append(t.Context(), []accesslog.Entry{access(first, person), access(second, person), access(first, person)}, nil)
+			if err == nil {
+				_, err = t.store.Seal(t.Context(), accesslog.SealQuery{N: 1000}, signHead)
+			}
+			return err
 		}))
 		require.Equal(t, 8, wins)
+		t.seal(a)
+		t.seal(b)
 		require.Len(t, t.chain(a), 12)
 		require.Len(t, t.chain(b), 12)
+	},
+	"Unsealed": func(t accessT) {
+		team, other, person := conformance.NewTeam(), conformance.NewTeam(), newPersonID()
+		entry := func(n int) accesslog.Entry {
+			e := access(team, person)
+			e.At = noon.Add(-time.Duration(n) * time.Hour) // not the order of At, but that in which they are added
+			e.Status = n
+			return e
+		}
+		stored := 0
+		require.NoError(t, t.store.Append(t.Context(), []accesslog.Entry{entry(1), entry(2)}, func() { stored++ }))
+		require.Equal(t, 1, stored)
+		t.add(access(other, person), entry(3))
+		require.EqualValues(t, 3, t.unsealed(team))
+		require.EqualValues(t, 1, t.unsealed(other))
+		require.Zero(t, t.unsealed(conformance.NewTeam()))
+		require.Empty(t, t.lines(accesslog.Query{Team: team, N: 9}), "a line without a number")
+		require.Empty(t, t.lines(accesslog.Query{Team: team, Person: person, N: 9}), "a line without a number")
+		heads, err := t.store.Heads(t.Context(), accesslog.HeadQuery{Team: team, N: 9})
+		require.NoError(t, err)
+		require.Empty(t, heads)
+
+		few, err := t.store.Seal(t.Context(), accesslog.SealQuery{Team: team}, signHead)
+		require.NoError(t, err)
+		require.Zero(t, few)
+		n, err := t.store.Seal(t.Context(), accesslog.SealQuery{Team: team, N: 2}, signHead)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.EqualValues(t, 1, t.unsealed(team))
+		require.EqualValues(t, 1, t.unsealed(other), "another team")
+		t.add(entry(4))
+		n, err = t.store.Seal(t.Context(), accesslog.SealQuery{Team: team, N: 9}, signHead)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Zero(t, t.unsealed(team))
+		var statuses []int
+		for _, l := range t.chain(team) {
+			statuses = append(statuses, l.Status)
+		}
+		require.Equal(t, []int{1, 2, 3, 4}, statuses)
+		t.seal(healthlab.TeamID{})
+		require.Len(t, t.chain(other), 1)
+		require.Zero(t, t.unsealed(other))
 	},
 	"Refused": func(t accessT) {
 		team := conformance.NewTeam()
@@ -166,8 +248,10 @@ var accessCases = map[string]func(t accessT){
 		} {
 			bad := access(team, newPersonID())
 			spoil(&bad)
-			require.ErrorIs(t, t.store.Append(t.Context(), []accesslog.Entry{access(team, newPersonID()), bad}, signHead), healthlab.Invalid)
+			require.ErrorIs(t, t.store.Append(t.Context(), []accesslog.Entry{access(team, newPersonID()), bad}, nil), healthlab.Invalid)
 		}
+		require.Zero(t, t.unsealed(team))
+		t.seal(team)
 		require.Empty(t, t.chain(team), "all entries are added or none")
 	},
 	"Anchors": func(t accessT) {
@@ -255,7 +339,8 @@ var accessCases = map[string]func(t accessT){
 		t.append(access(team, newPersonID()))
 		second := func(_ any, err error) error { return err }
 		for _, err := range []error{
-			t.store.Append(ctx, []accesslog.Entry{access(team, newPersonID())}, signHead), second(t.store.Heads(ctx, accesslog.HeadQuery{N: 1})), second(t.store.Lines(ctx, accesslog.Query{Team: team, N: 1})),
+			t.store.Append(ctx, []accesslog.Entry{access(team, newPersonID())}, nil),
+			second(t.store.Seal(ctx, accesslog.SealQuery{N: 1}, signHead)), second(t.store.Unsealed(ctx, team)), second(t.store.Heads(ctx, accesslog.HeadQuery{N: 1})), second(t.store.Lines(ctx, accesslog.Query{Team: team, N: 1})),
 			second(t.store.Unanchored(ctx, 1)), second(t.store.Anchors(ctx, team)), t.store.Prune(ctx, noon),
 			t.store.AddAnchor(ctx, accesslog.Sign(accesslog.Head{Team: team, Seq: 1}, noon, accessKey)),
 		} {

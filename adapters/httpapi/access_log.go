@@ -85,32 +85,16 @@ const recordTime = 5 * time.Second
 
 // recorder returns what is called with the status and the first bytes of an answer before they
 // are sent. It fails if the access cannot be recorded, and the answer must not be sent then.
-func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status int, body []byte) error {
+func (a api) recorder(r *http.Request, c *call) func(status int, body []byte) error {
 	return func(status int, body []byte) error {
-		if note.team.IsZero() {
-			return nil
-		}
-		if server.StoreSilent(r.Context()) {
+		ctx := r.Context()
+		if server.StoreSilent(ctx) && !c.access.team.IsZero() {
 			return server.ErrStoreSilent // the watch logs it once
 		}
-		persons := a.personsOf(r, c, note, status, body)
-		if len(persons) == 0 {
+		entries := a.accessEntries(ctx, r, c, status, body)
+		if len(entries) == 0 {
 			return nil
 		}
-		kind := "admin"
-		if needed := c.needs.scopes; len(needed) > 0 {
-			kind, _, _ = strings.Cut(string(needed[0]), ":")
-		} else if note.actor == linkActor {
-			kind = "link"
-		}
-		entries := make([]accesslog.Entry, len(persons))
-		for i, person := range persons {
-			entries[i] = accesslog.Entry{
-				Team: note.team, Actor: note.actor, Person: person, Kind: kind, Operation: c.op.ID, Status: status,
-				Request: RequestID(r.Context()), Address: a.ClientAddress(r),
-			}
-		}
-		ctx := r.Context()
 		if errors.Is(ctx.Err(), context.Canceled) { // the caller has gone, or its body did not come in time
 			var stop context.CancelFunc
 			ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -124,9 +108,40 @@ func (a api) recorder(r *http.Request, c *call, note *accessNote) func(status in
 	}
 }
 
+// recordIn records the access in the transaction of ctx.
+func (a api) recordIn(ctx context.Context, r *http.Request, c *call, status int, body []byte) error {
+	if a.Access == nil {
+		return nil
+	}
+	return a.Access.Add(ctx, a.accessEntries(ctx, r, c, status, body)...)
+}
+
+// accessEntries returns the lines of a request: one for each person whom it concerns.
+func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status int, body []byte) []accesslog.Entry {
+	note := &c.access
+	if note.team.IsZero() {
+		return nil
+	}
+	kind := "admin"
+	if needed := c.needs.scopes; len(needed) > 0 {
+		kind, _, _ = strings.Cut(string(needed[0]), ":")
+	} else if note.actor == linkActor {
+		kind = "link"
+	}
+	persons := a.personsOf(ctx, r, c, status, body)
+	entries := make([]accesslog.Entry, len(persons))
+	for i, person := range persons {
+		entries[i] = accesslog.Entry{
+			Team: note.team, Actor: note.actor, Person: person, Kind: kind, Operation: c.op.ID, Status: status,
+			Request: RequestID(ctx), Address: a.ClientAddress(r),
+		}
+	}
+	return entries
+}
+
 // personsOf returns whose data a request concerns, each once; a zero id if that is unknown for
 // a request about one person; none if it concerns no person.
-func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, body []byte) []healthlab.UserID {
+func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int, body []byte) []healthlab.UserID {
 	if id, err := uuid.Parse(r.PathValue("user_id")); err == nil {
 		return []healthlab.UserID{{UUID: id}}
 	}
@@ -138,7 +153,7 @@ func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, b
 			out = append(out, user)
 		}
 	}
-	for _, user := range note.persons {
+	for _, user := range c.access.persons {
 		add(user)
 	}
 	for _, m := range userInAnswer.FindAllSubmatch(body, -1) {
@@ -150,7 +165,7 @@ func (a api) personsOf(r *http.Request, c *call, note *accessNote, status int, b
 		return out
 	}
 	if id, err := uuid.Parse(r.PathValue("order_id")); err == nil && a.Orders != nil && status < http.StatusBadRequest {
-		if o, err := a.Orders.Get(r.Context(), note.team, orders.OrderID{UUID: id}); err == nil {
+		if o, err := a.Orders.Get(ctx, c.access.team, orders.OrderID{UUID: id}); err == nil {
 			return []healthlab.UserID{o.UserID}
 		}
 	}

@@ -115,7 +115,7 @@ func TestAccessByLinkToken(t *testing.T) {
 // downLog is a store that takes no entries.
 type downLog struct{ accesslog.Store }
 
-func (downLog) Append(context.Context, []accesslog.Entry, func(accesslog.Head) []byte) error {
+func (downLog) Append(context.Context, []accesslog.Entry, func()) error {
 	return errors.New("disk full")
 }
 

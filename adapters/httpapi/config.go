@@ -118,6 +118,12 @@ type Config struct {
 	// access cannot be recorded is 503. Nil: nothing is recorded.
 	Access *accesslog.Service
 
+	// Transact runs a function in one transaction of the store behind the services, perhaps again
+	// after a conflict, with a context that their calls join: operations that change what is stored and
+	// do nothing else run in it, together with the line of Access. Nil: each
+	// call of a service commits by itself.
+	Transact func(ctx context.Context, run func(context.Context) error) error
+
 	// Exports exports everything that is kept about a user. Nil: there are no exports.
 	Exports *personexport.Service
 

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // fixture is a service with one user who has connected manual and acme_band, and
@@ -94,10 +95,18 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 		Apps:    newApps(t, store, c.health),
 		Exports: newExports(t, store, c.health, opts.Now),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
+		Transact: transactIn(store),
 	}
 	c.makeOrders(store)
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
+}
+
+// transactIn returns what runs a request in one transaction of a store.
+func transactIn(s *memory.Store) func(context.Context, func(context.Context) error) error {
+	return func(ctx context.Context, run func(context.Context) error) error {
+		return s.Rows().Update(ctx, func(ctx context.Context, _ store.Tx) error { return run(ctx) })
+	}
 }
 
 // keepRaw are options of a service whose teams keep payloads.

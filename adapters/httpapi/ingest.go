@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/google/uuid"
 
@@ -20,16 +19,16 @@ func (a api) ingestOperations() []server.Operation {
 	}
 	ops := []server.Operation{{
 		ID: "ingest_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}",
-		Team: server.AsJSON(a.ingestSamples), MaxBody: a.MaxIngestBody,
+		Change: a.ingestSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Team: server.AsJSON(a.removeSamples), MaxBody: a.MaxIngestBody,
+		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Change: a.removeSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Team: server.AsJSON(a.removeSummaries), MaxBody: a.MaxIngestBody,
+		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Change: a.removeSummaries, MaxBody: a.MaxIngestBody,
 	}, {
 		ID: "ingest_workout_stream", Pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
-		Team: server.AsJSON(a.ingestWorkoutStream), MaxBody: maxStreamBody,
+		Change: a.ingestWorkoutStream, MaxBody: maxStreamBody,
 	}}
-	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
+	for slug, handle := range map[string]func(*wire.In, healthlab.TeamID) (*server.Change, error){
 		"activity":          ingest[healthdata.Activity](a, "activity"),
 		"sleep":             ingest[healthdata.Sleep](a, "sleep"),
 		"sleep_cycle":       ingest[healthdata.SleepCycle](a, "sleep_cycle"),
@@ -42,7 +41,7 @@ func (a api) ingestOperations() []server.Operation {
 	} {
 		ops = append(ops, server.Operation{
 			ID: "ingest_" + slug, Pattern: "POST /v2/summary/" + slug + "/{user_id}",
-			Team: handle, MaxBody: a.MaxIngestBody,
+			Change: handle, MaxBody: a.MaxIngestBody,
 		})
 	}
 	return ops
@@ -59,7 +58,7 @@ type streamIn struct {
 	Stream healthdata.WorkoutStream `json:"stream"`
 }
 
-func (a api) ingestWorkoutStream(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user, workout := userID(in), in.PathUUID("workout_id")
 	var body streamIn
 	in.Body(&body)
@@ -74,7 +73,10 @@ func (a api) ingestWorkoutStream(ctx context.Context, in *wire.In, team healthla
 	if body.Mode == "append" {
 		put = a.Health.AppendWorkoutStream
 	}
-	return put(ctx, team, user, workout, body.upload(), &body.Stream)
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		stream := body.Stream
+		return put(ctx, team, user, workout, body.upload(), &stream)
+	}}, nil
 }
 
 // uploadIn is what every upload says of itself.
@@ -132,7 +134,7 @@ type samplesIn struct {
 	Data []healthdata.Sample `json:"data"`
 }
 
-func (a api) ingestSamples(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) ingestSamples(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body samplesIn
@@ -144,7 +146,9 @@ func (a api) ingestSamples(ctx context.Context, in *wire.In, team healthlab.Team
 	if res == nil || res.Class != healthdata.ClassTimeseries {
 		return nil, healthlab.NotFound
 	}
-	return a.Health.IngestSamples(ctx, team, user, res.Slug, body.upload(), body.Data)
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		return a.Health.IngestSamples(ctx, team, user, res.Slug, body.upload(), body.Data)
+	}}, nil
 }
 
 type summariesIn[T any] struct {
@@ -156,25 +160,30 @@ type summariesIn[T any] struct {
 func ingest[T any, P interface {
 	*T
 	healthdata.Summary
-}](a api, resource string) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
-	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-		in := wire.From(r)
+}](a api, resource string) func(*wire.In, healthlab.TeamID) (*server.Change, error) {
+	return func(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 		user := userID(in)
 		var body summariesIn[T]
 		in.Body(&body)
 		body.check(in)
 		if err := in.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		items := make([]healthdata.Summary, len(body.Data))
-		for i := range body.Data {
-			items[i] = P(&body.Data[i])
-		}
-		counts, err := a.Health.IngestSummaries(r.Context(), team, user, resource, body.upload(), items)
-		if err != nil {
-			return err
-		}
-		return wire.JSON(w, http.StatusOK, counts)
+		used := false
+		return &server.Change{Do: func(ctx context.Context) (any, error) {
+			if used { // the run before has filled in the items
+				body = summariesIn[T]{}
+				if err := in.BodyAgain(&body); err != nil {
+					return nil, err
+				}
+			}
+			used = true
+			items := make([]healthdata.Summary, len(body.Data))
+			for i := range body.Data {
+				items[i] = P(&body.Data[i])
+			}
+			return a.Health.IngestSummaries(ctx, team, user, resource, body.upload(), items)
+		}}, nil
 	}
 }
 
@@ -202,7 +211,7 @@ type removedOut struct {
 	Removed int `json:"removed"`
 }
 
-func (a api) removeSamples(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) removeSamples(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body sampleRemovalIn
@@ -215,11 +224,10 @@ func (a api) removeSamples(ctx context.Context, in *wire.In, team healthlab.Team
 	}
 	up := body.upload()
 	up.TimeZone = orEmpty(body.TimeZone)
-	n, err := a.Health.RemoveSamples(ctx, team, user, res.Slug, up, orEmpty(body.Type), body.Timestamps)
-	if err != nil {
-		return nil, err
-	}
-	return removedOut{n}, nil
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		n, err := a.Health.RemoveSamples(ctx, team, user, res.Slug, up, orEmpty(body.Type), body.Timestamps)
+		return removedOut{n}, err
+	}}, nil
 }
 
 // summaryRemovalIn names summaries that the person deleted.
@@ -228,7 +236,7 @@ type summaryRemovalIn struct {
 	ExternalIDs []string `json:"external_ids"`
 }
 
-func (a api) removeSummaries(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) removeSummaries(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body summaryRemovalIn
@@ -239,9 +247,8 @@ func (a api) removeSummaries(ctx context.Context, in *wire.In, team healthlab.Te
 	if res == nil {
 		return nil, healthlab.NotFound
 	}
-	n, err := a.Health.RemoveSummaries(ctx, team, user, res.Slug, body.upload(), body.ExternalIDs)
-	if err != nil {
-		return nil, err
-	}
-	return removedOut{n}, nil
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		n, err := a.Health.RemoveSummaries(ctx, team, user, res.Slug, body.upload(), body.ExternalIDs)
+		return removedOut{n}, err
+	}}, nil
 }

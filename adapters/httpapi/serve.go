@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
@@ -16,8 +17,14 @@ import (
 // serve makes an operation a handler: who is calling, how much may be read, and what
 // becomes of an error or a panic.
 func (a api) serve(op *server.Operation) http.Handler {
-	if (op.Handle == nil) == (op.Team == nil) {
-		panic("httpapi: " + op.ID + " needs one of handle and team")
+	ways := 0
+	for _, is := range []bool{op.Handle != nil, op.Team != nil, op.Change != nil} {
+		if is {
+			ways++
+		}
+	}
+	if ways != 1 {
+		panic("httpapi: " + op.ID + " needs one of handle, team and change")
 	}
 	limit := op.MaxBody
 	if limit <= 0 {
@@ -64,7 +71,7 @@ func (a api) serve(op *server.Operation) http.Handler {
 		call := call{op: op, needs: needs, own: own, settings: settings}
 		if a.Access != nil {
 			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own
-			out.Record = a.recorder(r, &call, &call.access)                                  //nolint:contextcheck // the request's own
+			out.Record = a.recorder(r, &call)                                                //nolint:contextcheck // the request's own
 		}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -97,7 +104,7 @@ type call struct {
 	access   accessNote
 }
 
-func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
+func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	if err := wire.Uncompress(r, c.settings.MaxBody); err != nil {
 		return err
 	}
@@ -152,7 +159,42 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err := refuseKey(r, c.op); err != nil {
 		return err
 	}
+	if c.op.Change != nil {
+		return a.change(w, r, c)
+	}
 	return c.op.Team(w, r, team)
+}
+
+// change answers a request that changes something. What it changes and its line in the access log are
+// stored in one transaction, before the answer is sent. If it is refused, fail answers, and its line is
+// stored in a transaction without the change.
+func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
+	change, err := c.op.Change(wire.From(r), c.team)
+	if err != nil {
+		return err
+	}
+	if change.Outside || a.Transact == nil {
+		answer, err := change.Answer(r.Context())
+		if err != nil {
+			return err
+		}
+		return answer.Send(w)
+	}
+	var answer *server.Answer
+	persons := slices.Clip(c.access.persons)
+	err = a.Transact(r.Context(), func(ctx context.Context) error {
+		c.access.persons = persons // it may have run before
+		var err error
+		if answer, err = change.Answer(ctx); err != nil {
+			return err
+		}
+		return a.recordIn(ctx, r, c, answer.Status(), answer.Body())
+	})
+	if err != nil {
+		return err
+	}
+	w.Record = nil // it was recorded
+	return answer.Send(w)
 }
 
 // refuseKey refuses the idempotency headers where the operation ignores them: a caller

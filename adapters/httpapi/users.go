@@ -27,14 +27,14 @@ func (a api) userOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "create_user", Pattern: "POST /v2/user/", Team: server.AsJSON(a.createUser)},
+		{ID: "create_user", Pattern: "POST /v2/user/", Change: a.createUser},
 		{ID: "list_users", Pattern: "GET /v2/user/", Team: server.AsJSON(a.listUsers)},
 		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Team: server.AsJSON(a.readTeamMetrics)},
 		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Team: server.ReadOne(clientUserID, a.Health.ResolveUser)},
-		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Team: a.undoDeleteUser},
+		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Change: a.undoDeleteUser},
 		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Team: server.ReadOne(userID, a.Health.User)},
-		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Team: a.patchUser},
-		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Team: server.AsJSON(a.deleteUser)},
+		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Change: a.patchUser},
+		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Change: a.deleteUser},
 		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Team: server.AsJSON(a.disconnectProvider)},
 		{ID: "search_users", Pattern: "GET /v2/team/users/search", Team: server.ReadOne(userSearch, a.Health.SearchUsers)},
 		{ID: "list_providers", Pattern: "GET /v2/providers", Team: server.AsJSON(a.listProviders)},
@@ -92,17 +92,16 @@ func namingUser(err error) error {
 	}
 }
 
-func (a api) createUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) createUser(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body newUserIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	u, err := a.Health.CreateUser(ctx, team, healthdata.NewUser(body))
-	if err != nil {
-		return nil, namingUser(err)
-	}
-	return u, nil
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		u, err := a.Health.CreateUser(ctx, team, healthdata.NewUser(body))
+		return u, namingUser(err)
+	}}, nil
 }
 
 // userPage is a page of users.
@@ -146,28 +145,26 @@ func (a api) readTeamMetrics(ctx context.Context, in *wire.In, team healthlab.Te
 
 func clientUserID(in *wire.In) string { return in.PathText("client_user_id", wire.MaxPathText) }
 
-func (a api) patchUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) patchUser(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	id := userID(in)
 	var body userPatchIn
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := a.Health.PatchUser(r.Context(), team, id, healthdata.UserPatch{
-		ClientUserID:      body.ClientUserID,
-		FallbackTimeZone:  editFrom(body.FallbackTimeZone),
-		FallbackBirthDate: editFrom(body.FallbackBirthDate),
-		IngestionStart:    editFrom(body.IngestionStart),
-		IngestionEnd:      editFrom(body.IngestionEnd),
-	})
-	if err != nil {
-		return namingUser(err)
-	}
-	return wire.NoContent(w)
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		_, err := a.Health.PatchUser(ctx, team, id, healthdata.UserPatch{
+			ClientUserID:      body.ClientUserID,
+			FallbackTimeZone:  editFrom(body.FallbackTimeZone),
+			FallbackBirthDate: editFrom(body.FallbackBirthDate),
+			IngestionStart:    editFrom(body.IngestionStart),
+			IngestionEnd:      editFrom(body.IngestionEnd),
+		})
+		return nil, namingUser(err)
+	}}, nil
 }
 
-func (a api) deleteUser(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
+func (a api) deleteUser(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	id := userID(in)
 	grace := in.OneOf("grace", "", "0")
 	if err := in.Err(); err != nil {
@@ -177,10 +174,10 @@ func (a api) deleteUser(ctx context.Context, in *wire.In, team healthlab.TeamID)
 	if grace == "0" {
 		remove = a.Health.EraseUser
 	}
-	if err := remove(ctx, team, id); err != nil {
-		return nil, err
-	}
-	return success{true}, nil
+	return &server.Change{
+		Do:      func(ctx context.Context) (any, error) { return success{true}, remove(ctx, team, id) },
+		Outside: grace == "0", // which deletes files and keys too
+	}, nil
 }
 
 // deletedUserIn is the body that names a deleted user, for those who do not do so in
@@ -190,14 +187,13 @@ type deletedUserIn struct {
 	ClientUserID *string    `json:"client_user_id"`
 }
 
-func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) undoDeleteUser(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	who := deletedUserIn{UserID: in.OptUUID("user_id"), ClientUserID: in.OptText("client_user_id", wire.MaxPathText)}
 	if !in.Has("user_id") && !in.Has("client_user_id") {
 		in.OptBody(&who)
 	}
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	var deleted healthdata.DeletedUser
 	if who.UserID != nil {
@@ -206,10 +202,10 @@ func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthl
 	if who.ClientUserID != nil {
 		deleted.ClientUserID = *who.ClientUserID
 	}
-	if _, err := a.Health.UndoDelete(r.Context(), team, deleted); err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, success{true})
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		_, err := a.Health.UndoDelete(ctx, team, deleted)
+		return success{true}, err
+	}}, nil
 }
 
 func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {

@@ -137,5 +137,5 @@ func TestRows_priorities(t *testing.T) {
 
 func TestRows_accessLog(t *testing.T) {
 	t.Parallel()
-	accesslogtest.RunStore(t, accesslog.NewStore(newRowStore(t, accesslog.Tables())))
+	accesslogtest.RunStore(t, accesslog.NewStore(newRowStore(t, accesslog.Tables()), nil))
 }

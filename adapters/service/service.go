@@ -55,6 +55,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/personexport"
 	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -183,6 +184,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.CountUpload(ctx, team, user, provider, resource, got)
 	}
+	opts.BeforeUpload = s.readForUpload
 	opts.Forget = slices.Insert(slices.Clone(opts.Forget), 0, s.accessed("erasure", "data", "erase_user"))
 	if s.config.Laboratory != nil {
 		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
@@ -389,6 +391,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
 	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
+	api.Transact = s.transact
 	if api.LinkPages == nil {
 		api.LinkPages = &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	}
@@ -406,6 +409,32 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	s.handler = s.withHealth(httpapi.Handler(*api))
 	return nil
+}
+
+// requestTx is the key of the transaction of a request in its context.
+type requestTx struct{ of *Service }
+
+// transact runs a request in one transaction of the store.
+func (s *Service) transact(ctx context.Context, run func(context.Context) error) error {
+	return s.config.Stores.Rows().Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		return run(context.WithValue(ctx, requestTx{s}, tx))
+	})
+}
+
+// readForUpload reads what an upload in the transaction of a request will read, its events and its
+// count among it, in one trip to the database.
+func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) error {
+	tx, ok := ctx.Value(requestTx{s}).(store.Tx)
+	if !ok {
+		return nil
+	}
+	q := slices.Concat(u.Queries, teamsettings.Queries(u.Team), s.config.Stores.ChangeQueries(u.Team),
+		pull.CountQueries(pull.UploadKey(u.Team, u.User, u.Provider, u.Resource)))
+	if u.EventKey != "" {
+		q = append(q, webhook.EventQueries(u.Team, u.User, u.EventKey)...)
+	}
+	_, err := tx.Read(q...)
+	return err
 }
 
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.

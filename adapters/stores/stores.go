@@ -131,10 +131,14 @@ func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) { return v.events.Backlog(ctx) }
 
 // AccessLog returns the chains of accesses.
-func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s) }
+func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, nil) }
 
 // Bulk returns the bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
+
+// ChangeQueries returns what a change of health data reads of a team beside the data, for a transaction
+// that reads all it wants at once.
+func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.queries.Queries(team) }
 
 // Continuous returns the continuous queries.
 func (v *Stores) Continuous() continuous.Store { return v.queries }

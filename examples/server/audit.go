@@ -100,6 +100,6 @@ func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout
 			fmt.Fprintf(stdout, "team %s: %v\n", team, err)
 			return
 		}
-		fmt.Fprintf(stdout, "team %s: %d lines, the chain is whole up to line %d, hash %s\n", team, v.Lines, v.Seq, v.Hash)
+		fmt.Fprintf(stdout, "team %s: %d lines, the chain is whole up to line %d, hash %s; %d lines not sealed yet\n", team, v.Lines, v.Seq, v.Hash, v.Unsealed)
 	})
 }

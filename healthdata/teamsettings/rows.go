@@ -19,6 +19,12 @@ var choicesTable = store.Table[chosen]{Name: "team_settings", Row: func(c *chose
 
 func choicesKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "settings"} }
 
+// Queries returns what [Store].Choices reads of a team, for a transaction that reads all it wants at
+// once.
+func Queries(team healthlab.TeamID) []store.Query {
+	return []store.Query{choicesTable.One(choicesKey(team), store.Plain)}
+}
+
 // Tables declares what [NewStore] keeps.
 func Tables() []store.Definition { return []store.Definition{choicesTable.Definition()} }
 

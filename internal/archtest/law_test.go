@@ -50,7 +50,7 @@ var mayImport = forSuites(map[string][]string{
 	"internal/browse":      {"internal/prove"},
 	"internal/seriesbox":   {"healthdata", "healthdata/series", "personkey"},
 
-	"accesslog":                 {".", "store"},
+	"accesslog":                 {".", "store", "internal/work"},
 	"personkey":                 {".", "store"},
 	"personexport":              {".", "store", "internal/work"},
 	"webhook":                   {".", "store", "internal/fsm", "internal/work"},

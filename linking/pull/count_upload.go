@@ -2,7 +2,6 @@ package pull
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,26 +13,21 @@ import (
 // healthdata.Options.Uploaded. NotFound if the user or the connection went away.
 func (s *Service) CountUpload(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 	now := s.now()
-	ref := Ref{team, user, provider}
-	key := Key{ref, resource, Uploads}
-	_, err := s.store.Update(ctx, key, withoutEvents(func(t *Task) { t.addUpload(&got, now) }))
-	if errors.Is(err, healthlab.NotFound) { // it is the first one
-		err = s.store.Plan(ctx, ref, func(c healthdata.Connection, _ healthdata.User, old []Task) (ConnectionPlan, error) {
-			for i := range old {
-				if old[i].Key == key { // another process was first
-					old[i].addUpload(&got, now)
-					return ConnectionPlan{Tasks: old, Due: c.Due}, nil
-				}
-			}
-			t := Task{Key: key, Linked: c.LinkedAt, Status: Success, ScheduledAt: now}
-			t.addUpload(&got, now)
-			return ConnectionPlan{Tasks: append(old, t), Due: c.Due}, nil
-		})
-	}
+	err := s.store.Count(ctx, UploadKey(team, user, provider, resource), func(t *Task) {
+		if t.Status == "" { // it is the first one
+			t.Status, t.ScheduledAt = Success, now
+		}
+		t.addUpload(&got, now)
+	})
 	if err != nil {
 		return fmt.Errorf("count upload: %w", err)
 	}
 	return nil
+}
+
+// UploadKey returns the key of the task that counts uploads.
+func UploadKey(team healthlab.TeamID, user healthlab.UserID, provider, resource string) Key {
+	return Key{Ref{team, user, provider}, resource, Uploads}
 }
 
 // addUpload adds what an upload brought.

@@ -171,6 +171,49 @@ func (r rowStore) Update(ctx context.Context, key Key, change func(*Task) ([]hea
 	return out, nil
 }
 
+// CountQueries returns what [Store.Count] reads, for a transaction that reads all it wants at once.
+func CountQueries(key Key) []store.Query {
+	return []store.Query{
+		store.User(key.Team, key.User), taskTable.One(taskKey(key), store.Held), queueTable.One(queueKey(key), store.Held),
+	}
+}
+
+// Count implements [Store].
+func (r rowStore) Count(ctx context.Context, key Key, change func(*Task)) error {
+	if err := healthlab.CheckText(key.Provider, key.Resource, string(key.Kind)); err != nil {
+		return err
+	}
+	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		if _, err := tx.Read(CountQueries(key)...); err != nil {
+			return err
+		}
+		u, err := r.users.Get(tx, key.Team, key.User, store.Shared)
+		if err != nil {
+			return err
+		}
+		if !u.Live() {
+			return errNoUser
+		}
+		e, err := taskTable.Get(tx, taskKey(key), store.Held)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			c := u.Connection(key.Provider)
+			if c == nil {
+				return errNoConnection
+			}
+			e = &store.Entry[Task]{Value: Task{Key: key, Linked: c.LinkedAt}}
+		}
+		change(&e.Value)
+		e.Value.Key = key
+		if e.Value, err = normalTask(e.Value); err != nil {
+			return err
+		}
+		return putTask(tx, e)
+	})
+}
+
 // Tasks implements [Store].
 func (r rowStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Task, error) {
 	got, err := r.s.Read(ctx, store.User(team, user), tasksOf(team, store.UUID(user.UUID), store.Plain))

@@ -51,6 +51,12 @@ type Store interface {
 	// store's: what change does to it is undone.
 	Update(ctx context.Context, key Key, change func(*Task) ([]healthlab.Event, error)) (Task, error)
 
+	// Count lets change edit a task as Update does, without events, or a new task with this key and
+	// the LinkedAt of the connection. The user is not held, so counts of different tasks of a user
+	// do not wait for each other. NotFound if there is no task and no such connection, Deregistered or
+	// not, or no such live user.
+	Count(ctx context.Context, key Key, change func(*Task)) error
+
 	// Tasks returns the tasks of a live user, by provider, resource and kind; none if the
 	// team has no such user.
 	Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Task, error)

@@ -23,6 +23,7 @@ type brokenPulls struct {
 	connections func(ctx context.Context, n int, now, until time.Time) ([]pull.Ref, error)
 	plan        func(context.Context, pull.Ref, planChange) error
 	update      func(context.Context, pull.Key, taskChange) (pull.Task, error)
+	count       func(context.Context, pull.Key, func(*pull.Task)) error
 	tasks       func(context.Context, healthlab.TeamID, healthlab.UserID) ([]pull.Task, error)
 	budgets     func(context.Context, []pull.BudgetKey, func([]pull.Budget) error) error
 	quarantine  func(context.Context, pull.Ref, []pull.RefusedItem) error
@@ -49,6 +50,10 @@ func (b *brokenPulls) Plan(ctx context.Context, ref pull.Ref, change planChange)
 
 func (b *brokenPulls) Update(ctx context.Context, key pull.Key, change taskChange) (pull.Task, error) {
 	return b.update(ctx, key, change)
+}
+
+func (b *brokenPulls) Count(ctx context.Context, key pull.Key, change func(*pull.Task)) error {
+	return b.count(ctx, key, change)
 }
 
 func (b *brokenPulls) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
@@ -94,7 +99,7 @@ func pullMutant(name, dies string, how func(b *brokenPulls)) conformance.Broken 
 			p := s.Pulls()
 			b := &brokenPulls{
 				clock: clock,
-				Store: p, claim: p.Claim, connections: p.ClaimConnections, plan: p.Plan, update: p.Update, tasks: p.Tasks,
+				Store: p, claim: p.Claim, connections: p.ClaimConnections, plan: p.Plan, update: p.Update, count: p.Count, tasks: p.Tasks,
 				budgets: p.UpdateBudgets, quarantine: p.Quarantine, notify: p.Notify, people: p.UserStatuses,
 			}
 			how(b)
@@ -119,6 +124,22 @@ func edited(edit func(old pull.Task, t *pull.Task)) func(b *brokenPulls) {
 }
 
 var brokenStores = []conformance.Broken{
+	pullMutant("counts in a task of another kind", "Count", func(b *brokenPulls) {
+		real := b.count
+		b.count = func(ctx context.Context, key pull.Key, change func(*pull.Task)) error {
+			key.Kind = pull.News
+			return real(ctx, key, change)
+		}
+	}),
+	pullMutant("counts in a new task each time", "Count", func(b *brokenPulls) {
+		real := b.count
+		b.count = func(ctx context.Context, key pull.Key, change func(*pull.Task)) error {
+			return real(ctx, key, func(t *pull.Task) {
+				*t = pull.Task{Linked: t.Linked}
+				change(t)
+			})
+		}
+	}),
 	pullMutant("claims what is leased", "ClaimOrder", func(b *brokenPulls) {
 		real := b.claim
 		b.claim = func(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {

@@ -137,6 +137,38 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 1, u.Revision)
 		require.Equal(t, noon.Add(2*time.Minute), u.Connections[0].Due)
 	},
+	"Count": func(t *testing.T, h StoreHarness) {
+		ref := h.band(t, "a", "ann", noon)
+		key := pull.Key{Ref: ref, Resource: "steps", Kind: pull.Uploads}
+		another := key
+		another.Kind = pull.News // undone: the key is the store's
+		count := func(key pull.Key) error {
+			return h.Pulls.Count(t.Context(), key, func(c *pull.Task) {
+				c.Status, c.Key = pull.Success, another
+				c.Sent++
+			})
+		}
+		u, err := h.Users.Get(t.Context(), ref.Team, ref.User)
+		require.NoError(t, err)
+		want := pull.Task{Key: key, Linked: u.Connections[0].LinkedAt, Status: pull.Success, Sent: 1}
+		require.NoError(t, count(key))
+		require.Equal(t, []pull.Task{want}, h.tasks(t, ref))
+		require.Equal(t, 8, conformance.Successes(conformance.Together(8, func(int) error { return count(key) })))
+		want.Sent = 9
+		require.Equal(t, []pull.Task{want}, h.tasks(t, ref))
+		after, err := h.Users.Get(t.Context(), ref.Team, ref.User)
+		require.NoError(t, err)
+		require.Equal(t, u, after)
+
+		none := key
+		none.Provider = "acme_scale"
+		require.ErrorIs(t, count(none), healthlab.NotFound, "no such connection")
+		none = key
+		none.Resource = "a\x00"
+		require.ErrorIs(t, count(none), healthlab.Invalid)
+		h.remove(t, ref)
+		require.ErrorIs(t, count(key), healthlab.NotFound, "a deleted user")
+	},
 	"PlanRoundTrip": func(t *testing.T, h StoreHarness) {
 		ref := h.band(t, "a", "ann", noon)
 		want := []pull.Task{pullTask(ref, "sleep"), {Key: pull.Key{Ref: ref, Resource: "steps", Kind: pull.News}, Status: pull.Scheduled}}

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Operation is one row of the tables of operations. Exactly one of Handle and Team is set.
+// Operation is one row of the tables of operations. Exactly one of Handle, Team and Change is set.
 type Operation struct {
 	// ID is the operationId of the contract.
 	ID string
@@ -26,6 +26,9 @@ type Operation struct {
 	Handle func(w http.ResponseWriter, r *http.Request) error
 	// Team answers a team, which was authenticated before anything was read.
 	Team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
+	// Change reads the request of a team and returns how it is answered: in one transaction with
+	// the line in the access log. A request that is refused changes nothing.
+	Change func(in *wire.In, team healthlab.TeamID) (*Change, error)
 	// Keyed operations take the idempotency headers. All others refuse them.
 	Keyed bool
 	// MaxBody is the largest body, in bytes; 0 means the default of the API.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Body reads the body, JSON, into what v points to; see [Decode] for what the type
@@ -25,9 +27,18 @@ func (in *In) OptBody(v any) bool {
 	if in.fault != nil || len(data) == 0 || in.settings.NullBody && string(bytes.TrimSpace(data)) == "null" {
 		return false
 	}
-	in.problems.Under(Decode(data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly}), "body")
+	in.data = data
+	in.problems.Under(in.decode(v), "body")
 	return true
 }
+
+func (in *In) decode(v any) healthlab.Problems {
+	return Decode(in.data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly})
+}
+
+// BodyAgain reads the body that [In.Body] has read into another value of the same type, for a handler
+// that runs again after it has changed the first one.
+func (in *In) BodyAgain(v any) error { return in.decode(v).Err() }
 
 // Raw returns the bytes of a JSON body, unread; nil when there is none or it could
 // not be had.

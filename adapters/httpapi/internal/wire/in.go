@@ -18,6 +18,7 @@ type In struct {
 	r        *http.Request
 	settings *Settings
 	query    url.Values
+	data     []byte // of the body that OptBody has read
 	fault    *Fault
 	problems healthlab.Problems
 }
