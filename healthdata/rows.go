@@ -180,7 +180,7 @@ func foundBy(resource string, id uuid.UUID) string { return store.Text(resource)
 
 // recordTable has the records but for Raw, ordered by the time of the index in the first index value.
 var recordTable = store.Table[recordRow]{
-	Name: "record",
+	Name: "record", PerUser: true,
 	Row: func(r *recordRow) store.Row {
 		return store.Row{Key: r.key(recordID(r.user, r.Resource, r.ID)), Index: [2]string{
 			resourceID(r.user, r.Resource) + store.Time(r.Index) + store.UUID(r.ID), foundBy(r.Resource, r.ID),
@@ -214,7 +214,7 @@ var recordTable = store.Table[recordRow]{
 // rawTable has Record.Raw where it is kept, under the key and the first index value of the record, so
 // that a list of records reads no payloads.
 var rawTable = store.Table[recordRow]{
-	Name: "record_raw",
+	Name: "record_raw", PerUser: true,
 	Row: func(r *recordRow) store.Row {
 		row := recordTable.Row(r)
 		row.Index[1] = ""
@@ -230,7 +230,7 @@ type recordVersion struct {
 }
 
 var recordVersions = store.Table[recordVersion]{
-	Name: "record_version", Clear: true,
+	Name: "record_version", Clear: true, PerUser: true,
 	Row: func(v *recordVersion) store.Row {
 		return store.Row{Key: v.key(resourceID(v.user, v.resource))}
 	},
@@ -257,8 +257,8 @@ const (
 )
 
 var headTable = store.Table[seriesHead]{
-	Name: "series",
-	Row:  func(h *seriesHead) store.Row { return store.Row{Key: h.key(h.id)} },
+	Name: "series", PerUser: true,
+	Row: func(h *seriesHead) store.Row { return store.Row{Key: h.key(h.id)} },
 	Encode: func(h *seriesHead) ([]byte, error) {
 		doc := binary.LittleEndian.AppendUint64([]byte{headForm}, uint64(h.version))
 		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closed))
@@ -332,7 +332,7 @@ func (c *closedChunk) versioned() []byte {
 // headerTable has the headers of closed chunks, by series and start, so that a query is planned and
 // sums are read without data.
 var headerTable = store.Table[closedChunk]{
-	Name:   "series_header",
+	Name: "series_header", PerUser: true,
 	Row:    func(c *closedChunk) store.Row { return c.row() },
 	Encode: func(c *closedChunk) ([]byte, error) { return c.Append(c.versioned()), nil },
 	Decode: func(r store.Row, c *closedChunk) error {
@@ -346,7 +346,7 @@ var headerTable = store.Table[closedChunk]{
 
 // chunkTable has the closed chunks, header and data, by series and start.
 var chunkTable = store.Table[closedChunk]{
-	Name:   "series_chunk",
+	Name: "series_chunk", PerUser: true,
 	Row:    func(c *closedChunk) store.Row { return c.row() },
 	Encode: func(c *closedChunk) ([]byte, error) { return appendChunk(c.versioned(), &c.Chunk), nil },
 	Decode: func(r store.Row, c *closedChunk) error {

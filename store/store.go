@@ -117,6 +117,11 @@ type Definition struct {
 	// ReadClear says that documents of a table that is not Clear are read, too, if they are not
 	// encrypted, because the table was Clear before.
 	ReadClear bool
+	// PerUser says that every row has a User, with which its ID begins (see [UUID]), and neither a Due
+	// nor unique values; and that queries for a row or a range of ids name the user and are about the
+	// IDs of that user. An engine may keep the rows of a user together, on a machine of their own, and
+	// refuse a row or a query that breaks the rule.
+	PerUser bool
 	// Secret says which values of Row.Index are personal. Above the engine they are replaced by a
 	// digest under the key of the team, so rows are found by equality alone (see [Query.Equal]),
 	// and Row.Index of an answer has the digest.

@@ -11,11 +11,12 @@ import (
 
 // Table describes how values of type T are kept. It is immutable and safe for concurrent use.
 type Table[T any] struct {
-	// Name, Unique, Clear and Secret are those of the [Definition].
-	Name   string
-	Unique [2]bool
-	Clear  bool
-	Secret [2]bool
+	// Name, Unique, Clear, PerUser and Secret are those of the [Definition].
+	Name    string
+	Unique  [2]bool
+	Clear   bool
+	PerUser bool
+	Secret  [2]bool
 	// Row returns the key, the due time and the index values of a value. Table, Revision and Doc
 	// of the answer are ignored.
 	Row func(*T) Row
@@ -35,7 +36,7 @@ type Entry[T any] struct {
 
 // Definition declares the table to an engine.
 func (t *Table[T]) Definition() Definition {
-	return Definition{Name: t.Name, Unique: t.Unique, Clear: t.Clear, Secret: t.Secret}
+	return Definition{Name: t.Name, Unique: t.Unique, Clear: t.Clear, PerUser: t.PerUser, Secret: t.Secret}
 }
 
 // Key returns the key with the name of the table.

@@ -55,6 +55,7 @@ func rowsAt(t testing.TB, now func() time.Time, tables ...[]store.Definition) st
 // restrictedRowStore is newRowStore for a role that row-level security holds for.
 func restrictedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
+	noCluster(t)
 	s := rowsOn(t, poolWith(t, pgtest.URL(t), asRestricted), postgres.Options{RowSecurity: true}, tables...)
 	return rowStore{Store: s, log: eventlog.New(s)}
 }

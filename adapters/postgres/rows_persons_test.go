@@ -101,7 +101,7 @@ func TestRows_erasure(t *testing.T) {
 				for n := range 10 {
 					for _, of := range []healthlab.TeamID{team, {}} {
 						// Rows of different tables do not refer to each other.
-						id := store.Text(table.Name) + store.UUID(user.UUID) + store.Int(int64(n))
+						id := store.UUID(user.UUID) + store.Text(table.Name) + store.Int(int64(n))
 						tx.Put(store.Row{Key: store.Key{Table: table.Name, Team: of, User: user, ID: id}, Doc: []byte("{}")})
 					}
 				}

@@ -48,6 +48,10 @@ type Store struct {
 	tables map[string]*table
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
+	spread bool // tables per user are spread over the machines of a cluster
+	// commitBoth has a transaction that writes to a spread table commit on all its machines, or on none.
+	commitBoth string
+
 	absent atomic.Bool // the user that was locked last has no row, so that the next one may have none either
 }
 
@@ -86,6 +90,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opt
 	e.names = slices.Sorted(maps.Keys(e.tables))
 	if err := e.Ping(ctx); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	if err := e.findSpread(ctx); err != nil {
+		return nil, fmt.Errorf("open the store: %w", classify(ctx, err))
 	}
 	_, err = e.now(ctx)
 	return e, err
@@ -171,7 +178,9 @@ func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	taken, absent := 0, e.absent.Load()
+	// A transaction of several machines gives up its locks of rows before all of them have committed, and
+	// its advisory locks after that.
+	taken, absent := 0, e.spread || e.absent.Load()
 	return repeat(ctx, func() (again bool, err error) {
 		t := &transaction{engine: e, ctx: ctx, taken: taken > 0, absent: absent}
 		b, err := t.run(run)
@@ -196,6 +205,9 @@ func (e *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	if rows, joined, err := store.JoinRead(ctx, e, q); joined {
 		return rows, err
 	}
+	if err := e.check(q); err != nil {
+		return nil, err
+	}
 	err = repeat(ctx, func() (again bool, err error) {
 		rows, err = e.readOnce(ctx, q)
 		return lost(err) && ctx.Value(hostTx{e}) == nil, classify(ctx, err)
@@ -213,7 +225,7 @@ func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, e
 	if !host {
 		snapshot.begin(b)
 	}
-	rows := e.queueQueries(b, q, false, false)
+	rows := e.queueQueries(b, q, reading{host: host})
 	if !host {
 		snapshot.commit(b)
 	}

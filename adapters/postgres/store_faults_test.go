@@ -115,7 +115,7 @@ func TestStore_serverLimits(t *testing.T) {
 	readOnly := limited("default_transaction_read_only", "on")
 	require.ErrorIs(t, change(t.Context(), readOnly, k), healthlab.Unavailable)
 	require.Equal(t, []string{"row"}, idsOf(t.Context(), t, readOnly, "plain", k.Team))
-	slow := []*postgres.Store{limited("statement_timeout", "20ms"), limited("lock_timeout", "20ms")}
+	slow := []*postgres.Store{limited("statement_timeout", "200ms"), limited("lock_timeout", "200ms")}
 	require.NoError(t, good.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.Read(store.Query{Key: k}.Hold()); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -65,6 +66,14 @@ func asRestricted(c *pgxpool.Config) {
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `set role `+postgres.RestrictedRole)
 		return err
+	}
+}
+
+// noCluster skips a test of row-level security, which does not hold on a cluster.
+func noCluster(t testing.TB) {
+	t.Helper()
+	if pgtest.Spread() {
+		t.Skip("row-level security is not for a cluster")
 	}
 }
 

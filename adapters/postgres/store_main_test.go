@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/store/storetest"
@@ -28,10 +29,13 @@ func RowTables() []store.Definition {
 	return out
 }
 
-// migrateRows makes the tables, which [RestrictedRole] may read and write.
+// migrateRows makes the tables, which [RestrictedRole] may read and write; on a cluster it spreads them.
 func migrateRows(ctx context.Context, conn *pgx.Conn) error {
 	if err := Migrate(ctx, conn, RowTables(), &Options{Schema: RowSchema}); err != nil {
 		return err
+	}
+	if pgtest.Spread() {
+		return Distribute(ctx, conn, RowTables(), 8, &Options{Schema: RowSchema})
 	}
 	_, err := conn.Exec(ctx, `
 		grant usage on schema `+RowSchema+` to `+RestrictedRole+`;

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -14,31 +15,38 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
+// reading says how queries are answered.
+type reading struct {
+	locked bool // with the locks of the queries
+	absent bool // users without a row are locked, too
+	host   bool // in a host's transaction, which keeps its settings
+}
+
 // queueQueries adds queries to a batch. The rows that it returns are there once the batch was sent.
 //
 // Rows with a lock come first, those of single keys before those of ranges, so that what follows
 // sees what the locks waited for; the row of a user comes before all others, because erasures and
-// additions meet there. With absent, users are locked who have no row, too.
-func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, locked, absent bool) [][]store.Row {
+// additions meet there.
+func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]store.Row {
 	e.nameTeam(b, teamOfQueries(q))
 	order := make([]int, len(q))
 	for i := range order {
 		order[i] = i
 	}
-	if locked {
+	if how.locked {
 		slices.SortStableFunc(order, func(x, y int) int {
 			return cmp.Or(rank(&q[x])-rank(&q[y]), store.CompareKeys(q[x].Key, q[y].Key), int(q[y].Lock)-int(q[x].Lock))
 		})
 	}
 	out := make([][]store.Row, len(q))
 	for _, i := range order {
-		if absent && locksUser(&q[i]) {
+		if how.absent && locksUser(&q[i]) {
 			b.Queue(lockUser[q[i].Lock], e.userLock(q[i].Key))
 		}
 		if q[i].By == store.ByUser && q[i].Table == "" {
-			e.queueAllTables(b, q[i], locked, &out[i])
+			e.queueAllTables(b, q[i], how, &out[i])
 		} else if t := e.tables[q[i].Table]; t != nil {
-			t.queue(b, &q[i], locked, &out[i])
+			t.queue(b, &q[i], how, &out[i])
 		}
 	}
 	return out
@@ -75,8 +83,19 @@ func (e *Store) userLock(k store.Key) int64 {
 	return int64(h.Sum64())
 }
 
+// check returns an error if a query breaks the rule of a table per user.
+func (e *Store) check(q []store.Query) error {
+	for i := range q {
+		t := e.tables[q[i].Table]
+		if t != nil && t.def.PerUser && q[i].User.IsZero() && (q[i].By == store.ByKey || q[i].By == store.ByID) {
+			return fmt.Errorf("postgres: table %s: a query for a row or a range of ids names the user", q[i].Table)
+		}
+	}
+	return nil
+}
+
 // queueAllTables adds a query for the rows of a user in all tables.
-func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, locked bool, out *[]store.Row) {
+func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, how reading, out *[]store.Row) {
 	names := slices.Clone(e.names)
 	if q.Desc {
 		slices.Reverse(names)
@@ -84,14 +103,18 @@ func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, locked bool, out *[]
 	for _, name := range names {
 		one := q
 		one.Table = name
-		e.tables[name].queue(b, &one, locked, out)
+		e.tables[name].queue(b, &one, how, out)
 	}
 }
 
 // queue adds a query for rows of the table, which are appended to out, up to the limit.
-func (t *table) queue(b *pgx.Batch, q *store.Query, locked bool, out *[]store.Row) {
-	sql, args := t.selectRows(q, locked)
-	limit := q.Limit
+func (t *table) queue(b *pgx.Batch, q *store.Query, how reading, out *[]store.Row) {
+	sql, args := t.selectRows(q, how.locked)
+	limit, everywhere := q.Limit, t.spread && q.User.IsZero() && !how.host
+	if everywhere { // Citus has no generic plan for a statement about all machines
+		b.Queue(planEach)
+		defer b.Queue(keepPlans)
+	}
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if limit > 0 && len(*out) == limit {
@@ -130,6 +153,9 @@ func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any)
 	}
 	if q.By != store.ByUser && q.By != store.ByDue {
 		where("team = $", [16]byte(q.Team.UUID))
+	}
+	if t.def.PerUser && q.By != store.ByUser && !q.User.IsZero() {
+		where("user_id = $", [16]byte(q.User.UUID))
 	}
 	var order []string
 	switch q.By {

@@ -32,6 +32,7 @@ type table struct {
 	sql                          string // its quoted name
 	insert, update, free, delete string
 	relations                    []relation
+	spread                       bool // over the machines of a cluster, by user
 }
 
 // relation is a table or an index, and what makes it.
@@ -54,29 +55,37 @@ func newTables(schema string, tables []store.Definition) (map[string]*table, err
 }
 
 func newTable(schema string, def store.Definition) (*table, error) {
-	if !tableName.MatchString(def.Name) || def.Name == versionTable {
-		return nil, fmt.Errorf("postgres: table %s: a name has 1 to 48 letters a to z, digits and _, begins with a letter, and is not %s",
-			def.Name, versionTable)
+	if !tableName.MatchString(def.Name) || def.Name == versionTable || def.Name == commitTable {
+		return nil, fmt.Errorf("postgres: table %s: a name has 1 to 48 letters a to z, digits and _, begins with a letter, and is not %s or %s",
+			def.Name, versionTable, commitTable)
+	}
+	if def.PerUser && def.Unique != [2]bool{} {
+		return nil, fmt.Errorf("postgres: table %s: a table per user has no unique values", def.Name)
 	}
 	t := &table{def: def, sql: pgx.Identifier{schema, def.Name}.Sanitize()}
 	t.insert = "insert into " + t.sql + " (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)"
-	t.update = "with put as (update " + t.sql + ` set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8
-		where team = $1 and id = $2 and revision = $9 returning 1) select 1 / count(*) from put`
+	t.update = "with put as (" + t.updateRow() + " returning 1) select 1 / count(*) from put"
 	t.free = "update " + t.sql + " set i0 = null, i1 = null where team = $1 and id = $2"
 	t.delete = "delete from " + t.sql + " where team = $1 and id = $2"
+	user, key := "user_id uuid", "team, id"
+	if def.PerUser {
+		t.delete += " and user_id = $3"
+		user, key = "user_id uuid not null", "user_id, team, id"
+	}
 	t.relations = []relation{
 		// The room that a page keeps lets a row be changed in place, without its indexes.
 		{def.Name, fmt.Sprintf(`
 			create table %[1]s (
-				team uuid not null, id bytea not null, user_id uuid, due timestamptz, i0 bytea, i1 bytea, revision bigint not null, doc bytea,
-				constraint %[2]s primary key (team, id)
+				team uuid not null, id bytea not null, %[5]s, due timestamptz, i0 bytea, i1 bytea, revision bigint not null, doc bytea,
+				constraint %[2]s primary key (%[6]s)
 			) with (fillfactor = 85);
 			alter table %[1]s enable row level security;
 			create policy team_only on %[1]s using (
 				team = '00000000-0000-0000-0000-000000000000' or current_setting('%[3]s', true) in (team::text, '%[4]s'))`,
-			t.sql, def.Name+"_pkey", teamSetting, allTeams)},
-		t.index(def.Name+"_due", "due, team, id", "due"),
-		t.index(def.Name+"_user", "user_id, team, id", "user_id"),
+			t.sql, def.Name+"_pkey", teamSetting, allTeams, user, key)},
+	}
+	if !def.PerUser { // whose rows have no due time, and whose primary key begins with the user
+		t.relations = append(t.relations, t.index(def.Name+"_due", "due, team, id", "due"), t.index(def.Name+"_user", "user_id, team, id", "user_id"))
 	}
 	for i, unique := range def.Unique {
 		column := indexColumn(i)
@@ -89,6 +98,14 @@ func newTable(schema string, def store.Definition) (*table, error) {
 		}
 	}
 	return t, nil
+}
+
+// updateRow returns the statement that changes the row of a key if it has the revision $9.
+func (t *table) updateRow() string {
+	if t.def.PerUser {
+		return "update " + t.sql + " set due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and user_id = $3 and revision = $9"
+	}
+	return "update " + t.sql + " set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and revision = $9"
 }
 
 // index returns an index over the rows that have a column.

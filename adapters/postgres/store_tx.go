@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +45,9 @@ var (
 // keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
 // plans ranges for each call, and goes on to read all of a table that was small when it was planned.
 const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
+// planEach has the server plan each statement for its values.
+const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
 // rollbackTime is how long a rollback may take before its connection is given up.
 const rollbackTime = 2 * time.Second
@@ -117,11 +121,14 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	if t.failed != nil {
 		return nil, t.failed
 	}
+	if err := t.engine.check(q); err != nil {
+		return nil, err
+	}
 	b := &pgx.Batch{}
 	if err := t.start(b); err != nil {
 		return nil, err
 	}
-	rows := t.engine.queueQueries(b, q, true, t.absent)
+	rows := t.engine.queueQueries(b, q, reading{locked: true, absent: t.absent, host: t.host})
 	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
 		return nil, t.fail(err, contended(err) || lost(err))
 	}
@@ -146,24 +153,46 @@ func (t *transaction) commit(writes []store.Write) error {
 	if len(writes) == 0 && t.conn == nil {
 		return nil
 	}
+	counted := false // changes of rows on other machines
 	for i := range writes {
-		if t.engine.tables[writes[i].Table] == nil {
-			return fmt.Errorf("postgres: table %s is not declared", writes[i].Table)
+		w := &writes[i]
+		of := t.engine.tables[w.Table]
+		switch {
+		case of == nil:
+			return fmt.Errorf("postgres: table %s is not declared", w.Table)
+		case of.def.PerUser && (w.User.IsZero() || !strings.HasPrefix(w.ID, store.UUID(w.User.UUID)) || !w.Due.IsZero()):
+			return fmt.Errorf("postgres: table %s: a row has a user, with which its id begins, and no due time", w.Table)
 		}
+		counted = counted || of.spread && !w.Gone && w.Was != 0
 	}
 	b := &pgx.Batch{}
 	if err := t.start(b); err != nil {
 		return err
 	}
 	t.engine.queueWrites(b, writes, t.taken)
+	if counted { // the commit follows when all rows were there
+		if err := t.send(b); err != nil {
+			return err
+		}
+		b = &pgx.Batch{}
+	}
 	t.frame.commit(b)
-	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
-		err = t.engine.meaning(err)
-		// A connection that broke may have broken after the commit.
-		return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
+	if err := t.send(b); err != nil {
+		return err
 	}
 	t.done = true
 	return nil
+}
+
+// send makes a trip of a commit.
+func (t *transaction) send(b *pgx.Batch) error {
+	err := t.conn.SendBatch(t.ctx, b).Close()
+	if err == nil {
+		return nil
+	}
+	err = t.engine.meaning(err)
+	// A connection that broke may have broken after the commit.
+	return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
 }
 
 // fail keeps the error of a trip.
@@ -186,6 +215,14 @@ func (t *transaction) end() {
 // guardFailed is the code of a division by zero, by which the update of a row fails.
 const guardFailed = "22012"
 
+// uniqueViolation is the code of a key or a value that is taken.
+const uniqueViolation = "23505"
+
+func isUniqueViolation(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == uniqueViolation
+}
+
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
 // keys, so that a unique value can move from one row to another. Where a value moves between
 // changed rows, this takes a second run, with free: it frees all values first.
@@ -203,9 +240,19 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 			}
 		}
 	}
+	for i := range writes {
+		if e.tables[writes[i].Table].spread {
+			b.Queue(e.commitBoth)
+			break
+		}
+	}
 	changed := func(w *store.Write) bool { return !w.Gone && w.Was != 0 }
 	each(func(w *store.Write) bool { return w.Gone }, func(t *table, w *store.Write) {
-		b.Queue(t.delete, [16]byte(w.Team.UUID), []byte(w.ID))
+		args := []any{[16]byte(w.Team.UUID), []byte(w.ID)}
+		if t.def.PerUser {
+			args = append(args, [16]byte(w.User.UUID))
+		}
+		b.Queue(t.delete, args...)
 	})
 	if free {
 		each(changed, func(t *table, w *store.Write) {
@@ -214,8 +261,29 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 			}
 		})
 	}
-	each(changed, func(t *table, w *store.Write) { b.Queue(t.update, append(values(w), w.Was)...) })
-	each(func(w *store.Write) bool { return !w.Gone && w.Was == 0 }, func(t *table, w *store.Write) { b.Queue(t.insert, values(w)...) })
+	each(changed, func(t *table, w *store.Write) {
+		put := b.Queue(t.update, append(values(w), w.Was)...)
+		if t.spread {
+			put.Exec(func(tag pgconn.CommandTag) error {
+				if tag.RowsAffected() != 1 {
+					return store.ErrStale
+				}
+				return nil
+			})
+		}
+	})
+	each(func(w *store.Write) bool { return !w.Gone && w.Was == 0 }, func(t *table, w *store.Write) {
+		put := b.Queue(t.insert, values(w)...)
+		if t.spread { // a worker's error does not name the table
+			put.Fn = func(rows pgx.BatchResults) error {
+				_, err := rows.Exec()
+				if isUniqueViolation(err) {
+					return &store.TakenError{Table: t.def.Name, Index: -1}
+				}
+				return err
+			}
+		}
+	})
 }
 
 // values returns the columns of a row as they are kept.
@@ -247,7 +315,7 @@ func (e *Store) meaning(err error) error {
 	switch pg.Code {
 	case guardFailed:
 		return store.ErrStale
-	case "23505":
+	case uniqueViolation:
 		taken := &store.TakenError{Table: pg.TableName, Index: -1}
 		for i := range 2 {
 			if pg.ConstraintName == uniqueIndex(pg.TableName, i) {

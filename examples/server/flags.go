@@ -54,6 +54,7 @@ type config struct {
 	signingFile          string
 	keysURL              string
 	encryptSamples       bool
+	shards               int
 	sealer               healthlab.Sealer // of -sealing-keys and -secret-file
 	signing              master           // of -signing-key or -secret-file
 	webhookURL           string
@@ -152,6 +153,7 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.dataDir, "data", "", "`folder` in which everything is kept, made if it is not there: "+dataFile+" and "+keysFile+" (the keys of persons), "+filesDir+" and "+secretName+"; of one process at a time (default in a sandbox: "+defaultDataDir+", with -tour one of its own that is removed at the end; production has no default)")
 	f.StringVar(&c.databaseURL, "database-url", "", "postgres://… of a PostgreSQL `server` in which everything is kept, in place of -data, for several processes")
+	f.IntVar(&c.shards, "distribute", 0, "spread the data of users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if it is not (docs/scaling.md; 0: no)")
 	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends, in place of -data")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: secret in the folder of -data; without a folder one that ends with the process)")
 	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
@@ -441,6 +443,10 @@ func (c *config) placeSecrets() error {
 		return errors.New("-database-url needs -secret-file, or all of -sealing-keys, -signing-key and -api-key: what is sealed in the database must be opened by the next process")
 	case c.databaseURL != "" && c.filesPath == "":
 		return errors.New("-database-url needs -files: a folder that all processes on the database see")
+	case c.shards < 0:
+		return errors.New("-distribute must be 0 or more")
+	case c.shards > 0 && c.databaseURL == "":
+		return errors.New("-distribute needs -database-url")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // at says where the flags have everything.
 func (c *config) at() storeAt {
-	return storeAt{dir: c.dataDir, database: c.databaseURL, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}}
+	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}}
 }
 
 // runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key

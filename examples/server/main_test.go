@@ -156,7 +156,7 @@ func TestTourOnCluster(t *testing.T) {
 	if !pgtest.Spread() {
 		t.Skip("no cluster: " + pgtest.EnvCitus + " starts one")
 	}
-	p := start(t, "-tour", "-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir())
+	p := start(t, "-tour", "-database-url", pgtest.Empty(t), "-distribute", "8", "-secret-file", secretFile(t), "-files", t.TempDir())
 	p.until("tour: ok")
 	p.quit()
 }

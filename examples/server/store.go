@@ -50,6 +50,7 @@ type keysAt struct {
 type storeAt struct {
 	dir      string
 	database string // an address of PostgreSQL
+	shards   int    // of the data of users on a cluster; 0 to leave it as it is
 	keys     keysAt
 }
 
@@ -57,7 +58,7 @@ type storeAt struct {
 func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	switch {
 	case at.database != "":
-		return openPostgres(ctx, at.database, at.keys, tracer)
+		return openPostgres(ctx, at, tracer)
 	case at.dir != "":
 		return openFolder(ctx, at.dir, at.keys)
 	}
@@ -116,12 +117,12 @@ func openFolder(ctx context.Context, dir string, at keysAt) (*storage, error) {
 // connections is how many connections a process has where the address does not say.
 const connections = 16
 
-func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.QueryTracer) (*storage, error) {
-	config, err := postgres.PoolConfig(address)
+func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
+	config, err := postgres.PoolConfig(at.database)
 	if err != nil {
 		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
 	}
-	if !strings.Contains(address, "pool_max_conns") {
+	if !strings.Contains(at.database, "pool_max_conns") {
 		config.MaxConns = connections
 	}
 	config.ConnConfig.Tracer = tracer
@@ -129,23 +130,39 @@ func openPostgres(ctx context.Context, address string, at keysAt, tracer pgx.Que
 	if err != nil {
 		return nil, err
 	}
-	engine, err := postgres.Open(ctx, pool, stores.Tables(), nil)
+	engine, err := openEngine(ctx, pool, at.shards)
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	keys, closeKeys, err := openKeys(ctx, address, at)
+	keys, closeKeys, err := openKeys(ctx, at.database, at.keys)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return &storage{
-		Stores: stores.New(engine, &stores.Options{Keys: keys, EncryptSamples: at.samples}), place: "the database", pool: pool,
+		Stores: stores.New(engine, &stores.Options{Keys: keys, EncryptSamples: at.keys.samples}), place: "the database", pool: pool,
 		close: func(context.Context) error {
 			closePools(pool.Close, closeKeys)
 			return nil
 		},
 	}, nil
+}
+
+// openEngine opens the store in a database, and spreads the data of users if there are shards.
+func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int) (*postgres.Store, error) {
+	tables := stores.Tables()
+	if shards == 0 {
+		return postgres.Open(ctx, pool, tables, nil)
+	}
+	err := postgres.Migrate(ctx, pool, tables, nil)
+	if err == nil {
+		err = postgres.Distribute(ctx, pool, tables, shards, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return postgres.New(ctx, pool, tables, nil)
 }
 
 // poolGrace is how long the end of the program waits for its connections. A server that does

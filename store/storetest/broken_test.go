@@ -36,6 +36,7 @@ func TestBrokenEngines(t *testing.T) {
 		list("no lock on users", "Anomaly/Erasure", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
 		list("no lock on absent users", "Anomaly/AbsentUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
 		list("users made beside a lock", "Anomaly/MadeUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
+		list("no guard of rows of users", "PerUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
 		list("claims of all", "Claims", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
 		list("the first of several ranges alone", "Range/Several", answers(func(q []store.Query, rows [][]store.Row) {
 			for i := range rows[1:] {

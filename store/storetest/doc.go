@@ -33,14 +33,16 @@ type Harness struct {
 
 // The tables of the suite.
 const (
-	plainTable  = "plain"
-	uniqueTable = "unique_first"
+	plainTable   = "plain"
+	uniqueTable  = "unique_first"
+	perUserTable = "per_user"
 )
 
 // Tables declares the tables of the suite.
 func Tables() []store.Definition {
 	return []store.Definition{
 		{Name: store.UserTable, Unique: [2]bool{true}}, {Name: plainTable}, {Name: uniqueTable, Unique: [2]bool{true}},
+		{Name: perUserTable, PerUser: true},
 	}
 }
 
@@ -73,6 +75,7 @@ var cases = []struct {
 	{"Anomaly/Erasure", suite.erasure},
 	{"Anomaly/AbsentUser", suite.absentUser},
 	{"Anomaly/MadeUser", suite.madeUser},
+	{"PerUser", suite.perUser},
 	{"Order", suite.order},
 	{"Claims", suite.claims},
 	{"Rules", suite.rules},
