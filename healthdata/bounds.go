@@ -124,6 +124,36 @@ func (r *Resource) Bounds() (Bounds, bool) {
 	return Bounds{b[0], b[1], r.Unit}, ok
 }
 
+// IntervalBounds says how far apart the start and the end of an item are.
+type IntervalBounds struct {
+	// Start and End are the JSON names of both.
+	Start, End string
+	// Required says that there must be an end. Samples may have their timestamp in place of
+	// the start.
+	Required bool
+	// Positive says that the end is after the start. Else it may be the same instant.
+	Positive bool
+	// Longest is the longest that is taken.
+	Longest time.Duration
+}
+
+// sessionBounds are the bounds of the summaries that are sessions.
+var sessionBounds = map[string]IntervalBounds{
+	"sleep":       {"bedtime_start", "bedtime_stop", true, true, longestSleep},
+	"sleep_cycle": {"session_start", "session_end", true, true, longestSleep},
+	"workouts":    {"time_start", "time_end", true, true, longestWorkout},
+}
+
+// IntervalBounds returns how long an interval or a session of the resource is; false for a resource
+// of instants or days.
+func (r *Resource) IntervalBounds() (IntervalBounds, bool) {
+	if r.Class == ClassTimeseries && r.Kind != Discrete {
+		return IntervalBounds{"start", "end", r.Kind == Interval, r.Spans, r.Longest}, true
+	}
+	b, ok := sessionBounds[r.Slug]
+	return b, ok
+}
+
 // PartBounds returns the bounds of the fields of a summary or of a blood pressure by JSON
 // name. The map belongs to the caller.
 func (r *Resource) PartBounds() map[string]Bounds {

@@ -187,20 +187,19 @@ field that is not listed takes every finite number.
 		if bounds, ok := r.Bounds(); ok {
 			fmt.Fprintf(&b, "| `%s` | `value` | %s |\n", r.Slug, bounds)
 		}
-		if r.Class == healthdata.ClassTimeseries && r.Kind != healthdata.Discrete {
+		if interval, ok := r.IntervalBounds(); ok {
 			lengths := "at most"
-			if r.Spans {
+			if interval.Positive {
 				lengths = "more than 0 and at most"
 			}
-			fmt.Fprintf(&b, "| `%s` | `end` | %s %g hours after `start` |\n", r.Slug, lengths, r.Longest.Hours())
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s %g hours after `%s` |\n", r.Slug, interval.End, lengths, interval.Longest.Hours(), interval.Start)
 		}
 		parts := r.PartBounds()
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Slug, name, parts[name])
 		}
 	}
-	b.WriteString("\nSessions are longer than zero: `sleep` and `sleep_cycle` at most 36 hours, `workouts` at most 168 hours.\n")
-	b.WriteString("An interval of a whole local day may be longer by the hour that the end of summer time adds.\n")
+	b.WriteString("\nAn interval of a whole local day may be longer by the hour that the end of summer time adds.\n")
 	b.WriteString("The sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
 	const file = "../docs/bounds.md"
 	if *update {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -39,8 +41,33 @@ func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, 
 	}, true, nil
 }
 
+// SummaryDeleted is the payload of the deleted events of summaries and of workout streams.
+type SummaryDeleted struct {
+	// ID is that of the summary; of a stream, its workout's.
+	ID     uuid.UUID        `json:"id"`
+	UserID healthlab.UserID `json:"user_id"`
+	Source Source           `json:"source"`
+}
+
+// SamplesDeleted is the payload of the deleted events of timeseries: which samples of one source
+// were removed, ascending by timestamp.
+type SamplesDeleted struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// SourceID is as in [Batch].
+	SourceID int             `json:"source_id"`
+	Source   Source          `json:"source"`
+	Data     []DeletedSample `json:"data"`
+}
+
+// DeletedSample names a sample.
+type DeletedSample struct {
+	Timestamp healthlab.Time `json:"timestamp"`
+	// Type is null for a sample without one.
+	Type *string `json:"type"`
+}
+
 // EventTypes lists the events that this package emits: for every resource that has
-// them, daily.data.<slug>.created and .updated, and historical.data.<slug>.created;
+// them, daily.data.<slug>.created, .updated and .deleted, and historical.data.<slug>.created;
 // and those about connections and devices.
 func EventTypes() []healthlab.EventType {
 	var out []healthlab.EventType
@@ -49,11 +76,13 @@ func EventTypes() []healthlab.EventType {
 			continue
 		}
 		mode, data, what := healthlab.Latest, any(StreamNotice{}), "The stream of a workout"
+		deleted := any(SummaryDeleted{})
 		switch r.Class {
 		case ClassSummary:
 			data, what = r.New(), "A summary of "+r.Slug
 		case ClassTimeseries:
 			mode, data, what = healthlab.Ordered, Batch{}, "A batch of "+r.Slug+" samples"
+			deleted = SamplesDeleted{}
 		}
 		out = append(out,
 			healthlab.EventType{
@@ -63,6 +92,10 @@ func EventTypes() []healthlab.EventType {
 			healthlab.EventType{
 				Name: dailyEvent(r.Slug, verbUpdated), Mode: mode, Data: data,
 				Doc: what + " is updated, for teams that tell the two apart.",
+			},
+			healthlab.EventType{
+				Name: dailyEvent(r.Slug, verbDeleted), Mode: mode, Data: deleted,
+				Doc: what + " is removed. Deleting a user or disconnecting a provider sends none.",
 			},
 			healthlab.EventType{
 				Name: historicalEvent(r.Slug), Mode: healthlab.Independent, Data: Historical{},

@@ -1,22 +1,26 @@
 package healthdata
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // RemoveSamples removes samples that a person has deleted where they were uploaded from, all
 // of them or none, and returns how many there were. up says whose they are, as it did when
 // they came: where it names an app or a device, samples that another one has replaced since
 // stay. kind is the type of the samples where it is part of their identity, empty
-// elsewhere. What is not there is no error, so a call may be repeated. There is no event: there
-// is no event for it.
+// elsewhere. What is not there is no error, so a call may be repeated. Events announce what was
+// removed.
 //
 // Errors: as of [Service.IngestSamples].
 func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
@@ -55,7 +59,7 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
-	of, out := in.attrs(), Removal{}
+	of, out := in.attrs(), Removal{Events: func(gone Removed) ([]healthlab.Event, error) { return s.samplesDeleted(in, &gone) }}
 	times = slices.Compact(times)
 	for _, k := range keys {
 		out.Samples = append(out.Samples, SampleRemoval{Key: k, Times: times, App: of.App, Device: of.Device, Span: r.Span()})
@@ -107,6 +111,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 		p.Add("not_allowed", "summaries of this resource are not known by ids of the source", "external_ids")
 	}
 	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
+	out.Events = func(gone Removed) ([]healthlab.Event, error) { return s.summariesDeleted(in, out.Parts, &gone) }
 	for i, id := range external {
 		check.Text(&p, id, check.MaxName, "external_ids", i)
 		if id == "" {
@@ -132,4 +137,74 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 		return 0, fmt.Errorf("remove summaries: %w", err)
 	}
 	return n, nil
+}
+
+// summariesDeleted makes the events of removed summaries of an upload's resource, and of their
+// parts.
+func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]healthlab.Event, error) {
+	if !in.emitsEvents() {
+		return nil, nil
+	}
+	var events []healthlab.Event
+	add := func(slug, prefix string, ids []uuid.UUID) error {
+		for _, id := range ids {
+			data, err := json.Marshal(SummaryDeleted{ID: id, UserID: in.user.ID, Source: s.source(in.Source)})
+			if err != nil {
+				return fmt.Errorf("encode event: %w", err)
+			}
+			events = append(events, s.deletedEvent(in, slug, prefix+id.String(), data))
+		}
+		return nil
+	}
+	prefix := ""
+	if parts == streamSlug {
+		prefix = streamSlug + "/"
+	}
+	if err := add(in.resource.Slug, "", gone.IDs); err != nil {
+		return nil, err
+	}
+	if err := add(parts, prefix, gone.PartIDs); err != nil {
+		return nil, err
+	}
+	return events, nil
+}
+
+// samplesDeleted makes the events of removed samples: consecutive parts, each within the limits of
+// one message.
+func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, error) {
+	var all []series.Gone
+	for _, some := range gone.Samples {
+		all = append(all, some...)
+	}
+	if !in.emitsEvents() || len(all) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(all, func(a, b series.Gone) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type)) })
+	all = slices.Compact(all) // of several devices
+	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: s.source(in.Source)}
+	perEvent := min(s.opts.BatchSamples, max(1, s.opts.BatchBytes/deletedSampleBytes))
+	var events []healthlab.Event
+	for part := range slices.Chunk(all, perEvent) {
+		payload.Data = make([]DeletedSample, len(part))
+		for i, g := range part {
+			payload.Data[i] = DeletedSample{Timestamp: healthlab.At(time.UnixMicro(g.Time)), Type: optional(g.Type)}
+		}
+		data, err := json.Marshal(payload)
+		if err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+		events = append(events, s.deletedEvent(in, in.resource.Slug, in.eventKey(), data))
+	}
+	return events, nil
+}
+
+// deletedSampleBytes is room for a removed sample in an event, with a type of the usual length.
+const deletedSampleBytes = 128
+
+// deletedEvent makes the event of a removal.
+func (s *Service) deletedEvent(in *intake, slug, key string, data []byte) healthlab.Event {
+	return healthlab.Event{
+		ID: s.opts.NewID(), Type: dailyEvent(slug, verbDeleted), Team: in.team, User: in.user.ID,
+		Key: key, At: in.now.Time, Data: data,
+	}
 }

@@ -1,9 +1,12 @@
 package healthdata_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -107,4 +110,102 @@ func TestAnAppsRemovalLeavesTheSamplesOfOthers(t *testing.T) {
 	pulse(worn, ten, 60)
 	removed(0, other, ten)
 	removed(1, worn, ten)
+}
+
+// deletions returns the deleted events since the last call, by type, and checks that each has the
+// key of an event before it, and comes after it.
+func (s *station) deletions() map[string][]json.RawMessage {
+	s.Helper()
+	last := map[string]int64{}
+	out := map[string][]json.RawMessage{}
+	for _, id := range s.ids {
+		m, err := s.log.Message(s.Context(), s.team, id)
+		if err != nil {
+			continue // an id of something else
+		}
+		if strings.HasSuffix(m.Type, ".deleted") {
+			require.Greater(s, m.Seq, last[m.Key], m.Type)
+			require.NotZero(s, last[m.Key], m.Type)
+		}
+		last[m.Key] = m.Seq
+	}
+	for _, e := range s.events() {
+		if strings.HasSuffix(e.EventType, ".deleted") {
+			out[e.EventType] = append(out[e.EventType], e.Data)
+		}
+	}
+	return out
+}
+
+func TestRemovedSummariesAreAnnounced(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	first, second := night("n-1"), night("n-2")
+	s.summaries("sleep", band, first, second)
+	s.summaries("sleep_cycle", band, stages("n-1"))
+	cycle := only[*healthdata.SleepCycle](s, "sleep_cycle")
+	require.Empty(t, s.deletions())
+	for range 2 { // what is gone already is not announced
+		_, err := s.RemoveSummaries(t.Context(), s.team, s.user, "sleep", band, []string{"n-1", "n-3", "n-1"})
+		require.NoError(t, err)
+	}
+	got := s.deletions()
+	require.Len(t, got, 2)
+	for resource, id := range map[string]uuid.UUID{"sleep": first.ID, "sleep_cycle": cycle.ID} {
+		events := got["daily.data."+resource+".deleted"]
+		require.Len(t, events, 1)
+		var e healthdata.SummaryDeleted
+		require.NoError(t, json.Unmarshal(events[0], &e))
+		require.Equal(t, healthdata.SummaryDeleted{ID: id, UserID: s.user, Source: cycle.Source}, e)
+	}
+
+	id, stream := s.run()
+	_, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, stream)
+	require.NoError(t, err)
+	_, err = s.RemoveSummaries(t.Context(), s.team, s.user, "workouts", band, []string{"w-1"})
+	require.NoError(t, err)
+	got = s.deletions()
+	require.Len(t, got["daily.data.workouts.deleted"], 1)
+	require.Len(t, got["daily.data.workout_stream.deleted"], 1)
+	require.Contains(t, string(got["daily.data.workout_stream.deleted"][0]), id.String())
+
+	// Deleting the user and what it had announces nothing.
+	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
+	require.Empty(t, s.deletions())
+}
+
+func TestRemovedSamplesAreAnnounced(t *testing.T) {
+	s := newStation(t, healthdata.Options{BatchSamples: 2})
+	typed := func(at time.Duration) healthdata.Sample {
+		v := bucket("count", ago(at), time.Hour, 1)
+		v.Type = ptr("stood")
+		return v
+	}
+	s.samples("stand_hour", band, typed(2*time.Hour), typed(3*time.Hour), typed(4*time.Hour), typed(5*time.Hour))
+	require.Empty(t, s.deletions())
+	times := []healthlab.Time{ago(2 * time.Hour), ago(4 * time.Hour), ago(3 * time.Hour), ago(9 * time.Hour)}
+	for range 2 {
+		_, err := s.RemoveSamples(t.Context(), s.team, s.user, "stand_hour", band, "", times)
+		require.NoError(t, err)
+	}
+	events := s.deletions()["daily.data.stand_hour.deleted"]
+	require.Len(t, events, 2)
+	var data []healthdata.DeletedSample
+	for _, raw := range events {
+		var e healthdata.SamplesDeleted
+		require.NoError(t, json.Unmarshal(raw, &e))
+		require.Equal(t, s.user, e.UserID)
+		require.Equal(t, "acme_band", e.Source.Provider)
+		require.Equal(t, healthdata.SourceWatch, e.Source.Type)
+		data = append(data, e.Data...)
+	}
+	require.Equal(t, []healthdata.DeletedSample{
+		{Timestamp: ago(4 * time.Hour), Type: ptr("stood")}, {Timestamp: ago(3 * time.Hour), Type: ptr("stood")}, {Timestamp: ago(2 * time.Hour), Type: ptr("stood")},
+	}, data)
+
+	// What was uploaded as history is not announced, and neither is its removal.
+	past := band
+	past.Stage = healthdata.StageHistorical
+	_, err := s.RemoveSamples(t.Context(), s.team, s.user, "stand_hour", past, "", []healthlab.Time{ago(5 * time.Hour)})
+	require.NoError(t, err)
+	require.Empty(t, s.deletions())
 }

@@ -139,19 +139,19 @@ func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 }
 
 // removeRecords removes records and returns how many there were.
-func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans) (n int, err error) {
+func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans) (gone []uuid.UUID, err error) {
 	if len(ids) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	s, err := o.storedRecords(tx, resource, ids)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for i, e := range s.records {
 		if e.Revision == 0 || slices.Contains(ids[:i], ids[i]) {
 			continue
 		}
-		n++
+		gone = append(gone, ids[i])
 		at := e.Value.Index.UnixMicro()
 		spans.add(resource, at, at)
 		recordTable.Delete(tx, e)
@@ -159,10 +159,10 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 			rawTable.Delete(tx, e)
 		}
 	}
-	if n > 0 {
+	if len(gone) > 0 {
 		err = recordVersions.Put(tx, s.version)
 	}
-	return n, err
+	return gone, err
 }
 
 // normalRecord returns a record as it is kept.

@@ -243,46 +243,53 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 		return 0, err
 	}
 	err = d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		n = 0
+		out := Removed{Samples: make([][]series.Gone, len(r.Samples))}
 		at, spans := owner{team, user}, changedSpans{}
 		first := append(at.recordQueries(r.Resource, r.IDs), at.recordQueries(r.Parts, r.PartIDs)...)
 		var writes []*seriesWrite
-		var removals []*SampleRemoval
+		var removals []int
 		for i := range r.Samples {
 			if s := &r.Samples[i]; len(s.Times) > 0 {
 				w := newSeriesWrite(at, &s.Key, s.Span, s.Times, 0)
-				writes, removals, first = append(writes, w), append(removals, s), append(first, w.first()...)
+				writes, removals, first = append(writes, w), append(removals, i), append(first, w.first()...)
 			}
 		}
 		if err := d.begin(tx, team, user, first); err != nil {
 			return err
 		}
 		var err error
-		if n, err = at.removeRecords(tx, r.Resource, r.IDs, spans); err != nil {
+		if out.IDs, err = at.removeRecords(tx, r.Resource, r.IDs, spans); err != nil {
 			return err
 		}
-		if _, err := at.removeRecords(tx, r.Parts, r.PartIDs, spans); err != nil {
+		if out.PartIDs, err = at.removeRecords(tx, r.Parts, r.PartIDs, spans); err != nil {
 			return err
 		}
 		if err := readSeriesWrites(tx, writes); err != nil {
 			return err
 		}
 		for i, w := range writes {
-			s := removals[i]
-			change, removed, err := series.Remove(w.old, w.pending(), s.Times, s.Of, s.Span)
+			s := &r.Samples[removals[i]]
+			change, gone, err := series.Remove(w.old, w.pending(), s.Times, s.Of, s.Span)
 			if err != nil {
 				return fmt.Errorf("series %d: %w", i, err)
 			}
-			if removed == 0 {
+			if len(gone) == 0 {
 				continue
 			}
-			n += removed
+			out.Samples[removals[i]] = gone
 			if err := w.write(tx, &change); err != nil {
 				return err
 			}
 			spans.add(s.Key.Resource, s.Times[0], s.Times[len(s.Times)-1])
 		}
-		return d.finish(ctx, tx, team, user, nil, spans)
+		n = out.count()
+		var events []healthlab.Event
+		if r.Events != nil {
+			if events, err = r.Events(out); err != nil {
+				return err
+			}
+		}
+		return d.finish(ctx, tx, team, user, events, spans)
 	})
 	if err != nil {
 		return 0, err

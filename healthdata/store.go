@@ -162,7 +162,7 @@ type Data interface {
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
 	// Remove removes records and samples, all or none, and returns how many there were.
-	// What is not there is no error. No event says so. The same series twice is healthlab.Invalid, and
+	// What is not there is no error. The same series twice is healthlab.Invalid, and
 	// so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
@@ -300,6 +300,26 @@ type Removal struct {
 	PartIDs []uuid.UUID
 	// Samples are some of series.
 	Samples []SampleRemoval
+	// Events is called with what there was, to learn which events to write in the same
+	// commit, as the one of PutRecords. Nil writes no event.
+	Events func(Removed) ([]healthlab.Event, error)
+}
+
+// Removed is what a removal found.
+type Removed struct {
+	// IDs and PartIDs are those of the records that there were, each once.
+	IDs, PartIDs []uuid.UUID
+	// Samples has, for each of [Removal.Samples], those that there were, ascending by time.
+	Samples [][]series.Gone
+}
+
+// count is how many items there were. Parts are not counted.
+func (r *Removed) count() int {
+	n := len(r.IDs)
+	for _, s := range r.Samples {
+		n += len(s)
+	}
+	return n
 }
 
 // SampleRemoval names samples of one series.

@@ -228,13 +228,23 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	require.Equal(t, want, string(got), "run go test ./adapters/httpapi -run ContractLists -update")
 
 	var doc struct {
-		Types  []string                                        `json:"x-error-types"`
-		Bounds map[string]map[string]struct{ Maximum float64 } `json:"x-value-bounds"`
-		Schema aggregate.Schema                                `json:"x-query-schema"`
+		Types   []string                                        `json:"x-error-types"`
+		Bounds  map[string]map[string]struct{ Maximum float64 } `json:"x-value-bounds"`
+		Lengths map[string]struct {
+			Start, End         string
+			Required, Positive bool
+			Longest            float64 `json:"longest_second"`
+		} `json:"x-interval-bounds"`
+		Schema aggregate.Schema `json:"x-query-schema"`
 	}
 	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
 	require.Contains(t, doc.Types, "NO_CONNECTION")
 	require.InDelta(t, 400, doc.Bounds["heartrate"]["value"].Maximum, 0)
+	require.InDelta(t, 86_400, doc.Lengths["steps"].Longest, 0)
+	require.Equal(t, []any{"start", "end", true, true}, []any{doc.Lengths["steps"].Start, doc.Lengths["steps"].End, doc.Lengths["steps"].Required, doc.Lengths["steps"].Positive})
+	require.False(t, doc.Lengths["water"].Required)
+	require.Equal(t, "bedtime_stop", doc.Lengths["sleep"].End)
+	require.NotContains(t, doc.Lengths, "heartrate")
 	require.Equal(t, aggregate.Describe(), doc.Schema)
 }
 
@@ -351,4 +361,61 @@ func TestEmptyQueryParameters(t *testing.T) {
 		}
 	}
 	require.Greater(t, seen, 80)
+}
+
+// Enumerations in answers are open: programs that pass over values they do not know keep working
+// when one is added. Those that are closed are the caller's own choices and the ways of a query.
+func TestEnumerationsInAnswersAreOpen(t *testing.T) {
+	var doc map[string]any
+	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	closed := map[string]bool{}
+	seen := map[string]bool{}
+	var walk func(node any, at string)
+	walk = func(node any, at string) {
+		switch n := node.(type) {
+		case []any:
+			for _, v := range n {
+				walk(v, at)
+			}
+		case map[string]any:
+			if ref, ok := n["$ref"].(string); ok {
+				if name, isSchema := strings.CutPrefix(ref, "#/components/schemas/"); isSchema && !seen[name] {
+					seen[name] = true
+					walk(doc["components"].(map[string]any)["schemas"].(map[string]any)[name], name)
+				}
+				if name, isResponse := strings.CutPrefix(ref, "#/components/responses/"); isResponse {
+					walk(doc["components"].(map[string]any)["responses"].(map[string]any)[name], name)
+				}
+			}
+			if _, ok := n["enum"].([]any); ok {
+				closed[at] = true
+			}
+			for _, k := range slices.Sorted(maps.Keys(n)) {
+				next := at
+				if k == "properties" {
+					for name, v := range n[k].(map[string]any) {
+						walk(v, at+"."+name)
+					}
+					continue
+				}
+				walk(n[k], next)
+			}
+		}
+	}
+	for _, methods := range doc["paths"].(map[string]any) {
+		for _, op := range methods.(map[string]any) {
+			if op, ok := op.(map[string]any); ok {
+				walk(op["responses"], "")
+			}
+		}
+	}
+	for _, hook := range doc["webhooks"].(map[string]any) {
+		walk(hook.(map[string]any)["post"].(map[string]any)["requestBody"], "")
+	}
+	for at := range closed {
+		if strings.HasPrefix(at, "Aggregate") { // a query, as it was asked
+			delete(closed, at)
+		}
+	}
+	require.Equal(t, []string{"APIKeyScope", "ManagementKeyRole.role", "TeamSettings.verb_mode"}, slices.Sorted(maps.Keys(closed)))
 }

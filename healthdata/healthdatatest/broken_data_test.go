@@ -66,6 +66,7 @@ var brokenDataStores = []conformance.Broken{
 	{Name: "removes what others have", Suite: spoiltData(removesAnywhere), Subtest: "Remove/NoSuchUser"},
 	{Name: "removes what another app wrote", Suite: spoiltData(removesOfAnyApp), Subtest: "Remove/OfOneApp"},
 	{Name: "leaves records where they are", Suite: spoiltData(keepsRecords), Subtest: "Remove/Records"},
+	{Name: "announces no removal", Suite: spoiltData(removesInSilence), Subtest: "Remove/Events"},
 	{Name: "leaves parts of what it did not find", Suite: spoiltData(keepsParts), Subtest: "Remove/Parts"},
 	{Name: "removes times in any order", Suite: spoiltData(sortsTimes), Subtest: "Remove/Refused"},
 	{Name: "gives payloads to all", Suite: spoiltData(alwaysRaw), Subtest: "Records/Filters"},
@@ -168,6 +169,13 @@ func removesOfAnyApp(b *brokenData) {
 func removesAnywhere(b *brokenData) {
 	b.remove = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		return b.Data.Remove(ctx, b.users.teamOf(user), user, r)
+	}
+}
+
+func removesInSilence(b *brokenData) {
+	b.remove = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		r.Events = nil
+		return b.Data.Remove(ctx, team, user, r)
 	}
 }
 

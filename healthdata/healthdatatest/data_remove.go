@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
 // removal removes, which must succeed.
@@ -125,6 +126,45 @@ func removeOfOneApp(t dataT) {
 	require.Zero(t, t.removal(u, of("", uuid.New(), 0, 2, 5)), "another device's")
 	require.Equal(t, []series.Sample{by("com.acme.a", 0), by("com.acme.b", 2), by("com.acme.a", 5), by("com.acme.a", 6), by("com.acme.a", 7)}, t.samples(u, Steps))
 	require.Equal(t, 3, t.removal(u, stepsAt(0, 2, 5)), "whoever's")
+}
+
+// removeEvents: a removal knows what there was, and its events are of the same commit.
+func removeEvents(t dataT) {
+	u := t.user()
+	one, part := Record("sleep", noon.Time), Record("sleep_cycle", noon.Time)
+	t.put(u, one, Record("sleep", noon.Add(time.Hour)))
+	t.put(u, part)
+	t.merge(u, Steps, Sample(1, 1), Sample(2, 2))
+	r := stepsAt(1, 2, 3)
+	r.Resource, r.IDs = "sleep", []uuid.UUID{one.ID, uuid.New(), one.ID}
+	r.Parts, r.PartIDs = "sleep_cycle", []uuid.UUID{uuid.New(), part.ID}
+
+	r.Events = func(healthdata.Removed) ([]healthlab.Event, error) { return nil, conformance.ErrRefused }
+	_, err := t.Data.Remove(t.Context(), u.Team, u.ID, r)
+	require.ErrorIs(t, err, conformance.ErrRefused)
+	require.Len(t, t.samples(u, Steps), 2)
+	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 2)
+
+	e := Event(u, "steps", 1)
+	var got healthdata.Removed
+	r.Events = func(gone healthdata.Removed) ([]healthlab.Event, error) {
+		got = gone
+		return []healthlab.Event{e}, nil
+	}
+	require.Equal(t, 3, t.removal(u, r))
+	require.Equal(t, healthdata.Removed{
+		IDs: []uuid.UUID{one.ID}, PartIDs: []uuid.UUID{part.ID},
+		Samples: [][]series.Gone{{{Time: Sample(1, 1).Time}, {Time: Sample(2, 2).Time}}},
+	}, got)
+	_, err = t.Messages.Message(t.Context(), u.Team, e.ID)
+	require.NoError(t, err)
+
+	r.Events = func(gone healthdata.Removed) ([]healthlab.Event, error) {
+		got = gone
+		return nil, nil
+	}
+	require.Zero(t, t.removal(u, r), "again")
+	require.Equal(t, healthdata.Removed{Samples: [][]series.Gone{nil}}, got)
 }
 
 func removeNoSuchUser(t dataT) {

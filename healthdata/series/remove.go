@@ -2,19 +2,26 @@ package series
 
 import "slices"
 
+// Gone is a sample that was removed.
+type Gone struct {
+	Time int64
+	Type string
+}
+
 // Remove removes the samples at some times, ascending, whose attributes which says yes to (nil:
-// all), and folds the pending segments in. It returns how many there were. Arguments and errors are those of [Apply]; for [Reach], want
+// all), and folds the pending segments in. It returns those that there were, ascending. Arguments and errors are those of [Apply]; for [Reach], want
 // is [Span.Points] of the times. What was not there is no error.
-func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bool, span Span) (Change, int, error) {
+func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bool, span Span) (Change, []Gone, error) {
 	if !ascending(times) {
-		return Change{}, 0, invalid("times do not ascend, or leave the years 1 to 9999")
+		return Change{}, nil, invalid("times do not ascend, or leave the years 1 to 9999")
 	}
 	var w writer
 	if err := w.open(old, pending); err != nil {
-		return Change{}, 0, err
+		return Change{}, nil, err
 	}
 	const stays, goes = 1, 2
 	outcomes := make([]byte, len(times)) // of the latest sample at each time: the log is asked first
+	types := make([]string, len(times))
 	others := func(b *Block) func(int) bool {
 		c := cursor{b: b}
 		return func(i int) bool {
@@ -25,8 +32,8 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 			}
 			if outcomes[k] == 0 {
 				outcomes[k] = stays
-				if which == nil || which(c.attrs()) {
-					outcomes[k] = goes
+				if a := c.attrs(); which == nil || which(a) {
+					outcomes[k], types[k] = goes, a.Type
 				}
 			}
 			return outcomes[k] == stays
@@ -43,7 +50,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 			continue
 		}
 		if err := c.Decode(&w.old); err != nil {
-			return Change{}, 0, err
+			return Change{}, nil, err
 		}
 		var rest Block
 		w.old.Keep(&rest, others(&w.old))
@@ -53,20 +60,20 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 		}
 		var err error
 		if trimmed, err = w.cut(trimmed, &rest, span); err != nil {
-			return Change{}, 0, err
+			return Change{}, nil, err
 		}
 	}
 	body, _, err := w.rebuild(trimmed, &Block{}, span)
 	if err != nil {
-		return Change{}, 0, err
+		return Change{}, nil, err
 	}
-	n := 0
-	for _, f := range outcomes {
+	var gone []Gone
+	for k, f := range outcomes {
 		if f == goes {
-			n++
+			gone = append(gone, Gone{times[k], types[k]})
 		}
 	}
-	return changes(old, body), n, nil
+	return changes(old, body), gone, nil
 }
 
 // Points returns the cells of the grid that some times, ascending, lie in: ascending and

@@ -47,14 +47,14 @@ var (
 func published() []string {
 	var names []string
 	for _, r := range slices.Concat(summaries, timeseries) {
-		names = append(names, "daily.data."+r+".created", "daily.data."+r+".updated", "historical.data."+r+".created")
+		names = append(names, "daily.data."+r+".created", "daily.data."+r+".updated", "daily.data."+r+".deleted", "historical.data."+r+".created")
 	}
 	return append(names, others...)
 }
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 201)
+	require.Len(t, want, 258)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)
@@ -77,7 +77,7 @@ func TestModes(t *testing.T) {
 		if slices.Contains(summaries, r) {
 			mode = healthlab.Latest
 		}
-		want["daily.data."+r+".created"], want["daily.data."+r+".updated"] = mode, mode
+		want["daily.data."+r+".created"], want["daily.data."+r+".updated"], want["daily.data."+r+".deleted"] = mode, mode, mode
 		want["historical.data."+r+".created"] = healthlab.Independent
 	}
 	for _, name := range others {
@@ -113,7 +113,8 @@ func TestParseName(t *testing.T) {
 		{"labtest.order.updated", receiver.Name{Family: "labtest", Resource: "order", Verb: "updated"}, true},
 		{"endpoint.disabled", receiver.Name{Family: "endpoint", Verb: "disabled"}, true},
 		{"daily.timeseries.steps.created", receiver.Name{}, false},
-		{"daily.data.sleep.deleted", receiver.Name{}, false},
+		{"daily.data.sleep.deleted", receiver.Name{Family: "daily", Resource: "sleep", Verb: "deleted"}, true},
+		{"historical.data.sleep.deleted", receiver.Name{}, false},
 		{"sleep", receiver.Name{}, false},
 		{"a.b", receiver.Name{}, false},
 		{"", receiver.Name{}, false},

@@ -19,6 +19,8 @@ var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[healthdata.Historical]():        "HistoryComplete",
 	reflect.TypeFor[healthdata.Batch]():             "SampleBatch",
 	reflect.TypeFor[healthdata.StreamNotice]():      "StreamNotice",
+	reflect.TypeFor[healthdata.SummaryDeleted]():    "SummaryDeleted",
+	reflect.TypeFor[healthdata.SamplesDeleted]():    "SamplesDeleted",
 	reflect.TypeFor[healthdata.Activity]():          "Activity",
 	reflect.TypeFor[healthdata.Body]():              "Body",
 	reflect.TypeFor[healthdata.Electrocardiogram](): "Electrocardiogram",

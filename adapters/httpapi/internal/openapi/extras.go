@@ -23,11 +23,25 @@ type valueBound struct {
 	Unit    string  `json:"unit"`
 }
 
-// WithExtras adds to a joined contract what the code knows: the events, the bounds of values, the
-// names of queries, and the types of errors.
+// intervalBound is how far apart the start and the end of an item may be.
+type intervalBound struct {
+	Start    string `json:"start"`
+	End      string `json:"end"`
+	Required bool   `json:"required"`
+	// Positive says that the end is after the start.
+	Positive bool    `json:"positive"`
+	Longest  float64 `json:"longest_second"`
+}
+
+// WithExtras adds to a joined contract what the code knows: the events, the bounds of values and
+// intervals, the names of queries, and the types of errors.
 func WithExtras(doc []byte) []byte {
 	bounds := map[string]map[string]valueBound{}
+	intervals := map[string]intervalBound{}
 	for _, r := range healthdata.Resources() {
+		if b, ok := r.IntervalBounds(); ok {
+			intervals[r.Slug] = intervalBound{b.Start, b.End, b.Required, b.Positive, b.Longest.Seconds()}
+		}
 		fields := map[string]valueBound{}
 		if b, ok := r.Bounds(); ok {
 			fields["value"] = valueBound{b.Low, b.High, b.Unit}
@@ -50,6 +64,7 @@ func WithExtras(doc []byte) []byte {
 	}{
 		{"webhooks", eventWebhooks()},
 		{"x-value-bounds", bounds},
+		{"x-interval-bounds", intervals},
 		{"x-query-schema", aggregate.Describe()},
 		{"x-error-types", strings.Fields(string(list))},
 	} {
