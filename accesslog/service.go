@@ -130,7 +130,7 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	s.mu.Unlock()
 	select {
 	case s.turn <- struct{}{}:
-		go func() { // others wait for it, too, so that it goes on when this caller leaves
+		go func() { //nolint:contextcheck // others wait for it, too, so that it goes on when this caller leaves
 			s.writeUnless(b)
 			<-s.turn
 		}()

@@ -59,6 +59,8 @@ type UploadStart struct {
 	User     healthlab.UserID
 	Provider string
 	Resource string
+	// MayConnect says that the upload connects the provider if the user has not.
+	MayConnect bool
 	// EventKey is the Key of the events of samples, where all samples of the resource have one.
 	EventKey string
 	// Queries is what the upload reads in any case, with its locks.
@@ -71,6 +73,9 @@ func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user heal
 		return nil
 	}
 	u := UploadStart{Team: team, User: user, Provider: up.Provider, Resource: r.Slug, Queries: []store.Query{store.User(team, user)}}
+	if p := s.providers.Get(up.Provider); p != nil {
+		u.MayConnect = p.Class == classStore
+	}
 	if r.Class == ClassTimeseries && r.Key != KeyWorkout {
 		in := intake{Upload: *up, team: team, user: User{ID: user}, resource: r}
 		in.Source.Type = cmp.Or(in.Source.Type, SourceUnknown)

@@ -17,7 +17,7 @@ func (a api) consentOperations() []server.Operation {
 	}
 	return []server.Operation{
 		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Team: server.AsJSON(a.listConsents)},
-		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Team: a.recordConsent},
+		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Change: a.recordConsent},
 		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Team: server.AsJSON(a.withdrawConsent)},
 	}
 }
@@ -46,32 +46,33 @@ func (a api) listConsents(ctx context.Context, in *wire.In, team healthlab.TeamI
 	return consentsOut{Consents: append([]healthdata.Consent{}, list...)}, nil
 }
 
-func (a api) recordConsent(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a api) recordConsent(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
 	var body consentIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
+	return &server.Change{Status: http.StatusCreated, Do: func(ctx context.Context) (any, error) {
+		return a.consentRecorded(ctx, team, user, &body)
+	}}, nil
+}
+
+func (a api) consentRecorded(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, body *consentIn) (any, error) {
 	means := []string{string(healthdata.ConsentByApp), string(healthdata.ConsentInWriting), string(healthdata.ConsentSpoken)}
-	if _, app := r.Context().Value(ownKey{}).(healthlab.UserID); app {
+	if _, app := ctx.Value(ownKey{}).(healthlab.UserID); app {
 		means = means[:1]
 	}
 	if !slices.Contains(means, string(body.Means)) {
 		var p healthlab.Problems
 		p.AddEnum(means, "means")
-		return p.Err()
+		return nil, p.Err()
 	}
 	n := healthdata.NewConsent{Provider: body.Provider, Means: body.Means}
 	if body.Version != nil {
 		n.Version = *body.Version
 	}
-	c, err := a.Health.RecordConsent(r.Context(), team, user, n)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusCreated, c)
+	return a.Health.RecordConsent(ctx, team, user, n)
 }
 
 // withdrawConsent goes through linking where it is mounted, which ends the grant at the

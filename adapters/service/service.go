@@ -411,30 +411,60 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	return nil
 }
 
-// requestTx is the key of the transaction of a request in its context.
-type requestTx struct{ of *Service }
+// requestKey is the key of the request of a service in its context.
+type requestKey struct{ of *Service }
+
+// request is a request that runs in one transaction.
+type request struct {
+	tx        store.Tx
+	holdsUser bool // from its first read on
+}
+
+// errHoldUser ends a run that will change the user, whose row it has shared: two such runs would wait
+// for each other. The next run holds the row.
+var errHoldUser = errors.New("service: the user is held")
 
 // transact runs a request in one transaction of the store.
 func (s *Service) transact(ctx context.Context, run func(context.Context) error) error {
-	return s.config.Stores.Rows().Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		return run(context.WithValue(ctx, requestTx{s}, tx))
-	})
+	attempt := func(holdsUser bool) error {
+		return s.config.Stores.Rows().Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			return run(context.WithValue(ctx, requestKey{s}, request{tx, holdsUser}))
+		})
+	}
+	err := attempt(false)
+	if errors.Is(err, errHoldUser) {
+		err = attempt(true)
+	}
+	return err
 }
 
 // readForUpload reads what an upload in the transaction of a request will read, its events and its
 // count among it, in one trip to the database.
 func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) error {
-	tx, ok := ctx.Value(requestTx{s}).(store.Tx)
+	r, ok := ctx.Value(requestKey{s}).(request)
 	if !ok {
 		return nil
 	}
-	q := slices.Concat(u.Queries, teamsettings.Queries(u.Team), s.config.Stores.ChangeQueries(u.Team),
+	var q []store.Query
+	if r.holdsUser {
+		q = append(q, store.User(u.Team, u.User).Hold())
+	}
+	q = slices.Concat(q, u.Queries, teamsettings.Queries(u.Team), s.config.Stores.ChangeQueries(u.Team),
 		pull.CountQueries(pull.UploadKey(u.Team, u.User, u.Provider, u.Resource)))
 	if u.EventKey != "" {
 		q = append(q, webhook.EventQueries(u.Team, u.User, u.EventKey)...)
 	}
-	_, err := tx.Read(q...)
-	return err
+	if _, err := r.tx.Read(q...); err != nil || !u.MayConnect || r.holdsUser {
+		return err
+	}
+	who, err := s.Health.User(ctx, u.Team, u.User) // no trip: it was read
+	if err != nil {
+		return err
+	}
+	if c := who.Connection(u.Provider); c == nil || c.Status != healthdata.Connected {
+		return errHoldUser
+	}
+	return nil
 }
 
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.

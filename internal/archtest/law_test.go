@@ -126,7 +126,8 @@ var testsMayImport = forSuites(map[string][]string{
 	// The export is tested with the assembly, in a folder.
 	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
 	// The assembly is tested with the sandbox's providers and laboratory.
-	"adapters/service": {"adapters/sandbox"},
+	// Its trips to a database are counted on PostgreSQL.
+	"adapters/service": {"adapters/sandbox", "adapters/postgres"},
 }, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory
 
 // everyTest lists the packages that any test may import in addition.

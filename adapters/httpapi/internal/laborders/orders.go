@@ -25,11 +25,11 @@ func (a API) orderOperations() []server.Operation {
 		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: server.AsJSON(a.countOrders)},
 		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Team: server.AsJSON(a.listOrderLifecycles)},
 		{ID: "read_order", Pattern: "GET /v3/order/{order_id}", Team: server.ReadOne(orderID, a.Orders.Get)},
-		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Team: a.setActivation},
+		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Change: a.setActivation},
 		{ID: "read_order_result", Pattern: "GET /v3/order/{order_id}/result", Team: server.ReadOne(orderID, a.Orders.Results)},
 		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Team: server.ReadOne(orderID, a.resultMetadata)},
-		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Team: a.changeOrder(a.Orders.Cancel)},
-		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Team: a.changeOrder(a.Orders.DrawCompleted)},
+		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Change: a.changeOrder(a.Orders.Cancel)},
+		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Change: a.changeOrder(a.Orders.DrawCompleted)},
 		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Team: server.AsJSON(a.simulateOrder)},
 		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Team: server.ReadOne(transactionID, a.Orders.Transaction)},
 		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
@@ -170,16 +170,22 @@ func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 }
 
 // changeOrder answers operations that name an order and nothing else.
-func (a API) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
-	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-		in := wire.From(r)
+func (a API) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(*wire.In, healthlab.TeamID) (*server.Change, error) {
+	return func(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 		id := orderID(in)
 		if err := in.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		o, err := change(r.Context(), team, id)
-		return answerOrder(w, o, err, "order changed")
+		return orderChange(func(ctx context.Context) (orders.Order, error) { return change(ctx, team, id) }), nil
 	}
+}
+
+// orderChange answers with the order that was changed.
+func orderChange(change func(context.Context) (orders.Order, error)) *server.Change {
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		o, err := change(ctx)
+		return orderOut{Order: o, Status: "success", Message: "order changed"}, err
+	}}
 }
 
 // simulation is the query and body of a simulated walk.
@@ -210,16 +216,16 @@ type activation struct {
 	ActivateBy *healthlab.Date `json:"activate_by" wire:"required"`
 }
 
-func (a API) setActivation(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) setActivation(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	id := orderID(in)
 	var body activation
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	o, err := a.Orders.SetActivation(r.Context(), team, id, body.ActivateBy)
-	return answerOrder(w, o, err, "order changed")
+	return orderChange(func(ctx context.Context) (orders.Order, error) {
+		return a.Orders.SetActivation(ctx, team, id, body.ActivateBy)
+	}), nil
 }
 
 // resentOut names the orders whose latest event was sent again.
