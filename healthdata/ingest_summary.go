@@ -340,7 +340,7 @@ func (in *intake) record(item Summary) (Record, error) {
 	h := item.head()
 	rec := Record{
 		Resource: in.resource.Slug, ID: h.ID, Provider: in.Provider, SourceType: in.Source.Type,
-		Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		Origin: in.origin, Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
 	}
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
 		rec.Offset = **offset

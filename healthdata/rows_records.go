@@ -177,7 +177,7 @@ func normalRecord(r *Record) Record {
 
 // sameRecord reports whether two versions of a record say the same.
 func sameRecord(a, b *Record) bool {
-	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset
+	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset && a.Origin == b.Origin
 }
 
 // Find is that of [Data].
