@@ -36,6 +36,22 @@ func (m *summaryMerger) teller(r *kept) teller {
 	return teller{m.place[r.source], slices.Index(m.origins, r.origin)}
 }
 
+// mergeAll returns the rows that count: of all sources, or where the plan does not merge those, of each.
+func (m *summaryMerger) mergeAll(rows []kept) []kept {
+	if m.p.merge {
+		return m.merge(rows)
+	}
+	var out []kept
+	for i := 0; i < len(rows); {
+		j := i + 1
+		for j < len(rows) && rows[j].source == rows[i].source {
+			j++
+		}
+		out, i = append(out, m.merge(rows[i:j])...), j
+	}
+	return out
+}
+
 // merge returns the rows that count. rows are in order of source, best first, then of index; where was
 // applied to them.
 func (m *summaryMerger) merge(rows []kept) []kept {

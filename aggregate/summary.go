@@ -202,13 +202,13 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 	}
 	slices.SortFunc(rows, bySource)
 	where, log := p.where, (*mergeLog)(nil)
-	if p.merge {
+	if p.origins {
 		if where != nil {
 			rows = p.filtered(rows)
 			where = nil
 		}
 		m := newSummaryMerger(p, rows, place)
-		rows, log = m.merge(rows), m.log
+		rows, log = m.mergeAll(rows), m.log
 		slices.SortFunc(rows, bySource) // dates come one after the other
 	}
 	if p.rows {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -18,6 +20,14 @@ type Historical struct {
 	// IsFinal is always true. Deprecated.
 	IsFinal  bool   `json:"is_final"`
 	Provider string `json:"provider"`
+}
+
+// SummaryDeleted is the payload of the deleted events of summaries and of workout streams.
+type SummaryDeleted struct {
+	// ID is that of the summary; of a stream, its workout's.
+	ID     uuid.UUID        `json:"id"`
+	UserID healthlab.UserID `json:"user_id"`
+	Source Source           `json:"source"`
 }
 
 // HistoricalEvent returns the event that says that the backfill of a resource from from to

@@ -130,3 +130,11 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	return n, nil
 }
+
+// deletedEvent makes the event of a removal.
+func (s *Service) deletedEvent(in *intake, slug, key string, data []byte) healthlab.Event {
+	return healthlab.Event{
+		ID: s.opts.NewID(), Type: dailyEvent(slug, verbDeleted), Team: in.team, User: in.user.ID,
+		Key: key, At: in.now.Time, Data: data,
+	}
+}

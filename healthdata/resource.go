@@ -269,10 +269,11 @@ func ResourceByPath(path string) *Resource { return byPath[path] }
 // HasType reports whether t is one of the known sample types.
 func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }
 
-// Verbs of health data. There is none for deletion.
+// Verbs of health data.
 const (
 	verbCreated = "created"
 	verbUpdated = "updated"
+	verbDeleted = "deleted"
 )
 
 func dailyEvent(slug, verb string) string { return "daily.data." + slug + "." + verb }

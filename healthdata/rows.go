@@ -178,6 +178,9 @@ type recordMeta struct {
 	HasRaw     bool       `json:"w,omitempty"`
 	App        string     `json:"a,omitempty"`
 	Device     uuid.UUID  `json:"d,omitzero"`
+	Begin      int64      `json:"b,omitempty"`
+	End        int64      `json:"e,omitempty"`
+	CoveredBy  uuid.UUID  `json:"v,omitzero"`
 }
 
 func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
@@ -199,6 +202,7 @@ var recordTable = store.Table[recordRow]{
 		doc, err := store.JSON(&recordMeta{
 			Resource: r.Resource, Provider: r.Provider, SourceType: r.SourceType, Index: r.Index, Offset: r.Offset,
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, HasRaw: r.Raw != nil, App: r.Origin.App, Device: r.Origin.Device,
+			Begin: r.Session.From, End: r.Session.To, CoveredBy: r.CoveredBy,
 		})
 		if err != nil {
 			return nil, err
@@ -214,7 +218,7 @@ var recordTable = store.Table[recordRow]{
 		r.owner = owner{row.Team, row.User}
 		r.Record = Record{
 			Resource: m.Resource, ID: store.ParseUUID(row.ID[len(row.ID)-16:]), Provider: m.Provider, SourceType: m.SourceType,
-			Origin: Origin{m.App, m.Device}, Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+			Origin: Origin{m.App, m.Device}, Session: series.Range{From: m.Begin, To: m.End}, CoveredBy: m.CoveredBy, Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 		}
 		if m.HasRaw {
 			r.Raw = []byte{} // it is in the other table

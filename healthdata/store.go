@@ -142,6 +142,11 @@ type Data interface {
 	// healthlab.Precondition otherwise, and nothing is written. Two records of one call with
 	// the same id, records of two resources, the zero id, an empty Doc, NUL in Doc or Raw, and text
 	// with NUL or that is not UTF-8 are healthlab.Invalid. No records are no error and change nothing.
+	//
+	// Sessions of one provider, source type and origin that have more than half of the shorter one in
+	// common are one session: the longest one, of equal ones the one that changed last, covers the
+	// others. The marks of all of them are set anew with each write.
+	//
 	// events may run more than once and is pure; its error is returned unchanged and nothing is
 	// written. A nil events writes no event.
 	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
@@ -210,6 +215,12 @@ type Record struct {
 	SourceType SourceType
 	// Origin is the app and the device that recorded it, where the sender names them.
 	Origin Origin
+	// Session is when a night or a workout began and ended, in microseconds since 1970; zero for
+	// other records. Of the sessions of one resource, provider, source type and origin that tell the
+	// same time, the store marks all but one as covered.
+	Session series.Range
+	// CoveredBy is the record that tells this session in full; zero if none does. The store sets it.
+	CoveredBy uuid.UUID
 	// Index is what reads filter and sort by, in UTC; days are midnight UTC.
 	Index time.Time
 	// Offset is seconds east of UTC where it was recorded.
@@ -243,6 +254,12 @@ type PutResult struct {
 	Outcome PutOutcome
 	// CreatedAt is the record's, as it now stands.
 	CreatedAt time.Time
+	// Covered says that the record is marked as covered by another one, WasCovered that it was
+	// before.
+	Covered, WasCovered bool
+	// Record is set in results about other records: those whose mark has changed. They come after the
+	// results of the records that are put, by ID.
+	Record *Record
 }
 
 // RecordQuery says which records of a user to return. The zero values mean any.

@@ -65,7 +65,7 @@ type Name struct {
 	// Resource is what it is about: sleep, heartrate, order. Empty for a name of
 	// two parts.
 	Resource string
-	// Verb is what happened: created, updated, … Treat created and updated alike:
+	// Verb is what happened: created, updated, deleted, … Treat created and updated alike:
 	// insert or replace.
 	Verb string
 }
