@@ -37,7 +37,7 @@ type lane struct {
 
 // bucketPlanOf says whether a plan can go the fast way, and how.
 func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
-	if p.rows || p.fill || len(p.resources) != 1 || p.merge && p.competing(set) {
+	if p.rows || p.fill || len(p.resources) != 1 || p.merge && p.competing(set) || len(p.contested(set)) > 0 {
 		return nil, false
 	}
 	b := &bucketPlan{p: p, set: set}

@@ -449,8 +449,10 @@ func (c *compiler) sources(config *Config) {
 	if policy == MergeSources && selected {
 		policy = WinnerOnly // which source it is would be lost in a merged row
 	}
-	off := split || p.table.name == readinessTable || policy == AllSources
+	off := p.table.name == readinessTable || policy == AllSources
 	p.merge = !off && policy == MergeSources
+	p.origins = !off
+	off = off || split
 	p.chosen = !off && p.grouped && (policy == WinnerOnly || policy == FillGaps)
 	p.fill = p.chosen && p.sampleTable() && policy == FillGaps
 	if split {

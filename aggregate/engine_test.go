@@ -110,7 +110,7 @@ func TestTiesBetweenSamples(t *testing.T) {
 // is cut.
 func TestPartsMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawWorld(t, true)
 		s := service(t, w.p, nil)
 		ask := func(anchor healthlab.Date, n int64) *aggregate.Frame {
 			v := aggregate.Samples("steps")
@@ -311,7 +311,7 @@ func TestTooManyRows(t *testing.T) {
 	p := newPerson()
 	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 11, time.Minute, 0, rising)...)
 	for i := range 11 {
-		night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:"+string([]byte{'0' + byte(i/10), '0' + byte(i%10)}), time.Hour, nil)
+		night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T"+string([]byte{'0' + byte((i+2)/10), '0' + byte((i+2)%10)})+":00:00", time.Hour, nil)
 	}
 	s := service(t, p, &aggregate.Options{Limits: aggregate.Limits{Rows: 10}})
 	v := aggregate.Samples("heartrate")

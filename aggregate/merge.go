@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
@@ -31,37 +33,11 @@ const mergeMargin = day
 
 // readWindow returns the window in which the plan reads rows.
 func (p *plan) readWindow() window {
-	if !p.merge || p.window == everything {
+	if !p.origins || p.window == everything {
 		return p.window
 	}
 	w := window{floorDiv(p.window.from, day) * day, -floorDiv(-p.window.to, day) * day}
 	return window{w.from - mergeMargin, w.to + mergeMargin}
-}
-
-// lanes returns for each source the lane in which it competes. Sources with different
-// values of the source column that the query groups by do not compete.
-func (p *plan) lanes(sources []Source) []int {
-	out := make([]int, len(sources))
-	names := map[string]int{}
-	for i, s := range sources {
-		name := ""
-		for _, k := range p.keys {
-			if k.kind != keySlot {
-				continue
-			}
-			switch p.slots[k.slot].name {
-			case "source_provider":
-				name = s.Provider
-			case "source_type":
-				name = string(s.Type)
-			}
-		}
-		if _, ok := names[name]; !ok {
-			names[name] = len(names)
-		}
-		out[i] = names[name]
-	}
-	return out
 }
 
 // claim is a stretch of time that a source has taken.
@@ -137,10 +113,26 @@ func (c *claims) covered(v interval) (length int64, source int) {
 	return length, source
 }
 
+// Recorder is a source, and of what recorded it the app and the device that the sender named.
+type Recorder struct {
+	Source
+	AppID string `json:"app_id,omitempty"`
+	// DeviceID is our id of the device.
+	DeviceID string `json:"device_id,omitempty"`
+}
+
+func recorder(s Source, o healthdata.Origin) Recorder {
+	out := Recorder{Source: s, AppID: o.App}
+	if o.Device != uuid.Nil {
+		out.DeviceID = o.Device.String()
+	}
+	return out
+}
+
 // Share is a stretch of time in which a source was used, or lost to a better one.
 type Share struct {
-	// Source is the source, and Resource its timeseries; empty for summaries.
-	Source
+	// Recorder is the source, and Resource its timeseries; empty for summaries.
+	Recorder
 	Resource string `json:"resource,omitempty"`
 	// From and To bound the stretch on the person's clock, To exclusive.
 	From string `json:"from"`
@@ -152,14 +144,16 @@ type Share struct {
 	// Used is all, part or none.
 	Used string `json:"used"`
 	// LostTo is the better source, and Rule why it is better: override, source_type,
-	// team_priority or provider. Both are absent where all was used.
-	LostTo *Source `json:"lost_to,omitempty"`
-	Rule   string  `json:"rule,omitempty"`
+	// team_priority or provider; within one source origin, where another app or device covers
+	// more of the day or was received later, or overlap, where the same one tells the time in
+	// more detail or again. Both are absent where all was used.
+	LostTo *Recorder `json:"lost_to,omitempty"`
+	Rule   string    `json:"rule,omitempty"`
 }
 
 // ShareTotal counts the rows of a source by what became of them.
 type ShareTotal struct {
-	Source
+	Recorder
 	Resource string `json:"resource,omitempty"`
 	Used     int    `json:"used"`
 	Part     int    `json:"part"`
@@ -191,24 +185,28 @@ type verdict struct {
 	source, resource int
 	from, to         int64 // on the person's clock
 	unit, used       string
-	better           int // the better source; -1 for none
+	better           int    // the better source; -1 for none
+	origin           int    // which app and device
+	betterOrigin     int    // those of the better one; -1 if they are not told apart
+	rule             string // why, within one source
 }
 
 // mergeLog gathers verdicts. A nil log gathers nothing.
 type mergeLog struct {
 	p        *plan
+	origins  []healthdata.Origin // the first one is nobody
 	verdicts []verdict
-	counts   map[[2]int]*ShareTotal
-	open     map[[2]int]int // the last verdict of a source and resource
+	counts   map[[3]int]*ShareTotal
+	open     map[[3]int]int // the last verdict of a source, resource and origin
 	omitted  int
 	rows     []int // by verdict
 }
 
-func newMergeLog(p *plan) *mergeLog {
+func newMergeLog(p *plan, origins []healthdata.Origin) *mergeLog {
 	if !p.traced {
 		return nil
 	}
-	return &mergeLog{p: p, counts: map[[2]int]*ShareTotal{}, open: map[[2]int]int{}}
+	return &mergeLog{p: p, origins: origins, counts: map[[3]int]*ShareTotal{}, open: map[[3]int]int{}}
 }
 
 // add notes what was decided about some rows.
@@ -216,7 +214,7 @@ func (l *mergeLog) add(v verdict, rows int) {
 	if l == nil {
 		return
 	}
-	key := [2]int{v.source, v.resource}
+	key := [3]int{v.source, v.resource, v.origin}
 	n := l.counts[key]
 	if n == nil {
 		n = &ShareTotal{}
@@ -231,7 +229,7 @@ func (l *mergeLog) add(v verdict, rows int) {
 		n.Lost += rows
 	}
 	if i, ok := l.open[key]; ok {
-		if o := &l.verdicts[i]; o.unit == v.unit && o.used == v.used && o.better == v.better && v.from >= o.from {
+		if o := &l.verdicts[i]; o.unit == v.unit && o.used == v.used && o.better == v.better && o.betterOrigin == v.betterOrigin && o.rule == v.rule && v.from >= o.from {
 			o.to = max(o.to, v.to)
 			l.rows[i] += rows
 			return
@@ -281,23 +279,28 @@ func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 	}
 	out := &Merged{Shares: []Share{}, Totals: []ShareTotal{}, Omitted: l.omitted}
 	for i, v := range l.verdicts {
-		s := Share{Source: sources[v.source], Resource: resource(v.resource), From: wallText(v.from), To: wallText(v.to),
+		s := Share{Recorder: recorder(sources[v.source], l.origins[v.origin]), Resource: resource(v.resource), From: wallText(v.from), To: wallText(v.to),
 			Unit: v.unit, Count: l.rows[i], Used: v.used}
 		if v.better >= 0 {
-			better := sources[v.better]
+			better := recorder(sources[v.better], healthdata.Origin{})
+			if v.betterOrigin >= 0 {
+				better = recorder(sources[v.better], l.origins[v.betterOrigin])
+			}
 			s.LostTo = &better
-			_, s.Rule = o.compare(better, s.Source)
+			if _, s.Rule = o.compare(better.Source, s.Source); v.rule != "" {
+				s.Rule = v.rule
+			}
 		}
 		out.Shares = append(out.Shares, s)
 	}
-	keys := make([][2]int, 0, len(l.counts))
+	keys := make([][3]int, 0, len(l.counts))
 	for key := range l.counts {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(keys, func(a, b [3]int) int { return slices.Compare(a[:], b[:]) })
 	for _, key := range keys {
 		t := *l.counts[key]
-		t.Source, t.Resource = sources[key[0]], resource(key[1])
+		t.Recorder, t.Resource = recorder(sources[key[0]], l.origins[key[2]]), resource(key[1])
 		out.Totals = append(out.Totals, t)
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 type sampleMerger struct {
 	p     *plan
 	next  taker
-	lane  []int
-	state map[[2]int]*sampleClaims // by lane and resource
+	set   *sampleSet
+	state map[int]*sampleClaims // by resource
 	log   *mergeLog
 
 	kept   []int32
@@ -27,17 +27,15 @@ type sampleClaims struct {
 }
 
 func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
-	return &sampleMerger{p: p, next: next, lane: p.lanes(set.sources), state: map[[2]int]*sampleClaims{}, log: newMergeLog(p)}
+	return &sampleMerger{p: p, next: next, set: set, state: map[int]*sampleClaims{}, log: newMergeLog(p, set.origins)}
 }
 
 // take hands on what b's source is used for.
 func (m *sampleMerger) take(b *vector.Batch) error {
-	key := [2]int{m.lane[b.Source], b.Resource}
-	c := m.state[key]
-	if c == nil {
-		c = &sampleClaims{claims: claims{source: -1}, hours: map[int64]int32{}, times: map[int64]int32{}}
-		m.state[key] = c
+	if !m.p.merge {
+		return m.next.take(b)
 	}
+	c := m.claimsOf(b.Resource)
 	c.begin(b.Source)
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
 	if m.p.resources[b.Resource].Kind == healthdata.Discrete {
@@ -45,6 +43,26 @@ func (m *sampleMerger) take(b *vector.Batch) error {
 	} else {
 		m.keepIntervals(c, b)
 	}
+	return m.handOn(b)
+}
+
+// claimsOf returns what better sources have taken of a resource.
+func (m *sampleMerger) claimsOf(resource int) *sampleClaims {
+	c := m.state[resource]
+	if c == nil {
+		c = &sampleClaims{claims: claims{source: -1}, hours: map[int64]int32{}, times: map[int64]int32{}}
+		m.state[resource] = c
+	}
+	return c
+}
+
+// originOf returns the number of the origin of a batch.
+func (m *sampleMerger) originOf(b *vector.Batch) int {
+	return m.set.originOf(m.set.list[b.Serial-1].Key.Origin)
+}
+
+// handOn hands on the rows of a batch that are kept, with the shares that count.
+func (m *sampleMerger) handOn(b *vector.Batch) error {
 	b.Pick(m.kept)
 	if b.N == 0 {
 		return nil
@@ -82,7 +100,7 @@ func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 			}
 		}
 		if m.log != nil && rows > 0 {
-			v := verdict{source: b.Source, resource: b.Resource, from: from, to: to, unit: "hour", used: usedAll, better: -1}
+			v := verdict{source: b.Source, origin: m.originOf(b), resource: b.Resource, from: from, to: to, unit: "hour", used: usedAll, better: -1, betterOrigin: -1}
 			if int(owner) != b.Source {
 				v.used, v.better = usedNone, int(owner)
 			}
@@ -104,7 +122,10 @@ func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
 		if b.Index[i] < m.p.window.from || b.Index[i] >= m.p.window.to {
 			continue
 		}
-		m.log.add(v, 1)
+		if m.log != nil {
+			v.origin, v.betterOrigin = m.originOf(b), -1
+			m.log.add(v, 1)
+		}
 		if v.used == usedNone {
 			continue
 		}
@@ -171,22 +192,20 @@ func (m *sampleMerger) grid() (*grid, error) {
 	return g, err
 }
 
-// competing reports whether several sources of a lane have samples of one resource.
+// competing reports whether several sources have samples of one resource.
 func (p *plan) competing(set *sampleSet) bool {
-	lane := p.lanes(set.sources)
-	first := map[[2]int]int{}
+	first := map[int]int{}
 	for i := range set.list {
 		s := &set.list[i]
-		key := [2]int{lane[s.source], s.resource}
 		if p.where != nil {
 			if rest, answer := vector.Settle(p.where, p.known(s)); rest == nil && answer != vector.IsTrue {
 				continue
 			}
 		}
-		if source, ok := first[key]; ok && source != s.source {
+		if source, ok := first[s.resource]; ok && source != s.source {
 			return true
 		}
-		first[key] = s.source
+		first[s.resource] = s.source
 	}
 	return false
 }

@@ -1,181 +1,262 @@
 package aggregate
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// mergeSummaries returns the rows that count. rows are in order of source, best first, then
-// of index; where was applied to them.
-func (p *plan) mergeSummaries(rows []kept, place map[Source]int, lane []int) ([]kept, *mergeLog) {
-	log := newMergeLog(p)
-	byLane := map[int][]kept{}
-	var order []int
-	for _, r := range rows {
-		l := lane[place[r.source]]
-		if _, ok := byLane[l]; !ok {
-			order = append(order, l)
-		}
-		byLane[l] = append(byLane[l], r)
-	}
-	out := make([]kept, 0, len(rows))
-	for _, l := range order {
-		switch p.table.name {
-		case "sleep", "workout", "menstrual_cycle":
-			out = append(out, p.mergeSessions(byLane[l], place, log)...)
-		case "meal":
-			out = append(out, p.mergeByHour(byLane[l], place, log)...)
-		default:
-			out = append(out, p.mergeByDate(byLane[l], place, log)...)
+// summaryMerger leaves out the rows of summaries that better sources, and better origins of one source,
+// have.
+type summaryMerger struct {
+	p       *plan
+	place   map[Source]int
+	origins []healthdata.Origin // the first one is nobody
+	log     *mergeLog
+}
+
+// teller is who recorded a row.
+type teller struct{ source, origin int }
+
+func newSummaryMerger(p *plan, rows []kept, place map[Source]int) *summaryMerger {
+	m := &summaryMerger{p: p, place: place, origins: []healthdata.Origin{{}}}
+	for i := range rows {
+		if o := rows[i].origin; !slices.Contains(m.origins, o) {
+			m.origins = append(m.origins, o)
 		}
 	}
-	return out, log
+	slices.SortFunc(m.origins, compareOrigins)
+	m.log = newMergeLog(p, m.origins)
+	return m
+}
+
+func (m *summaryMerger) teller(r *kept) teller {
+	return teller{m.place[r.source], slices.Index(m.origins, r.origin)}
+}
+
+// mergeAll returns the rows that count: of all sources, or where the plan does not merge those, of each.
+func (m *summaryMerger) mergeAll(rows []kept) []kept {
+	if m.p.merge {
+		return m.merge(rows)
+	}
+	var out []kept
+	for i := 0; i < len(rows); {
+		j := i + 1
+		for j < len(rows) && rows[j].source == rows[i].source {
+			j++
+		}
+		out, i = append(out, m.merge(rows[i:j])...), j
+	}
+	return out
+}
+
+// merge returns the rows that count. rows are in order of source, best first, then of index; where was
+// applied to them.
+func (m *summaryMerger) merge(rows []kept) []kept {
+	switch m.p.table.name {
+	case "sleep", "workout", "menstrual_cycle":
+		return m.mergeSessions(rows)
+	case "meal":
+		return m.mergeByHour(rows)
+	default:
+		return m.mergeByDate(rows)
+	}
 }
 
 // inWindow reports whether a row is asked for; others are read only to decide about it.
 func (p *plan) inWindow(r *kept) bool { return r.index >= p.window.from && r.index < p.window.to }
 
-// mergeSessions leaves out a session if a session of a better source has more than half of
-// the shorter of the two in common with it.
-func (p *plan) mergeSessions(rows []kept, place map[Source]int, log *mergeLog) []kept {
-	var out []kept
-	var better []claim // spans of the sessions that are used, of all sources before this one
-	var fresh []claim
-	for i := range rows {
-		r := &rows[i]
-		source := place[r.source]
-		if len(fresh) > 0 && fresh[0].source != source {
-			better, fresh = append(better, fresh...), nil
-		}
-		v := verdict{source: source, from: r.index, to: r.index, unit: "session", used: usedAll, better: -1}
-		if r.session {
-			v.from, v.to = r.span.from, r.span.to
-			k := slices.IndexFunc(better, func(c claim) bool {
-				common := min(c.to, r.span.to) - max(c.from, r.span.from)
-				return 2*common > min(c.to-c.from, r.span.to-r.span.from)
-			})
-			if k >= 0 {
-				v.used, v.better = usedNone, better[k].source
-			} else {
-				fresh = append(fresh, claim{r.span, source})
+// note adds a decision about a row in the window to the log.
+func (m *summaryMerger) note(r *kept, v verdict, t teller, better *teller) {
+	v.source, v.origin, v.better, v.betterOrigin = t.source, t.origin, -1, -1
+	if better != nil {
+		if v.better = better.source; better.source == t.source {
+			v.betterOrigin, v.rule = better.origin, ruleOverlap
+			if better.origin != t.origin {
+				v.rule = ruleOrigin
 			}
 		}
-		if !p.inWindow(r) {
-			continue
+	}
+	if m.p.inWindow(r) {
+		m.log.add(v, 1)
+	}
+}
+
+// mergeSessions leaves out a session if a better one has more than half of the shorter of the two in
+// common with it. A session of a better source is better; of one source the longer one is, then the one
+// that was received later. Cycles of one origin are not compared: a prediction may overlap what came.
+func (m *summaryMerger) mergeSessions(rows []kept) []kept {
+	type session struct {
+		interval
+		teller
+	}
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b kept) int {
+		return cmp.Or(cmp.Compare(m.place[a.source], m.place[b.source]), cmp.Compare(b.span.to-b.span.from, a.span.to-a.span.from),
+			cmp.Compare(b.updated, a.updated))
+	})
+	var out []kept
+	var used []session
+	for i := range rows {
+		r, t := &rows[i], m.teller(&rows[i])
+		v := verdict{from: r.index, to: r.index, unit: "session", used: usedAll}
+		var better *teller
+		if r.session {
+			v.from, v.to = r.span.from, r.span.to
+			k := slices.IndexFunc(used, func(s session) bool {
+				if s.teller == t && m.p.table.name == "menstrual_cycle" {
+					return false
+				}
+				common := min(s.to, r.span.to) - max(s.from, r.span.from)
+				return 2*common > min(s.to-s.from, r.span.to-r.span.from)
+			})
+			if k >= 0 {
+				v.used, better = usedNone, &used[k].teller
+			} else {
+				used = append(used, session{r.span, t})
+			}
 		}
-		log.add(v, 1)
-		if v.used == usedAll {
+		m.note(r, v, t, better)
+		if v.used == usedAll && m.p.inWindow(r) {
 			out = append(out, *r)
 		}
 	}
 	return out
 }
 
-// mergeByHour uses the best source with a row in the local hour.
-func (p *plan) mergeByHour(rows []kept, place map[Source]int, log *mergeLog) []kept {
-	var out []kept
-	owner := map[int64]int{}
+// ordered sorts rows by who recorded them: sources best first, and the origins of one source by the time
+// at which they were received, the latest first.
+func (m *summaryMerger) ordered(rows []kept) {
+	latest := map[teller]int64{}
 	for i := range rows {
-		r := &rows[i]
-		source, h := place[r.source], floorDiv(r.index, hour)
-		v := verdict{source: source, from: h * hour, to: (h + 1) * hour, unit: "hour", used: usedAll, better: -1}
-		if o, ok := owner[h]; !ok {
-			owner[h] = source
-		} else if o != source {
-			v.used, v.better = usedNone, o
-		}
-		if !p.inWindow(r) {
-			continue
-		}
-		log.add(v, 1)
-		if v.used == usedAll {
-			out = append(out, *r)
+		t := m.teller(&rows[i])
+		latest[t] = max(latest[t], rows[i].updated)
+	}
+	slices.SortStableFunc(rows, func(a, b kept) int {
+		x, y := m.teller(&a), m.teller(&b)
+		return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(latest[y], latest[x]), cmp.Compare(x.origin, y.origin))
+	})
+}
+
+// mergeByHour uses the best source with a row in the local hour.
+func (m *summaryMerger) mergeByHour(rows []kept) []kept {
+	var out []kept
+	for h, group := range grouped(rows, func(r *kept) int64 { return floorDiv(r.index, hour) }) {
+		m.ordered(group)
+		best := m.teller(&group[0])
+		for i := range group {
+			r, t := &group[i], m.teller(&group[i])
+			v := verdict{from: h * hour, to: (h + 1) * hour, unit: "hour", used: usedAll}
+			var better *teller
+			if t != best {
+				v.used, better = usedNone, &best
+			}
+			m.note(r, v, t, better)
+			if v.used == usedAll && m.p.inWindow(r) {
+				out = append(out, *r)
+			}
 		}
 	}
 	return out
+}
+
+// grouped yields rows by a number, ascending.
+func grouped(rows []kept, of func(*kept) int64) func(yield func(int64, []kept) bool) {
+	return func(yield func(int64, []kept) bool) {
+		groups := map[int64][]kept{}
+		var order []int64
+		for i := range rows {
+			n := of(&rows[i])
+			if _, ok := groups[n]; !ok {
+				order = append(order, n)
+			}
+			groups[n] = append(groups[n], rows[i])
+		}
+		slices.Sort(order)
+		for _, n := range order {
+			if !yield(n, groups[n]) {
+				return
+			}
+		}
+	}
 }
 
 // mergeByDate uses, for each local date and column, the best source that has a value. The
 // rows of the best source stay; a row of a worse one stays with the columns that it is used
-// for. Where each source has one row of the date, they become one. A profile has no date:
-// all of its rows are merged.
-func (p *plan) mergeByDate(rows []kept, place map[Source]int, log *mergeLog) []kept {
-	byDate := map[int64][]kept{}
-	var dates []int64
-	for _, r := range rows {
-		d := floorDiv(r.index, day)
-		if p.table.indexType == typeInstant {
-			d = 0
-		}
-		if _, ok := byDate[d]; !ok {
-			dates = append(dates, d)
-		}
-		byDate[d] = append(byDate[d], r)
-	}
-	slices.Sort(dates)
+// for. Where each source has one row of the date, they become one, unless rows are grouped by a source. A
+// profile has no date: all of its rows are merged.
+func (m *summaryMerger) mergeByDate(rows []kept) []kept {
 	var out []kept
-	for _, d := range dates {
-		group := byDate[d]
-		merged, verdicts := mergeDate(group, place)
-		for i := range merged {
-			if p.inWindow(&merged[i]) {
-				out = append(out, merged[i])
-			}
+	date := func(r *kept) int64 {
+		if m.p.table.indexType == typeInstant {
+			return 0
 		}
-		for i := range verdicts {
-			if p.inWindow(&group[i]) {
-				verdicts[i].from, verdicts[i].to = d*day, (d+1)*day
-				log.add(verdicts[i], 1)
+		return floorDiv(r.index, day)
+	}
+	for d, group := range grouped(rows, date) {
+		m.ordered(group)
+		for _, r := range m.mergeDate(group, d) {
+			if m.p.inWindow(&r) {
+				out = append(out, r)
 			}
 		}
 	}
 	return out
 }
 
-// mergeDate merges the rows of one date, best source first. The verdicts are about the rows
-// in their order.
-func mergeDate(rows []kept, place map[Source]int) (out []kept, verdicts []verdict) {
-	best := place[rows[0].source]
-	count := map[int]int{}
-	owner := make([]int, len(rows[0].cells)) // by column, the source whose values are used
+// ownColumn reports whether a row keeps a column whatever is used of it: rows are grouped by it.
+func (p *plan) ownColumn(slot int) bool {
+	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
+}
+
+// mergeDate merges the rows of one date, best source first.
+func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
+	best := m.teller(&rows[0])
+	count := map[teller]int{}
+	owner := make([]*teller, len(rows[0].cells)) // by column, who has the values that are used
+	apart := false
 	for k := range owner {
-		owner[k] = -1
+		apart = apart || m.p.ownColumn(k)
 	}
 	for i := range rows {
-		source := place[rows[i].source]
-		count[source]++
+		t := m.teller(&rows[i])
+		count[t]++
 		for k, c := range rows[i].cells {
-			if c.Valid && owner[k] < 0 {
-				owner[k] = source
+			if c.Valid && owner[k] == nil {
+				owner[k] = &t
 			}
 		}
 	}
 	for i := range rows {
-		r := rows[i]
-		source := place[r.source]
-		v := verdict{source: source, unit: "date", used: usedAll, better: -1}
-		if source == best {
+		r, t := rows[i], m.teller(&rows[i])
+		v := verdict{from: date * day, to: (date + 1) * day, unit: "date", used: usedAll}
+		if t == best {
 			r.cells = slices.Clone(r.cells)
-			out, verdicts = append(out, r), append(verdicts, v)
+			out = append(out, r)
+			m.note(&r, v, t, nil)
 			continue
 		}
 		cells := make([]tables.Cell, len(r.cells))
 		used := 0
+		var better *teller
 		for k, c := range r.cells {
 			switch {
 			case !c.Valid:
-			case owner[k] == source:
+			case m.p.ownColumn(k):
+				cells[k] = c
+			case *owner[k] == t:
 				cells[k] = c
 				used++
 			default:
-				v.used, v.better = usedPart, best
+				v.used, better = usedPart, &best
 			}
 		}
 		switch {
 		case used == 0:
-			v.used, v.better = usedNone, best
-		case count[best] == 1 && count[source] == 1:
+			v.used, better = usedNone, &best
+		case count[best] == 1 && count[t] == 1 && !apart:
 			for k, c := range cells {
 				if c.Valid {
 					out[0].cells[k] = c
@@ -185,7 +266,7 @@ func mergeDate(rows []kept, place map[Source]int) (out []kept, verdicts []verdic
 			r.cells = cells
 			out = append(out, r)
 		}
-		verdicts = append(verdicts, v)
+		m.note(&r, v, t, better)
 	}
-	return out, verdicts
+	return out
 }

@@ -186,13 +186,16 @@ func TestMergeIsExplained(t *testing.T) {
 	require.NoError(t, err)
 	e := out.Explain[0]
 	require.Equal(t, aggregate.MergeSources, e.OverlapPolicy)
-	watch, phone, other := aggregate.Source{Provider: "p1", Type: "watch"}, aggregate.Source{Provider: "p1", Type: "phone"}, aggregate.Source{Provider: "p2", Type: "phone"}
+	source := func(provider string, kind healthdata.SourceType) aggregate.Recorder {
+		return aggregate.Recorder{Source: aggregate.Source{Provider: provider, Type: kind}}
+	}
+	watch, phone, other := source("p1", "watch"), source("p1", "phone"), source("p2", "phone")
 	require.Equal(t, &aggregate.Merged{
 		Shares: []aggregate.Share{
-			{Source: watch, Resource: "steps", From: "2026-03-01T08:30:00", To: "2026-03-01T09:30:00", Unit: "interval", Count: 1, Used: "all"},
-			{Source: phone, Resource: "steps", From: "2026-03-01T08:00:00", To: "2026-03-01T10:00:00", Unit: "interval", Count: 2, Used: "part", LostTo: &watch, Rule: "source_type"},
-			{Source: other, Resource: "steps", From: "2026-03-01T23:30:00", To: "2026-03-02T00:10:00", Unit: "interval", Count: 1, Used: "all"},
+			{Recorder: watch, Resource: "steps", From: "2026-03-01T08:30:00", To: "2026-03-01T09:30:00", Unit: "interval", Count: 1, Used: "all"},
+			{Recorder: phone, Resource: "steps", From: "2026-03-01T08:00:00", To: "2026-03-01T10:00:00", Unit: "interval", Count: 2, Used: "part", LostTo: &watch, Rule: "source_type"},
+			{Recorder: other, Resource: "steps", From: "2026-03-01T23:30:00", To: "2026-03-02T00:10:00", Unit: "interval", Count: 1, Used: "all"},
 		},
-		Totals: []aggregate.ShareTotal{{Source: watch, Resource: "steps", Used: 1}, {Source: phone, Resource: "steps", Part: 2}, {Source: other, Resource: "steps", Used: 1}},
+		Totals: []aggregate.ShareTotal{{Recorder: watch, Resource: "steps", Used: 1}, {Recorder: phone, Resource: "steps", Part: 2}, {Recorder: other, Resource: "steps", Used: 1}},
 	}, e.Merged)
 }

@@ -1,60 +1,73 @@
 package aggregate_test
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
+	"time"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// merge is the default policy, decided second by second: a row of steps keeps the seconds
-// that no better source has, any other row its local hour if no better source has a row in
-// it. Only sources with equal values of the group keys provider and type compete.
+// merge is what overlap policies but all do before rows are grouped, decided second by second: a row of
+// steps keeps the seconds that no better row of its source, and under the default policy no better source,
+// has; any other row its local hour if no better origin and no better source has a row in it.
 func (q *question) merge(rows []oracleRow) []oracleRow {
-	if q.policy != "" && q.policy != "merge" {
+	if q.policy == "all" {
 		return rows
 	}
-	lane := func(r *oracleRow) string {
-		out := ""
-		for _, k := range q.keys {
-			if k.name == "source_provider" || k.name == "source_type" {
-				out += fmt.Sprint(k.value(r), "/")
-			}
-		}
-		return out
-	}
-	better := func(a, b *oracleRow) bool {
-		return lane(a) == lane(b) && q.better(
-			healthdata.SeriesKey{Provider: a.key.Provider, SourceType: a.key.SourceType},
-			healthdata.SeriesKey{Provider: b.key.Provider, SourceType: b.key.SourceType}) < 0
-	}
+	days := q.originDays(rows)
 	var out []oracleRow
-	for _, r := range rows {
-		var rivals []*oracleRow
-		for i := range rows {
-			if better(&rows[i], &r) {
-				rivals = append(rivals, &rows[i])
+	for i := range rows {
+		r := rows[i]
+		var own, rivals []*oracleRow
+		for k := range rows {
+			switch o := &rows[k]; {
+			case q.sameSource(o, &r):
+				if k != i && o.key.Part == r.key.Part {
+					own = append(own, o)
+				}
+			case (q.policy == "" || q.policy == "merge") && q.better(o.key, r.key) < 0:
+				rivals = append(rivals, o)
 			}
 		}
 		kept := 1.0
 		switch {
 		case q.resource != "steps":
-			for _, o := range rivals {
-				if truncOracle("hour", 1, o.at()).Equal(truncOracle("hour", 1, r.at())) {
+			hour := func(o *oracleRow) bool { return truncOracle("hour", 1, o.at()).Equal(truncOracle("hour", 1, r.at())) }
+			if slices.ContainsFunc(rivals, hour) {
+				kept = 0
+			}
+			for _, o := range own {
+				if hour(o) && days.better(o, &r) && o.key.Origin != r.key.Origin {
 					kept = 0
 				}
 			}
 		case r.s.End <= r.s.Time:
-			for _, o := range rivals {
-				if o.s.Time == r.s.Time || o.s.Time <= r.s.Time && r.s.Time < o.s.End {
+			at := func(o *oracleRow) bool {
+				return o.s.Time == r.s.Time && o.s.End == o.s.Time || o.s.Time <= r.s.Time && r.s.Time < o.s.End
+			}
+			if slices.ContainsFunc(rivals, func(o *oracleRow) bool { return at(o) || o.s.Time == r.s.Time }) {
+				kept = 0
+			}
+			for _, o := range own {
+				if at(o) && o.key.Origin != r.key.Origin && days.better(o, &r) {
 					kept = 0
 				}
 			}
 		default:
 			seconds := (r.s.End - r.s.Time) / 1e6
 			lost := make([]bool, seconds)
-			for _, o := range rivals {
+			lose := func(o *oracleRow) {
 				for s := max(0, (o.s.Time-r.s.Time)/1e6); s < min(seconds, (o.s.End-r.s.Time)/1e6); s++ {
 					lost[s] = true
+				}
+			}
+			for _, o := range rivals {
+				lose(o)
+			}
+			for _, o := range own {
+				if o.s.End > o.s.Time && days.better(o, &r) {
+					lose(o)
 				}
 			}
 			free := 0
@@ -72,4 +85,79 @@ func (q *question) merge(rows []oracleRow) []oracleRow {
 		}
 	}
 	return out
+}
+
+func (q *question) sameSource(a, b *oracleRow) bool {
+	return a.key.Provider == b.key.Provider && a.key.SourceType == b.key.SourceType
+}
+
+// originDays is the place of each origin of a source on each local day; 0 is the best.
+type originDays map[string]map[healthdata.Origin]int
+
+func oracleDay(r *oracleRow) string {
+	return r.key.Provider + "/" + string(r.key.SourceType) + "/" + r.key.Part + "/" + r.at().Format(time.DateOnly)
+}
+
+func (q *question) originDays(rows []oracleRow) originDays {
+	type told struct {
+		seconds map[int64]bool
+		rank    uint32
+		last    int64
+	}
+	days := map[string]map[healthdata.Origin]*told{}
+	until := map[string]map[int64]bool{} // what an origin covered on an earlier day is not covered anew
+	sorted := slices.SortedFunc(slices.Values(rows), func(a, b oracleRow) int { return cmp.Compare(a.s.Time, b.s.Time) })
+	for i := range sorted {
+		r := &sorted[i]
+		day := days[oracleDay(r)]
+		if day == nil {
+			day = map[healthdata.Origin]*told{}
+			days[oracleDay(r)] = day
+		}
+		t := day[r.key.Origin]
+		if t == nil {
+			t = &told{seconds: map[int64]bool{}}
+			day[r.key.Origin] = t
+		}
+		t.rank, t.last = max(t.rank, r.s.Rank), max(t.last, r.s.Time)
+		if q.resource != "steps" {
+			t.seconds[r.wall/3600e6] = true
+			continue
+		}
+		id := r.key.Provider + "/" + string(r.key.SourceType) + "/" + r.key.Origin.App + r.key.Origin.Device.String()
+		if until[id] == nil {
+			until[id] = map[int64]bool{}
+		}
+		for s := r.s.Time / 1e6; s < r.s.End/1e6; s++ {
+			if !until[id][s] {
+				until[id][s], t.seconds[s] = true, true
+			}
+		}
+	}
+	out := originDays{}
+	for id, day := range days {
+		var list []healthdata.Origin
+		for o := range day {
+			list = append(list, o)
+		}
+		slices.SortFunc(list, func(a, b healthdata.Origin) int {
+			x, y := day[a], day[b]
+			return cmp.Or(cmp.Compare(len(y.seconds), len(x.seconds)), cmp.Compare(y.rank, x.rank), cmp.Compare(y.last, x.last), a.Compare(b))
+		})
+		out[id] = map[healthdata.Origin]int{}
+		for i, o := range list {
+			out[id][o] = i
+		}
+	}
+	return out
+}
+
+// better reports whether the time that two rows of a source have in common is that of a.
+func (d originDays) better(a, b *oracleRow) bool {
+	x, y := d[oracleDay(a)][a.key.Origin], d[oracleDay(b)][b.key.Origin]
+	c := cmp.Or(cmp.Compare(x, y), a.key.Origin.Compare(b.key.Origin))
+	if c == 0 {
+		c = cmp.Or(cmp.Compare(a.s.End-a.s.Time, b.s.End-b.s.Time), cmp.Compare(b.s.Rank, a.s.Rank), cmp.Compare(b.s.Time, a.s.Time))
+	}
+	return c < 0
 }

@@ -23,6 +23,7 @@ type plan struct {
 	grouped   bool
 	rows      bool // one result row per row of the table
 	merge     bool // sources are merged before rows are grouped
+	origins   bool // what a source tells twice counts once
 	chosen    bool // one source is chosen per group
 	fill      bool // its gaps are filled from the other sources
 	align     *Align

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
@@ -152,7 +154,7 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 	t := tables.ByName("sleep")
 	err := eachSummary(ctx, v, t, w, false, func(r *tables.Row, at int64) error {
 		s, ok := r.Summary.(*healthdata.Sleep)
-		if !ok || s.Type != healthdata.SleepLong {
+		if !ok || s.Type != healthdata.SleepLong || r.Record.CoveredBy != uuid.Nil {
 			return nil
 		}
 		n := mainSleep{Source{r.Record.Provider, r.Record.SourceType}, s, at, *r}

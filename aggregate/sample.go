@@ -96,38 +96,58 @@ func (p *plan) overTime() bool {
 // runWindow answers a plan for its window.
 func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*grid, error) {
 	out := newTaker(p, limit)
-	read := p
-	if p.merge && p.competing(set) {
-		read = p.within(p.readWindow())
-		out = newSampleMerger(p, set, out)
+	reach := p.window
+	contested := p.contested(set)
+	var merger *sampleMerger
+	if len(contested) > 0 || p.merge && p.competing(set) {
+		reach = p.readWindow()
+		merger = newSampleMerger(p, set, out)
+		out = merger
 	}
-	f := &filler{p: read, holds: p.overTime()}
-	for i := range set.list {
-		s := &set.list[i]
+	f := &filler{holds: p.overTime()}
+	read := func(s *sampleSeries, w window, skip func(from, to int64) bool, take func(*vector.Batch) error) error {
 		where := p.where
 		if where != nil {
 			var answer vector.Tri
 			if where, answer = vector.Settle(where, p.known(s)); where == nil && answer != vector.IsTrue {
-				continue
+				return nil
 			}
 		}
+		f.p = p.within(w)
 		f.begin(s)
 		give := func(b *vector.Batch) error {
 			if where != nil {
 				b.Keep(where)
 			}
-			return out.take(b)
+			return take(b)
 		}
-		var skip func(from, to int64) bool
-		if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
-			skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
-		}
-		err := set.eachBlock(ctx, s, read.window, skip, func(block *series.Block) error { return f.fill(block, give) })
+		err := set.eachBlock(ctx, s, w, skip, func(block *series.Block) error { return f.fill(block, give) })
 		if err == nil {
 			err = f.end(give)
 		}
-		if err != nil {
-			return nil, err
+		return err
+	}
+	for _, run := range p.units(set) {
+		if contested[p.unitOf(&set.list[run[0]])] {
+			err := merger.takeUnit(ctx, set, run, reach, func(s *sampleSeries, w window, take func(*vector.Batch) error) error { return read(s, w, nil, take) })
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		w := reach
+		if !p.merge {
+			w = p.window
+		}
+		for i := run[0]; i < run[1]; i++ {
+			s := &set.list[i]
+			var skip func(from, to int64) bool
+			if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
+				skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
+			}
+			if err := read(s, w, skip, out.take); err != nil {
+				return nil, err
+			}
 		}
 	}
 	g, err := out.grid()
@@ -207,6 +227,7 @@ func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) 
 		at += run.N
 	}
 	b.OwnIndex = b.Index
+	f.ranks(block)
 	if f.holds {
 		f.hold(block, next)
 	}
@@ -226,6 +247,21 @@ func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) 
 		return nil
 	}
 	return give(b)
+}
+
+// ranks takes the ranks of the samples of a block, where they have any.
+func (f *filler) ranks(block *series.Block) {
+	if !slices.ContainsFunc(block.Runs, func(r series.Run) bool { return r.Rank != 0 }) {
+		return
+	}
+	b := &f.b
+	b.Rank = b.OwnRank[:0]
+	for i := range block.Runs {
+		for range block.Runs[i].N {
+			b.Rank = append(b.Rank, block.Runs[i].Rank)
+		}
+	}
+	b.OwnRank = b.Rank
 }
 
 // longest is how long a sample holds where nothing says how often its series ticks.

@@ -16,7 +16,11 @@ type sampleSet struct {
 	view    *lockedView
 	list    []sampleSeries
 	sources []Source
+	origins []healthdata.Origin // the first one is nobody
 }
+
+// originOf returns the place of an origin, which is that of a series.
+func (s *sampleSet) originOf(o healthdata.Origin) int { return slices.Index(s.origins, o) }
 
 // sampleSeries is one series with what the plan knows of it.
 type sampleSeries struct {
@@ -74,8 +78,11 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	if err != nil {
 		return nil, err
 	}
-	set := &sampleSet{view: &lockedView{view: v}}
+	set := &sampleSet{view: &lockedView{view: v}, origins: []healthdata.Origin{{}}}
 	for i := range all {
+		if set.originOf(all[i].Key.Origin) < 0 {
+			set.origins = append(set.origins, all[i].Key.Origin)
+		}
 		set.sources = append(set.sources, Source{all[i].Key.Provider, all[i].Key.SourceType})
 	}
 	set.sources = o.sort(set.sources)

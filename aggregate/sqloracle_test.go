@@ -159,7 +159,7 @@ func TestRandomQuestionsAgainstPostgreSQL(t *testing.T) {
 	asked := 0
 	for range prove.Count(1, 50) {
 		rapid.Check(t, func(t *rapid.T) {
-			w := drawWorld(t)
+			w := drawWorld(t, false)
 			s := service(t, w.p, nil)
 			rows := make([][]any, len(w.rows))
 			for i := range w.rows {

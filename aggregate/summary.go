@@ -129,6 +129,7 @@ func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) 
 // kept is what a query keeps of a row.
 type kept struct {
 	source  Source
+	origin  healthdata.Origin
 	index   int64
 	updated int64
 	id      uuid.UUID
@@ -142,7 +143,7 @@ func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([
 	var out []kept
 	err := eachSummary(ctx, v, p.table.summary, p.readWindow(), p.cycles(), func(r *tables.Row, at int64) error {
 		k := kept{
-			source: Source{r.Record.Provider, r.Record.SourceType}, index: at,
+			source: Source{r.Record.Provider, r.Record.SourceType}, origin: r.Record.Origin, index: at,
 			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]tables.Cell, len(p.slots)),
 		}
 		k.span, k.session = sessionSpan(r)
@@ -201,13 +202,14 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 	}
 	slices.SortFunc(rows, bySource)
 	where, log := p.where, (*mergeLog)(nil)
-	if p.merge {
+	if p.origins {
 		if where != nil {
 			rows = p.filtered(rows)
 			where = nil
 		}
-		rows, log = p.mergeSummaries(rows, place, p.lanes(sources))
-		slices.SortFunc(rows, bySource) // lanes may have put a worse source first
+		m := newSummaryMerger(p, rows, place)
+		rows, log = m.mergeAll(rows), m.log
+		slices.SortFunc(rows, bySource) // dates come one after the other
 	}
 	if p.rows {
 		slices.SortFunc(rows, func(a, b kept) int {

@@ -27,6 +27,7 @@ type intake struct {
 	clock    clock
 	now      healthlab.Time
 	settings TeamSettings
+	origin   Origin // what the sender names
 	log      *slog.Logger
 }
 
@@ -93,7 +94,10 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		id := in.device().ID
 		in.Source.DeviceID = &id
 	}
-	if in.Source.DeviceID == nil {
+	in.origin = Origin{App: deref(in.Source.AppID)}
+	if in.Source.DeviceID != nil {
+		in.origin.Device = *in.Source.DeviceID
+	} else {
 		if in.Source.DeviceID, err = s.soleDevice(ctx, in); err != nil {
 			return nil, fmt.Errorf("devices of the user: %w", err)
 		}

@@ -157,7 +157,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 		block := builders[i].Block()
 		got.Same += builders[i].Len() - block.Len()
 		batches[i] = SampleBatch{
-			Key:     SeriesKey{Resource: in.resource.Slug, Provider: in.Provider, SourceType: in.Source.Type, Part: part},
+			Key:     SeriesKey{Resource: in.resource.Slug, Provider: in.Provider, SourceType: in.Source.Type, Part: part, Origin: in.origin},
 			Samples: block,
 			Span:    in.resource.Span(),
 		}

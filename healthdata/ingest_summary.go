@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // IngestSummaries stores summaries of one resource, all of them or none, and
@@ -205,16 +206,30 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
 		put, sent = Counts{}, 0
 		var events []healthlab.Event
-		for i, res := range results {
+		for i, res := range results[:len(records)] {
 			put.count(res.Outcome)
-			if res.Outcome == PutSame || !in.emitsEvents() {
+			if !in.emitsEvents() {
 				continue
 			}
-			data, err := s.summaryData(kept[i], res, in.now)
+			e, err := s.sessionEvent(in, kept[i], res)
 			if err != nil {
 				return nil, err
 			}
-			events = append(events, s.event(in, res.Outcome, records[i].ID.String(), data))
+			events = append(events, e...)
+		}
+		for _, res := range results[len(records):] {
+			if !in.emitsEvents() {
+				break
+			}
+			item, err := res.Record.Decode()
+			if err != nil {
+				return nil, err
+			}
+			e, err := s.sessionEvent(in, item, res)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e...)
 		}
 		sent = len(events)
 		return events, nil
@@ -225,6 +240,36 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	got.New, got.Changed, got.Sent = put.New, put.Changed, sent
 	got.Same += put.Same
 	return nil
+}
+
+// sessionEvent makes the event of a summary that was put, or whose mark has changed. What is covered is not
+// announced, and what is no longer counted is withdrawn.
+func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healthlab.Event, error) {
+	id := item.head().ID.String()
+	outcome := res.Outcome
+	switch {
+	case res.Covered && res.WasCovered, res.Covered && outcome == PutNew:
+		return nil, nil
+	case res.Covered:
+		data, err := json.Marshal(SummaryDeleted{ID: item.head().ID, UserID: in.user.ID, Source: s.source(item.head().Source)})
+		if err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+		return []healthlab.Event{s.deletedEvent(in, in.resource.Slug, id, data)}, nil
+	case res.WasCovered:
+		outcome = PutNew
+	case outcome == PutSame:
+		return nil, nil
+	}
+	updated := in.now
+	if res.Record != nil {
+		updated = healthlab.At(res.Record.UpdatedAt)
+	}
+	data, err := s.summaryData(item, res, updated)
+	if err != nil {
+		return nil, err
+	}
+	return []healthlab.Event{s.event(in, outcome, id, data)}, nil
 }
 
 // receive makes a summary ours: it reads the source's clock, derives the id and what
@@ -392,10 +437,16 @@ func (in *intake) record(item Summary) (Record, error) {
 	h := item.head()
 	rec := Record{
 		Resource: in.resource.Slug, ID: h.ID, Provider: in.Provider, SourceType: in.Source.Type,
-		Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		Origin: in.origin, Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
 	}
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
 		rec.Offset = **offset
+	}
+	switch v := item.(type) {
+	case *Sleep:
+		rec.Session = series.Range{From: v.BedtimeStart.UnixMicro(), To: v.BedtimeStop.UnixMicro()}
+	case *Workout:
+		rec.Session = series.Range{From: v.TimeStart.UnixMicro(), To: v.TimeEnd.UnixMicro()}
 	}
 	return rec, nil
 }

@@ -191,11 +191,11 @@ func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) 
 	if err != nil {
 		return err
 	}
-	for i := range all {
-		if q.sourceType != "" && all[i].Key.SourceType != q.sourceType {
+	for _, origins := range ByPublished(all) {
+		if q.sourceType != "" && origins[0].Key.SourceType != q.sourceType {
 			continue
 		}
-		err := readSeries(ctx, v, &all[i], q.span(), func(b *series.Block) bool {
+		err := ReadPublished(ctx, v, origins, q.span(), func(b *series.Block) bool {
 			for _, s := range b.All() {
 				if (q.Type == "" || s.Type == q.Type) && q.has(&s) {
 					visit(r.sample(&s))
@@ -326,12 +326,17 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 			return true, nil
 		}
 		h := slices.MinFunc(heads, func(a, b *seriesReader) int {
-			return cmp.Or(cmp.Compare(a.samples[0].Time, b.samples[0].Time), cmp.Compare(a.key.Part, b.key.Part))
+			return cmp.Or(cmp.Compare(a.samples[0].Time, b.samples[0].Time), cmp.Compare(a.key.Part, b.key.Part),
+				cmp.Compare(b.samples[0].Rank, a.samples[0].Rank))
 		})
+		at := h.samples[0].Time
 		w.take(h)
-		if len(h.samples) == 0 {
-			heads = slices.DeleteFunc(heads, func(o *seriesReader) bool { return o == h })
-		}
+		heads = slices.DeleteFunc(heads, func(o *seriesReader) bool {
+			if o.key.Part == h.key.Part && len(o.samples) > 0 && o.samples[0].Time == at {
+				o.samples = o.samples[1:] // another origin told it before
+			}
+			return len(o.samples) == 0
+		})
 	}
 	return false, nil
 }

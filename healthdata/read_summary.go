@@ -60,7 +60,8 @@ func (q SummaryQuery) record(user *User) (RecordQuery, error) {
 }
 
 // Summaries returns the summaries that fit, by what they are indexed by, then id.
-// Summaries of different sources are never merged.
+// Summaries of different sources are never merged. Sessions that are covered by another one of the same
+// app and device are left out.
 //
 // Errors: healthlab.NotFound without such a user or resource, healthlab.Invalid for a
 // range that ends before it begins.
@@ -93,6 +94,9 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 		return err
 	})
 	records = slices.DeleteFunc(records, func(r Record) bool {
+		if r.CoveredBy != uuid.Nil {
+			return true
+		}
 		offset := r.Offset
 		if dayIndexed[r.Resource] {
 			offset = 0 // the index is the local day itself

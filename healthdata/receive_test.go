@@ -18,9 +18,10 @@ import (
 func TestPartsOfOneAnswer(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	night := func(id string, score int64) *healthdata.Sleep {
+		before := time.Duration(id[0]-'a') * 24 * time.Hour
 		return &healthdata.Sleep{
-			Head: healthdata.Head{ExternalID: id}, BedtimeStart: ago(10 * time.Hour), BedtimeStop: ago(2 * time.Hour),
-			CalendarDate: healthlab.DateOf(ago(0).Time), Score: &score,
+			Head: healthdata.Head{ExternalID: id}, BedtimeStart: ago(before + 10*time.Hour), BedtimeStop: ago(before + 2*time.Hour),
+			CalendarDate: healthlab.DateOf(ago(before).Time), Score: &score,
 		}
 	}
 	part := func(zone string, items ...healthdata.Summary) healthdata.SummaryPart {

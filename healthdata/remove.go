@@ -55,7 +55,7 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	slices.Sort(times)
-	keys, err := s.seriesOfDevices(ctx, in, key)
+	keys, err := s.seriesOfOrigins(ctx, in, key)
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
@@ -71,18 +71,15 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	return n, nil
 }
 
-// seriesOfDevices returns the series that may have the samples of one: those of its devices, too,
-// where these are, or were, kept apart.
-func (s *Service) seriesOfDevices(ctx context.Context, in *intake, key SeriesKey) ([]SeriesKey, error) {
-	keys := []SeriesKey{key}
-	if !in.resource.Movement || in.provider.Class != classStore {
-		return keys, nil
-	}
-	err := s.data.View(ctx, in.team, in.user.ID, func(v View) error {
-		keys = keys[:1]
+// seriesOfOrigins returns the series that may have samples of a published key: those of its origins, and
+// of its devices where these are, or were, kept apart.
+func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey) (keys []SeriesKey, err error) {
+	apart := in.resource.Movement && in.provider.Class == classStore
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		keys = nil
 		all, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Provider: key.Provider})
 		for i := range all {
-			if k := all[i].Key; k.SourceType == key.SourceType && k != key {
+			if k := all[i].Key; k.SourceType == key.SourceType && (apart || k.Part == key.Part) {
 				keys = append(keys, k)
 			}
 		}

@@ -93,13 +93,13 @@ func TestAnAppsRemovalLeavesTheSamplesOfOthers(t *testing.T) {
 	ten, eleven, twelve := ago(3*time.Hour), ago(2*time.Hour), ago(time.Hour)
 	pulse(by("com.acme.a"), ten, 60)
 	pulse(by("com.acme.a"), eleven, 61)
-	pulse(by("com.acme.b"), ten, 70) // it replaces the other one
+	pulse(by("com.acme.b"), ten, 70) // readers see it in place of the other one
 	pulse(by("com.acme.b"), twelve, 72)
-	removed(1, by("com.acme.a"), ten, eleven, twelve)
+	removed(2, by("com.acme.a"), ten, eleven, twelve)
 	removed(0, by("com.acme.a"), ten, eleven, twelve)
 	require.Len(t, s.read("heartrate"), 2)
 	removed(1, by("com.acme.b"), ten)
-	require.Len(t, s.read("heartrate"), 1, "the sample that was replaced does not come back")
+	require.Len(t, s.read("heartrate"), 1, "the sample of the other app was removed before")
 	removed(1, by(""), twelve)
 
 	// As with apps, so with devices.

@@ -129,11 +129,14 @@ func resourceID(user healthlab.UserID, resource string) string {
 	return store.UUID(user.UUID) + store.Text(resource)
 }
 
-// id returns the ID of the head of a series. It ends with the app and the device of the origin, which
-// are empty, so that the same key with another origin is another series.
+// id returns the ID of the head of a series. It begins with that of all origins.
 func (k *SeriesKey) id(user healthlab.UserID) string {
-	return resourceID(user, k.Resource) + store.Text(k.Provider) + store.Text(string(k.SourceType)) + store.Text(k.Part) +
-		store.Text("") + store.UUID(uuid.Nil)
+	return k.publishedID(user) + store.Text(k.Origin.App) + store.UUID(k.Origin.Device)
+}
+
+// publishedID returns what the IDs of the heads of all origins of a series begin with.
+func (k *SeriesKey) publishedID(user healthlab.UserID) string {
+	return resourceID(user, k.Resource) + store.Text(k.Provider) + store.Text(string(k.SourceType)) + store.Text(k.Part)
 }
 
 // parseSeriesID returns the key whose id is given.
@@ -142,12 +145,16 @@ func parseSeriesID(id string) (k SeriesKey, err error) {
 		return k, errDamagedID
 	}
 	rest := id[16:]
-	for _, to := range []*string{&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part} {
+	for _, to := range []*string{&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &k.Origin.App} {
 		var ok bool
 		if *to, rest, ok = store.CutText(rest); !ok {
 			return k, errDamagedID
 		}
 	}
+	if len(rest) != 16 {
+		return k, errDamagedID
+	}
+	k.Origin.Device = store.ParseUUID(rest)
 	return k, nil
 }
 
@@ -169,6 +176,11 @@ type recordMeta struct {
 	CreatedAt  time.Time  `json:"c"`
 	UpdatedAt  time.Time  `json:"u"`
 	HasRaw     bool       `json:"w,omitempty"`
+	App        string     `json:"a,omitempty"`
+	Device     uuid.UUID  `json:"d,omitzero"`
+	Begin      int64      `json:"b,omitempty"`
+	End        int64      `json:"e,omitempty"`
+	CoveredBy  uuid.UUID  `json:"v,omitzero"`
 }
 
 func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
@@ -187,7 +199,11 @@ var recordTable = store.Table[recordRow]{
 		}}
 	},
 	Encode: func(r *recordRow) ([]byte, error) {
-		doc, err := store.JSON(&recordMeta{r.Resource, r.Provider, r.SourceType, r.Index, r.Offset, r.CreatedAt, r.UpdatedAt, r.Raw != nil})
+		doc, err := store.JSON(&recordMeta{
+			Resource: r.Resource, Provider: r.Provider, SourceType: r.SourceType, Index: r.Index, Offset: r.Offset,
+			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, HasRaw: r.Raw != nil, App: r.Origin.App, Device: r.Origin.Device,
+			Begin: r.Session.From, End: r.Session.To, CoveredBy: r.CoveredBy,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +218,7 @@ var recordTable = store.Table[recordRow]{
 		r.owner = owner{row.Team, row.User}
 		r.Record = Record{
 			Resource: m.Resource, ID: store.ParseUUID(row.ID[len(row.ID)-16:]), Provider: m.Provider, SourceType: m.SourceType,
-			Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+			Origin: Origin{m.App, m.Device}, Session: series.Range{From: m.Begin, To: m.End}, CoveredBy: m.CoveredBy, Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 		}
 		if m.HasRaw {
 			r.Raw = []byte{} // it is in the other table
@@ -246,6 +262,8 @@ type seriesHead struct {
 	version int64
 	// closed is no earlier than the last sample of the closed chunks; series.MinTime - 1 for none.
 	closed int64
+	// closedEnd is no earlier than the end of any interval of the closed chunks.
+	closedEnd int64
 	// open is the last chunk while it is small; N is 0 for none. It begins after closed.
 	open series.Chunk
 }
@@ -253,7 +271,7 @@ type seriesHead struct {
 // headForm is the first byte of a head, headBytes the length of what stands before its open chunk.
 const (
 	headForm  = 1
-	headBytes = 17
+	headBytes = 25
 )
 
 var headTable = store.Table[seriesHead]{
@@ -262,6 +280,7 @@ var headTable = store.Table[seriesHead]{
 	Encode: func(h *seriesHead) ([]byte, error) {
 		doc := binary.LittleEndian.AppendUint64([]byte{headForm}, uint64(h.version))
 		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closed))
+		doc = binary.LittleEndian.AppendUint64(doc, uint64(h.closedEnd))
 		if h.open.N == 0 {
 			return doc, nil
 		}
@@ -274,6 +293,7 @@ var headTable = store.Table[seriesHead]{
 		}
 		h.version = int64(binary.LittleEndian.Uint64(r.Doc[1:]))
 		h.closed = int64(binary.LittleEndian.Uint64(r.Doc[9:]))
+		h.closedEnd = int64(binary.LittleEndian.Uint64(r.Doc[17:]))
 		if len(r.Doc) > headBytes {
 			h.open, err = parseChunk(r.Doc[headBytes:])
 		}

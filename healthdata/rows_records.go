@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -34,6 +35,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 			return err
 		}
 		results, spans := make([]PutResult, len(records)), changedSpans{}
+		sessions := map[sessionTeller][]series.Range{}
 		for i := range records {
 			r, was := normalRecord(&records[i]), stored.records[i]
 			if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Value.Doc) {
@@ -42,19 +44,33 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 			results[i] = PutResult{Outcome: PutNew, CreatedAt: r.CreatedAt}
 			if was.Revision > 0 {
 				old := &was.Value.Record
-				results[i] = PutResult{Outcome: PutChanged, CreatedAt: old.CreatedAt}
+				covered := old.CoveredBy != uuid.Nil
+				results[i] = PutResult{Outcome: PutChanged, CreatedAt: old.CreatedAt, Covered: covered, WasCovered: covered}
 				if sameRecord(old, &r) {
 					results[i].Outcome = PutSame
 					continue
 				}
-				r.CreatedAt = old.CreatedAt
+				r.CreatedAt, r.CoveredBy = old.CreatedAt, old.CoveredBy
+				if old.isSession() {
+					sessions[old.teller()] = append(sessions[old.teller()], old.Session)
+				}
 				spans.add(resource, old.Index.UnixMicro(), old.Index.UnixMicro())
+			}
+			if r.isSession() {
+				sessions[r.teller()] = append(sessions[r.teller()], r.Session)
+			} else {
+				r.CoveredBy = uuid.Nil
 			}
 			spans.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
 			if err := stored.put(tx, i, &r); err != nil {
 				return err
 			}
 		}
+		marked, err := at.coverSessions(tx, resource, sessions, spans)
+		if err != nil {
+			return err
+		}
+		results = withMarks(results, records, marked)
 		if len(spans) > 0 {
 			if err := recordVersions.Put(tx, stored.version); err != nil {
 				return err
@@ -68,6 +84,19 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		}
 		return d.finish(ctx, tx, team, user, out, spans)
 	})
+}
+
+// withMarks adds what has become of the marks of sessions.
+func withMarks(results []PutResult, records []Record, marked []*Record) []PutResult {
+	for _, m := range marked {
+		covered := m.CoveredBy != uuid.Nil
+		if i := slices.IndexFunc(records, func(r Record) bool { return r.ID == m.ID }); i >= 0 {
+			results[i].Covered = covered
+			continue
+		}
+		results = append(results, PutResult{CreatedAt: m.CreatedAt, Covered: covered, WasCovered: !covered, Record: m})
+	}
+	return results
 }
 
 // storedRecords is some records of a resource as a transaction holds them.
@@ -147,6 +176,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 	if err != nil {
 		return nil, err
 	}
+	sessions := map[sessionTeller][]series.Range{}
 	for i, e := range s.records {
 		if e.Revision == 0 || slices.Contains(ids[:i], ids[i]) {
 			continue
@@ -154,10 +184,16 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 		gone = append(gone, ids[i])
 		at := e.Value.Index.UnixMicro()
 		spans.add(resource, at, at)
+		if r := &e.Value.Record; r.isSession() {
+			sessions[r.teller()] = append(sessions[r.teller()], r.Session)
+		}
 		recordTable.Delete(tx, e)
 		if s.raws[i] > 0 {
 			rawTable.Delete(tx, e)
 		}
+	}
+	if _, err := o.coverSessions(tx, resource, sessions, spans); err != nil {
+		return nil, err
 	}
 	if len(gone) > 0 {
 		err = recordVersions.Put(tx, s.version)
@@ -168,7 +204,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 // normalRecord returns a record as it is kept.
 func normalRecord(r *Record) Record {
 	k := *r
-	k.Doc, k.Raw, k.Replaces = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil
+	k.Doc, k.Raw, k.Replaces, k.CoveredBy = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil, uuid.Nil
 	for _, t := range []*time.Time{&k.Index, &k.CreatedAt, &k.UpdatedAt} {
 		*t = healthlab.At(*t).Time
 	}
@@ -177,7 +213,7 @@ func normalRecord(r *Record) Record {
 
 // sameRecord reports whether two versions of a record say the same.
 func sameRecord(a, b *Record) bool {
-	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset
+	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset && a.Origin == b.Origin
 }
 
 // Find is that of [Data].

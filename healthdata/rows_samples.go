@@ -30,6 +30,7 @@ func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		for i := range batches {
 			b := &batches[i]
 			writes[i] = newSeriesWrite(owner{team, user}, &b.Key, b.Span, b.Samples.Time, b.Samples.Len())
+			writes[i].adds = b.Samples
 			first = append(first, writes[i].first()...)
 		}
 		if err := d.begin(tx, team, user, first); err != nil {
@@ -41,11 +42,17 @@ func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		outcomes, spans := make([]series.Outcome, len(batches)), changedSpans{}
 		for i := range batches {
 			w := writes[i]
-			change, err := series.Apply(w.old, w.pending(), batches[i].Samples, w.span)
+			ranked, shared, err := w.rankSamples(batches[i].Samples)
 			if err != nil {
 				return fmt.Errorf("batch %d: %w", i, err)
 			}
-			if outcomes[i] = change.Outcome; change.Outcome.Idle() {
+			change, err := series.Apply(w.old, w.pending(), ranked, w.span)
+			if err != nil {
+				return fmt.Errorf("batch %d: %w", i, err)
+			}
+			outcomes[i] = change.Outcome
+			published(&outcomes[i], shared)
+			if change.Outcome.Idle() {
 				continue
 			}
 			if err := w.write(tx, &change); err != nil {
@@ -82,20 +89,39 @@ type seriesWrite struct {
 	from  int64          // the first time that is written
 	cells []series.Range // what is written to
 	n     int            // how many samples it adds at most
-	head  *store.Entry[seriesHead]
-	old   []series.Chunk  // the closed chunks that take part, ascending
-	known map[int64]int64 // the revisions of their rows, by start
+	adds  *series.Block  // nil in a removal
+	// longest is the length of the longest interval of the resource, in microseconds.
+	longest int64
+	all     string // what the ids of all origins of the series begin with
+	// siblings are the series of the other origins, which are only read. Their heads are held, so
+	// that what all origins add is ranked in one order.
+	siblings []*seriesWrite
+	head     *store.Entry[seriesHead]
+	old      []series.Chunk  // the closed chunks that take part, ascending
+	known    map[int64]int64 // the revisions of their rows, by start
 }
 
 // newSeriesWrite returns a write at some times, of which there is at least one, that adds at most n samples.
 func newSeriesWrite(o owner, key *SeriesKey, span series.Span, times []int64, n int) *seriesWrite {
-	return &seriesWrite{owner: o, id: key.id(o.user), span: span, from: times[0], cells: span.Points(times), n: n, known: map[int64]int64{}}
+	longest := longestInterval
+	if r := ResourceBySlug(key.Resource); r != nil {
+		longest = r.Longest
+	}
+	return &seriesWrite{owner: o, id: key.id(o.user), longest: longest.Microseconds(), all: key.publishedID(o.user), span: span, from: times[0], cells: span.Points(times), n: n, known: map[int64]int64{}}
 }
 
-// first returns what a write reads first: the head and, if it is long, the last closed chunk, with which
+// heads returns the query for the head, and for those of the other origins if samples are added.
+func (w *seriesWrite) heads() store.Query {
+	if w.adds == nil {
+		return headTable.One(w.key(w.id), store.Held)
+	}
+	return store.Query{Key: headTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: w.all, To: store.End(w.all), Lock: store.Held}
+}
+
+// first returns what a write reads first: the heads and, if it is long, the last closed chunk, with which
 // what an open chunk cannot hold is merged.
 func (w *seriesWrite) first() []store.Query {
-	q := []store.Query{headTable.One(w.key(w.id), store.Held)}
+	q := []store.Query{w.heads()}
 	if w.n > openSamples {
 		q = append(q, w.lastClosed(store.End(w.id)))
 	}
@@ -120,15 +146,24 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	var more []store.Query
 	var whose []*seriesWrite
 	for _, w := range writes {
-		head, err := headTable.Get(tx, w.key(w.id), store.Held)
+		got, err := tx.Read(w.heads())
 		if err != nil {
 			return err
 		}
-		if w.head = head; head == nil {
-			w.head = &store.Entry[seriesHead]{Value: seriesHead{owner: w.owner, id: w.id, closed: series.MinTime - 1}}
+		if err := w.takeHeads(got[0]); err != nil {
+			return err
 		}
-		for _, q := range w.reach() {
+		reach := w.reach()
+		if w.adds != nil && w.adds.End != nil {
+			reach = append(reach, w.rivalQueries(w.adds, true)...)
+		}
+		for _, q := range reach {
 			more, whose = append(more, q), append(whose, w)
+		}
+		for _, s := range w.siblings {
+			for _, q := range s.rivalQueries(w.adds, false) {
+				more, whose = append(more, q), append(whose, s)
+			}
 		}
 	}
 	if len(more) == 0 {
@@ -141,6 +176,23 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	for i, rows := range answers {
 		if err := whose[i].take(rows); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// takeHeads takes the head of the series, and those of its other origins.
+func (w *seriesWrite) takeHeads(rows []store.Row) error {
+	heads, err := headTable.Decoded(rows)
+	if err != nil {
+		return err
+	}
+	w.head = &store.Entry[seriesHead]{Value: seriesHead{owner: w.owner, id: w.id, closed: series.MinTime - 1}}
+	for _, h := range heads {
+		if h.Value.id == w.id {
+			w.head = h
+		} else {
+			w.siblings = append(w.siblings, &seriesWrite{owner: w.owner, id: h.Value.id, longest: w.longest, span: w.span, head: h, known: map[int64]int64{}})
 		}
 	}
 	return nil
@@ -220,7 +272,7 @@ func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 	h.version++
 	for i := range put {
 		c := closedChunk{owner: w.owner, head: w.id, version: h.version, Chunk: put[i]}
-		h.closed = max(h.closed, c.Stop)
+		h.closed, h.closedEnd = max(h.closed, c.Stop), max(h.closedEnd, c.MaxEnd)
 		// Both rows of a chunk are always written together, so they have one revision.
 		revision := w.known[c.Start]
 		if err := chunkTable.Put(tx, &store.Entry[closedChunk]{Value: c, Revision: revision}); err != nil {

@@ -142,12 +142,17 @@ type Data interface {
 	// PutRecords writes records of one resource and calls events with what became of
 	// each, in the order given, to learn which events to write in the same commit.
 	// A record is new if the user has none with that id, the same if its Doc, Raw,
-	// Index and Offset equal the stored ones, and changed otherwise. New and changed
+	// Index, Offset and Origin equal the stored ones, and changed otherwise. New and changed
 	// ones replace as a whole; the same are not touched. CreatedAt of a changed
 	// record stays what it was. A record with Replaces is written only over that version:
 	// healthlab.Precondition otherwise, and nothing is written. Two records of one call with
 	// the same id, records of two resources, the zero id, an empty Doc, NUL in Doc or Raw, and text
 	// with NUL or that is not UTF-8 are healthlab.Invalid. No records are no error and change nothing.
+	//
+	// Sessions of one provider, source type and origin that have more than half of the shorter one in
+	// common are one session: the longest one, of equal ones the one that changed last, covers the
+	// others. The marks of all of them are set anew with each write.
+	//
 	// events may run more than once and is pure; its error is returned unchanged and nothing is
 	// written. A nil events writes no event.
 	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
@@ -214,6 +219,14 @@ type Record struct {
 	// Provider and SourceType say who recorded it.
 	Provider   string
 	SourceType SourceType
+	// Origin is the app and the device that recorded it, where the sender names them.
+	Origin Origin
+	// Session is when a night or a workout began and ended, in microseconds since 1970; zero for
+	// other records. Of the sessions of one resource, provider, source type and origin that tell the
+	// same time, the store marks all but one as covered.
+	Session series.Range
+	// CoveredBy is the record that tells this session in full; zero if none does. The store sets it.
+	CoveredBy uuid.UUID
 	// Index is what reads filter and sort by, in UTC; days are midnight UTC.
 	Index time.Time
 	// Offset is seconds east of UTC where it was recorded.
@@ -247,6 +260,12 @@ type PutResult struct {
 	Outcome PutOutcome
 	// CreatedAt is the record's, as it now stands.
 	CreatedAt time.Time
+	// Covered says that the record is marked as covered by another one, WasCovered that it was
+	// before.
+	Covered, WasCovered bool
+	// Record is set in results about other records: those whose mark has changed. They come after the
+	// results of the records that are put, by ID.
+	Record *Record
 }
 
 // RecordQuery says which records of a user to return. The zero values mean any.
@@ -272,12 +291,36 @@ type SeriesKey struct {
 	// Part is the sample type or the workout's id, for the resources whose Key says
 	// so; empty otherwise.
 	Part string
+	// Origin tells the apps and devices of one source apart. Published samples are
+	// identified without it: see [SeriesKey.Published].
+	Origin Origin
 }
 
-// Compare orders keys by resource, provider, source type and part, by bytes.
+// Compare orders keys by resource, provider, source type, part and origin, by bytes.
 func (k SeriesKey) Compare(o SeriesKey) int {
 	return cmp.Or(cmp.Compare(k.Resource, o.Resource), cmp.Compare(k.Provider, o.Provider),
-		cmp.Compare(k.SourceType, o.SourceType), cmp.Compare(k.Part, o.Part))
+		cmp.Compare(k.SourceType, o.SourceType), cmp.Compare(k.Part, o.Part), k.Origin.Compare(o.Origin))
+}
+
+// Published returns the key without the origin. Of the samples with one published key and one
+// timestamp, readers see the one that was received last.
+func (k SeriesKey) Published() SeriesKey {
+	k.Origin = Origin{}
+	return k
+}
+
+// Origin is the app and the device that recorded something, where the sender names them. One
+// source may have several: two watches of one phone store, or two apps.
+type Origin struct {
+	// App is empty where no app is named.
+	App string
+	// Device is our id of the device; zero where no device is named.
+	Device uuid.UUID
+}
+
+// Compare orders origins by app and device, by bytes.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.App, p.App), bytes.Compare(o.Device[:], p.Device[:]))
 }
 
 // SampleBatch is samples of one series to write.
@@ -398,7 +441,7 @@ func CheckRecords(records []Record) error {
 		if len(r.Doc) == 0 {
 			p.Add("missing", "a record has a document", i, "doc")
 		}
-		if healthlab.CheckText(r.Resource, r.Provider, string(r.SourceType)) != nil ||
+		if healthlab.CheckText(r.Resource, r.Provider, string(r.SourceType), r.Origin.App) != nil ||
 			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
 			p.Add("text", "text is UTF-8 without NUL", i)
 		}
@@ -438,7 +481,7 @@ func CheckBatches(batches []SampleBatch) error {
 // Storable reports whether every store can keep the texts of a key. A store that is asked
 // for a key that is not knows no such series.
 func (k *SeriesKey) Storable() bool {
-	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part) == nil
+	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part, k.Origin.App) == nil
 }
 
 // unstorable reports whether a text of a run is one that not every store can keep.

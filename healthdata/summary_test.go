@@ -604,7 +604,7 @@ func TestLargeSummaryGoesWithoutItsLargestParts(t *testing.T) {
 		in       healthdata.Summary
 	}{
 		"map":    {"workouts", &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(0), Map: &healthdata.Map{Polyline: &long}}},
-		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(2 * time.Hour), TimeEnd: ago(0), HRZones: slices.Repeat([]int64{1}, 30_000)}},
+		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(4 * time.Hour), TimeEnd: ago(2 * time.Hour), HRZones: slices.Repeat([]int64{1}, 30_000)}},
 		"foods":  {"meal", &healthdata.Meal{Timestamp: ago(time.Hour), Data: foods}},
 		"micros": {"meal", &healthdata.Meal{Timestamp: ago(2 * time.Hour), Micros: &healthdata.Micros{Vitamins: vitamins}}},
 		"stages": {"sleep_cycle", cycle},
@@ -630,6 +630,6 @@ func TestLargeSummaryGoesWithoutItsLargestParts(t *testing.T) {
 			require.Greater(t, len(kept), 20_000, "the answer has all of it")
 		})
 	}
-	require.Equal(t, healthdata.Counts{New: 1}, s.summaries("workouts", band, &healthdata.Workout{TimeStart: ago(3 * time.Hour), TimeEnd: ago(0)}))
+	require.Equal(t, healthdata.Counts{New: 1}, s.summaries("workouts", band, &healthdata.Workout{TimeStart: ago(9 * time.Hour), TimeEnd: ago(6 * time.Hour)}))
 	require.NotContains(t, string(s.events()[0].Data), "truncated")
 }

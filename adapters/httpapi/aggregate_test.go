@@ -100,8 +100,8 @@ func TestTotalsAddUp(t *testing.T) {
 		}
 		require.InDelta(t, 57_000, total, 1e-9, by)
 		require.Equal(t, []aggregate.ShareTotal{
-			{Source: aggregate.Source{Provider: "manual", Type: "watch"}, Resource: "steps", Used: 1},
-			{Source: aggregate.Source{Provider: "manual", Type: "phone"}, Resource: "steps", Used: 6, Lost: 1},
+			{Recorder: aggregate.Recorder{Source: aggregate.Source{Provider: "manual", Type: "watch"}}, Resource: "steps", Used: 1},
+			{Recorder: aggregate.Recorder{Source: aggregate.Source{Provider: "manual", Type: "phone"}}, Resource: "steps", Used: 6, Lost: 1},
 		}, out.Explain[0].Merged.Totals)
 	}
 }

@@ -68,7 +68,8 @@ func hash(parts ...[]byte) print {
 // chunkPrint is the fingerprint of a chunk. position is that of a pending segment, from 1,
 // and 0 for the body. Content is zero for a chunk of the body without data.
 func chunkPrint(user healthlab.UserID, key healthdata.SeriesKey, c *series.Chunk, position int) Fingerprint {
-	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part)
+	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part +
+		"\x00" + key.Origin.App + "\x00" + string(key.Origin.Device[:]))
 	header := c.Header.Append(nil)
 	place := binary.BigEndian.AppendUint64(nil, uint64(position))
 	var f Fingerprint
@@ -89,7 +90,7 @@ func recordPrint(user healthlab.UserID, r *healthdata.Record) Fingerprint {
 		times = binary.BigEndian.AppendUint64(times, uint64(t.UnixMicro()))
 	}
 	times = binary.BigEndian.AppendUint64(times, uint64(r.Offset))
-	p := hash(user.UUID[:], []byte(r.Resource), r.ID[:], []byte(r.Provider), []byte(r.SourceType), times, r.Doc)
+	p := hash(user.UUID[:], []byte(r.Resource), r.ID[:], []byte(r.Provider), []byte(r.SourceType), times, r.CoveredBy[:], r.Doc)
 	return Fingerprint{p, p}
 }
 

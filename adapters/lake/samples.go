@@ -110,25 +110,55 @@ func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, u
 	}
 	w := sampleWriter{export: x, table: t, user: textCell(x.pseudonym("user", user.String()))}
 	for i := range all {
-		s := &all[i]
-		if err := eachChunk(user, s, func(month string, f Fingerprint) {
+		if err := eachChunk(user, &all[i], func(month string, f Fingerprint) {
 			if month == p.month {
 				print.add(f)
 			}
 		}); err != nil {
 			return err
 		}
+	}
+	for _, origins := range healthdata.ByPublished(all) {
+		if err := w.writeOrigins(origins, series.Range{From: from, To: to}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeOrigins writes the samples of the origins of one series: of each time the one that was received
+// last.
+func (w *sampleWriter) writeOrigins(origins []healthdata.Series, r series.Range) error {
+	blocks := make([]*series.Block, len(origins))
+	for i := range origins {
+		s := &origins[i]
 		var scan series.Scanner
-		for block, err := range scan.Blocks(s.Chunks, s.Pending, series.Range{From: from, To: to}) {
+		for block, err := range scan.Blocks(s.Chunks, s.Pending, r) {
 			if err != nil {
 				return err
 			}
-			if err := w.write(s.Key, block); err != nil {
+			if len(origins) == 1 {
+				err = w.write(s.Key, block)
+			} else {
+				if blocks[i] == nil {
+					blocks[i] = new(series.Block)
+				}
+				for _, sample := range block.All() {
+					blocks[i].Append(sample)
+				}
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	blocks = slices.DeleteFunc(blocks, func(b *series.Block) bool { return b == nil })
+	if len(blocks) == 0 {
+		return nil
+	}
+	var latest series.Block
+	series.Latest(&latest, blocks...)
+	return w.write(origins[0].Key, &latest)
 }
 
 // sampleWriter writes the samples of one user.

@@ -119,6 +119,9 @@ func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View,
 	for i := range records {
 		r := &records[i]
 		print.add(recordPrint(user, r))
+		if r.CoveredBy != uuid.Nil {
+			continue // it is told by another session
+		}
 		summary, err := r.Decode()
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)

@@ -46,6 +46,7 @@ type attributes struct {
 	BolusPurpose string    `json:"bolus_purpose,omitempty"`
 	Text         string    `json:"text,omitempty"`
 	Tags         string    `json:"tags,omitempty"`
+	Rank         uint32    `json:"-"`
 }
 
 // runExport writes the samples of one user and resource as JSON, one sample a line, by

@@ -2,20 +2,22 @@ package series
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/google/uuid"
 )
 
 // The attributes of a chunk, in varints: the number of distinct ones; each as a mask
 // of the fields that are set (2 bytes) and those fields in the order offset, device,
-// workout, texts; then, unless there is only one, the number of runs and each run as
+// workout, texts, rank; then, unless there is only one, the number of runs and each run as
 // the index of its attributes and its length.
 const (
 	maskOffset = 1 << iota
 	maskDevice
 	maskWorkout
 	maskTexts // and the bits above it, one per text
-	maskKnown = maskTexts<<textFields - 1
+	maskRank  = maskTexts << textFields
+	maskKnown = maskRank<<1 - 1
 )
 
 func appendAttrs(out []byte, runs []Run) []byte {
@@ -74,6 +76,10 @@ func appendAttr(out []byte, a *Attrs) []byte {
 			out = binary.AppendUvarint(out, uint64(len(*text)))
 			out = append(out, *text...)
 		}
+	}
+	if a.Rank != 0 {
+		mask |= maskRank
+		out = binary.AppendUvarint(out, uint64(a.Rank))
 	}
 	binary.LittleEndian.PutUint16(out[at:], uint16(mask))
 	return out
@@ -149,6 +155,12 @@ func (r *attrReader) attr(a *Attrs) {
 		if b := r.bytes(r.uvarint()); string(b) != *text {
 			*text = string(b)
 		}
+	}
+	a.Rank = 0
+	if mask&maskRank != 0 {
+		rank := r.uvarint()
+		r.bad = r.bad || rank == 0 || rank > math.MaxUint32
+		a.Rank = uint32(rank)
 	}
 }
 

@@ -36,6 +36,11 @@ type Attrs struct {
 	Text string
 	// Tags are the tags of a note, joined by the caller.
 	Tags string
+	// Rank orders samples that tell the same time, of one series or of several origins: of two
+	// with one start, or whose intervals overlap, the one that was received last has the
+	// greater rank, or the later start and no smaller rank. A sample that shares its time with
+	// none has 0.
+	Rank uint32
 }
 
 // textFields is the number of text fields of Attrs.

@@ -25,6 +25,8 @@ type Header struct {
 	// Offset is zero and means nothing.
 	OneOffset bool
 	Offset    int32
+	// Crossed says that intervals of the chunk overlap each other.
+	Crossed bool
 	// Format is the format of the data.
 	Format byte
 	// Size is the length of the data in bytes.
@@ -71,7 +73,10 @@ func NewChunk(b *Block) (Chunk, error) {
 		OneOffset: true, Offset: b.Runs[0].Offset,
 		Format: Format, Size: len(data),
 	}
-	for _, e := range b.End {
+	for i, e := range b.End {
+		if c.MaxEnd != NoEnd && c.MaxEnd > b.Time[i] {
+			c.Crossed = true
+		}
 		if e != NoEnd && (c.MaxEnd == NoEnd || e > c.MaxEnd) {
 			c.MaxEnd = e
 		}
@@ -121,6 +126,9 @@ func (c *Chunk) Decode(dst *Block) error {
 const (
 	headerBytes = 87
 	headerForm  = 1
+
+	flagOneOffset = 1
+	flagCrossed   = 2
 )
 
 // Append appends a stored form of the header to dst, 87 bytes, for a store that does
@@ -135,11 +143,14 @@ func (h *Header) Append(dst []byte) []byte {
 	for _, v := range [...]float64{h.Min, h.Max, h.Sum.Hi, h.Sum.Lo, h.First, h.Last} {
 		dst = le.AppendUint64(dst, math.Float64bits(v))
 	}
-	var one byte
+	var flags byte
 	if h.OneOffset {
-		one = 1
+		flags |= flagOneOffset
 	}
-	dst = append(dst, one)
+	if h.Crossed {
+		flags |= flagCrossed
+	}
+	dst = append(dst, flags)
 	dst = le.AppendUint32(dst, uint32(h.Offset))
 	dst = append(dst, h.Format)
 	return le.AppendUint32(dst, uint32(h.Size))
@@ -156,7 +167,7 @@ func ParseHeader(data []byte) (Header, error) {
 		Start: int64(le.Uint64(data[1:])), Stop: int64(le.Uint64(data[9:])), MaxEnd: int64(le.Uint64(data[17:])),
 		N:   int(le.Uint32(data[25:])),
 		Min: f(29), Max: f(37), Sum: Sum{f(45), f(53)}, First: f(61), Last: f(69),
-		OneOffset: data[77] == 1, Offset: int32(le.Uint32(data[78:])),
+		OneOffset: data[77]&flagOneOffset != 0, Crossed: data[77]&flagCrossed != 0, Offset: int32(le.Uint32(data[78:])),
 		Format: data[82], Size: int(le.Uint32(data[83:])),
 	}
 	if h.N < 1 || h.N > MaxLen || h.Start > h.Stop {

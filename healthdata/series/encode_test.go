@@ -2,6 +2,7 @@ package series_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,8 @@ func requireHeader(t require.TestingT, b *series.Block, c series.Chunk) {
 		Min: samples[0].Value, Max: samples[0].Value, First: samples[0].Value, Last: samples[len(samples)-1].Value,
 		OneOffset: true, Offset: samples[0].Offset, Format: series.Format, Size: len(c.Data), Sum: c.Sum,
 	}
-	for _, s := range samples {
+	for i, s := range samples {
+		want.Crossed = want.Crossed || slices.ContainsFunc(samples[:i], func(o series.Sample) bool { return o.End != series.NoEnd && o.End > s.Time })
 		want.Min, want.Max = min(want.Min, s.Value), max(want.Max, s.Value)
 		if s.End != series.NoEnd && (want.MaxEnd == series.NoEnd || s.End > want.MaxEnd) {
 			want.MaxEnd = s.End

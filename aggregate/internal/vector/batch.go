@@ -13,9 +13,11 @@ type Batch struct {
 	Serial   int // which series; rows of one series with one index are in order of time. 0: none
 	Start    []int64
 	End      []int64   // of samples, in UTC; nil if none has one
+	Rank     []uint32  // of samples; nil if all are 0
 	Hold     []float64 // seconds that each sample held, where the plan asks
 
 	OwnIndex, ownStart, ownEnd []int64
+	OwnRank                    []uint32
 	OwnHold                    []float64
 	tris                       [][]Tri
 	Picks                      []int32
@@ -30,7 +32,7 @@ func (b *Batch) Reset(cols int) {
 	for i := range b.Cols {
 		b.Cols[i].reset()
 	}
-	b.N, b.Index, b.Start, b.End, b.Hold = 0, b.OwnIndex[:0], nil, nil, nil
+	b.N, b.Index, b.Start, b.End, b.Rank, b.Hold = 0, b.OwnIndex[:0], nil, nil, nil, nil
 }
 
 // SetLen says how many rows there are, where there is no index.
@@ -80,6 +82,9 @@ func (b *Batch) Pick(at []int32) {
 	}
 	if b.End != nil {
 		b.End = pickInto(&b.ownEnd, b.End, at)
+	}
+	if b.Rank != nil {
+		b.Rank = pickInto(&b.OwnRank, b.Rank, at)
 	}
 	if b.Hold != nil {
 		b.Hold = pickInto(&b.OwnHold, b.Hold, at)

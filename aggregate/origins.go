@@ -1,0 +1,613 @@
+package aggregate
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// The origins of one source (two watches of one phone store, two apps) may tell the same time, and so
+// may one origin (an hour that comes after its minutes). It counts once, before sources are compared:
+//
+//   - Of several origins, the one that covers more of the local day is better; then the one that was
+//     received later. Points are decided by local hour, intervals by their time.
+//   - Of two intervals of one origin, the shorter one holds for its time; of equal ones the one that
+//     was received later.
+
+// unit is what competes within a source: the samples of one resource, and of one type where the
+// resource has types.
+type unit struct {
+	source, resource int
+	part             string
+}
+
+func (p *plan) unitOf(s *sampleSeries) unit {
+	u := unit{source: s.source, resource: s.resource}
+	if p.resources[s.resource].Key == healthdata.KeyType {
+		u.part = s.Key.Part
+	}
+	return u
+}
+
+// apartEntries reports whether samples of one origin that overlap are different things: what a person
+// takes or writes down.
+func apartEntries(r *healthdata.Resource) bool {
+	return r.Diary() || slices.Contains([]string{"water", "caffeine", "inhaler_usage"}, r.Slug)
+}
+
+// contested returns the units in which something may be told twice.
+func (p *plan) contested(set *sampleSet) map[unit]bool {
+	if !p.origins {
+		return nil
+	}
+	out := map[unit]bool{}
+	for _, run := range p.units(set) {
+		u := p.unitOf(&set.list[run[0]])
+		list := set.list[run[0]:run[1]]
+		if slices.ContainsFunc(list, func(s sampleSeries) bool { return s.Key.Origin != list[0].Key.Origin }) {
+			out[u] = true
+		} else if r := p.resources[u.resource]; r.Kind != healthdata.Discrete && !apartEntries(r) && crossed(list) {
+			out[u] = true
+		}
+	}
+	return out
+}
+
+// units returns the positions of the series of each unit, which are next to each other.
+func (p *plan) units(set *sampleSet) (out [][2]int) {
+	for i := 0; i < len(set.list); {
+		u, j := p.unitOf(&set.list[i]), i+1
+		for j < len(set.list) && p.unitOf(&set.list[j]) == u {
+			j++
+		}
+		out, i = append(out, [2]int{i, j}), j
+	}
+	return out
+}
+
+// crossed reports whether intervals of some series can overlap.
+func crossed(list []sampleSeries) bool {
+	var all []*series.Header
+	for i := range list {
+		for _, chunks := range [...][]series.Chunk{list[i].Chunks, list[i].Pending} {
+			for k := range chunks {
+				if all = append(all, &chunks[k].Header); chunks[k].Crossed {
+					return true
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *series.Header) int { return cmp.Compare(a.Start, b.Start) })
+	reach := int64(math.MinInt64)
+	for _, h := range all {
+		if h.Start < reach {
+			return true
+		}
+		if h.MaxEnd != series.NoEnd {
+			reach = max(reach, h.MaxEnd)
+		}
+		if len(list) > 1 || len(list[0].Pending) > 0 {
+			reach = max(reach, h.Stop) // chunks of several series are not apart
+		}
+	}
+	return false
+}
+
+// told is a sample that competes within its source.
+type told struct {
+	from, to int64 // in UTC; of a point the local hour
+	index    int64 // on the person's clock
+	at       int64 // when it was measured
+	place    int32 // among the samples of the unit
+	origin   int32
+	rank     uint32
+	point    bool // it has no length of its own
+	length   bool // it takes its time; instants do not
+}
+
+// decision is what became of a sample.
+type decision struct {
+	share  float64 // how much of it counts
+	better int32   // the source that has the rest; -1 for none
+	origin int32   // the origin that has it
+	rule   string  // why, within one source
+}
+
+// originDay is what an origin told of a local day.
+type originDay struct {
+	covered int64
+	rank    uint32
+	last    int64
+}
+
+type originDate struct {
+	day    int64
+	origin int32
+}
+
+// decider decides about the samples of one unit.
+type decider struct {
+	p        *plan
+	unit     unit
+	resource *healthdata.Resource
+	origins  []healthdata.Origin
+	c        *sampleClaims
+	across   bool // better sources take their time
+	explain  bool
+
+	items  []told
+	first  []int // by series, the place of its first sample
+	orders map[int64][]int32
+	out    []decision
+
+	segments []segment
+}
+
+// segment is a stretch of time and the item that has it.
+type segment struct {
+	from, to int64
+	item     int // -1 for the hour of a point
+	origin   int32
+	place    int32 // of the origin
+}
+
+// add takes the samples of a batch, of the origin with a number.
+func (d *decider) add(b *vector.Batch, origin int32) error {
+	for i := range b.N {
+		t := told{at: b.Start[i], from: b.Start[i], to: b.Start[i], index: b.Index[i], origin: origin, place: int32(len(d.items))}
+		if b.Rank != nil {
+			t.rank = b.Rank[i]
+		}
+		switch {
+		case d.resource.Kind == healthdata.Discrete, b.End == nil, b.End[i] == series.NoEnd:
+			t.from = b.Start[i] - (b.Index[i] - floorDiv(b.Index[i], hour)*hour)
+			t.to, t.point, t.length = t.from+hour, true, true
+		case b.End[i] > b.Start[i]:
+			t.to, t.length = b.End[i], true
+		default:
+			t.point = true
+		}
+		d.items = append(d.items, t)
+	}
+	return nil
+}
+
+// decide decides about all samples that were added.
+func (d *decider) decide() {
+	d.out = make([]decision, len(d.items))
+	for i := range d.out {
+		d.out[i] = decision{share: 1, better: -1}
+	}
+	d.rankOrigins()
+	if d.resource.Kind == healthdata.Discrete {
+		d.decideHours()
+	} else {
+		d.decideIntervals()
+	}
+}
+
+// rankOrigins orders the origins of each local day.
+func (d *decider) rankOrigins() {
+	stats, hours := map[originDate]*originDay{}, map[originDate]bool{}
+	until := make([]int64, len(d.origins))
+	for i := range until {
+		until[i] = math.MinInt64
+	}
+	slices.SortStableFunc(d.items, func(a, b told) int { return cmp.Compare(a.from, b.from) })
+	days := map[int64]bool{}
+	for i := range d.items {
+		t := &d.items[i]
+		key := originDate{floorDiv(t.index, day), t.origin}
+		s := stats[key]
+		if s == nil {
+			s = &originDay{last: math.MinInt64}
+			stats[key] = s
+		}
+		days[key.day] = true
+		if d.resource.Kind == healthdata.Discrete {
+			if h := (originDate{floorDiv(t.index, hour), t.origin}); !hours[h] {
+				hours[h] = true
+				s.covered += hour
+			}
+		} else if from := max(t.from, until[t.origin]); from < t.to {
+			s.covered += t.to - from
+			until[t.origin] = t.to
+		}
+		s.rank, s.last = max(s.rank, t.rank), max(s.last, t.at)
+	}
+	d.orders = map[int64][]int32{}
+	list := make([]int32, len(d.origins))
+	for n := range days {
+		for i := range list {
+			list[i] = int32(i)
+		}
+		of := func(origin int32) originDay {
+			if s := stats[originDate{n, origin}]; s != nil {
+				return *s
+			}
+			return originDay{last: math.MinInt64}
+		}
+		slices.SortFunc(list, func(a, b int32) int {
+			x, y := of(a), of(b)
+			return cmp.Or(cmp.Compare(y.covered, x.covered), cmp.Compare(y.rank, x.rank), cmp.Compare(y.last, x.last), cmp.Compare(a, b))
+		})
+		places := make([]int32, len(list))
+		for place, origin := range list {
+			places[origin] = int32(place)
+		}
+		d.orders[n] = places
+	}
+}
+
+// order returns the place of an origin among those of the local day of a sample.
+func (d *decider) order(t *told) int32 { return d.orders[floorDiv(t.index, day)][t.origin] }
+
+// before reports whether the origin of a is better than that of b.
+func (d *decider) before(a, b *told) bool {
+	return cmp.Or(cmp.Compare(d.order(a), d.order(b)), cmp.Compare(a.origin, b.origin)) < 0
+}
+
+// decideHours gives each local hour to the best origin with a sample in it.
+func (d *decider) decideHours() {
+	owners := map[int64]*told{}
+	for i := range d.items {
+		t := &d.items[i]
+		h := floorDiv(t.index, hour)
+		if o := owners[h]; o == nil || d.before(t, o) {
+			owners[h] = t
+		}
+	}
+	for i := range d.items {
+		t := &d.items[i]
+		h := floorDiv(t.index, hour)
+		out := &d.out[t.place]
+		if d.across {
+			owner, ok := d.c.hours[h]
+			if !ok {
+				d.c.hours[h], owner = int32(d.unit.source), int32(d.unit.source)
+			}
+			if int(owner) != d.unit.source {
+				*out = decision{better: owner, origin: -1}
+				continue
+			}
+		}
+		if o := owners[h]; o.origin != t.origin {
+			*out = decision{better: int32(d.unit.source), origin: o.origin, rule: ruleOrigin}
+		}
+	}
+}
+
+// The rules that decide within one source.
+const (
+	ruleOrigin   = "origin"  // the other origin covers more of the day, or was received later
+	ruleOverlap  = "overlap" // the other sample of the origin is shorter, or was received later
+	originOfNone = int32(-1)
+)
+
+// priority orders items at one time, the best first.
+type priority struct {
+	place  int32
+	origin int32
+	point  bool
+	length int64
+	rank   uint32
+	at     int64
+	item   int
+	to     int64
+}
+
+func (a *priority) compare(b *priority) int {
+	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.origin, b.origin), compareBool(a.point, b.point),
+		cmp.Compare(a.length, b.length), cmp.Compare(b.rank, a.rank), cmp.Compare(b.at, a.at), cmp.Compare(a.item, b.item))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// active are the items that cover a time, as a heap.
+type active []priority
+
+func (a active) Len() int           { return len(a) }
+func (a active) Less(i, j int) bool { return a[i].compare(&a[j]) < 0 }
+func (a active) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *active) Push(x any)        { *a = append(*a, x.(priority)) } //nolint:forcetypeassert // by heap alone
+func (a *active) Pop() any {
+	n := len(*a) - 1
+	x := (*a)[n]
+	*a = (*a)[:n]
+	return x
+}
+
+// sweep finds out which item has each stretch of time. Items are in order of their begin.
+func (d *decider) sweep() {
+	var open active
+	at, i := int64(math.MinInt64), 0
+	for i < len(d.items) || len(open) > 0 {
+		for len(open) > 0 && open[0].to <= at {
+			heap.Pop(&open)
+		}
+		if len(open) == 0 {
+			if i == len(d.items) {
+				return
+			}
+			at = max(at, d.items[i].from)
+		}
+		for i < len(d.items) && d.items[i].from <= at {
+			if t := &d.items[i]; t.length {
+				heap.Push(&open, priority{d.order(t), t.origin, t.point, t.to - t.from, t.rank, t.at, i, t.to})
+			}
+			i++
+		}
+		if len(open) == 0 || open[0].to <= at {
+			continue
+		}
+		best := open[0]
+		to := best.to
+		if i < len(d.items) {
+			to = min(to, d.items[i].from)
+		}
+		d.give(at, to, &best)
+		at = to
+	}
+}
+
+// give notes that an item has a stretch of time.
+func (d *decider) give(from, to int64, best *priority) {
+	if from >= to {
+		return
+	}
+	item := best.item
+	if best.point {
+		item = -1
+	}
+	if k := len(d.segments) - 1; k >= 0 {
+		if s := &d.segments[k]; s.item == item && s.origin == best.origin && s.place == best.place && s.to == from {
+			s.to = to
+			return
+		}
+	}
+	d.segments = append(d.segments, segment{from, to, item, best.origin, best.place})
+}
+
+// decideIntervals gives each sample the time that no better one of the source has.
+func (d *decider) decideIntervals() {
+	d.sweep()
+	apart := apartEntries(d.resource)
+	instants := map[int64]*told{} // the best one of each instant
+	for i := range d.items {
+		t := &d.items[i]
+		if !t.point {
+			d.c.fresh = append(d.c.fresh, interval{t.from, t.to})
+			continue
+		}
+		if t.length {
+			d.c.fresh = append(d.c.fresh, interval{t.from, t.to})
+		}
+		if o := instants[t.at]; o == nil || d.before(t, o) {
+			instants[t.at] = t
+		}
+	}
+	for i := range d.items {
+		t := &d.items[i]
+		if t.point {
+			d.decideInstant(t, instants[t.at])
+		} else {
+			d.decideInterval(i, t, apart)
+		}
+	}
+}
+
+// from returns the position of the first segment that ends behind a time.
+func (d *decider) segmentAt(at int64) int {
+	k, _ := slices.BinarySearchFunc(d.segments, at, func(s segment, at int64) int { return cmp.Compare(s.to, at+1) })
+	return k
+}
+
+func (d *decider) decideInterval(i int, t *told, apart bool) {
+	out := &d.out[t.place]
+	var free int64
+	lost := originOfNone
+	rule := ""
+	for k := d.segmentAt(t.from); k < len(d.segments) && d.segments[k].from < t.to; k++ {
+		s := &d.segments[k]
+		if s.item == i || apart && s.origin == t.origin {
+			part := interval{max(s.from, t.from), min(s.to, t.to)}
+			length := part.to - part.from
+			if d.across {
+				taken, better := d.c.covered(part)
+				if better >= 0 && out.better < 0 {
+					out.better, out.origin = int32(better), originOfNone
+				}
+				length -= taken
+			}
+			free += length
+		} else if rule == "" {
+			lost, rule = s.origin, ruleOrigin
+			if s.origin == t.origin {
+				rule = ruleOverlap
+			}
+		}
+	}
+	if out.share = float64(free) / float64(t.to-t.from); out.better < 0 && rule != "" {
+		out.better, out.origin, out.rule = int32(d.unit.source), lost, rule
+	}
+	if !d.resource.Additive && free > 0 {
+		*out = decision{share: 1, better: -1}
+	}
+}
+
+// decideInstant decides about a sample without a length: it counts unless a better origin or a better
+// source has its instant.
+func (d *decider) decideInstant(t, best *told) {
+	out := &d.out[t.place]
+	if best.origin != t.origin {
+		*out = decision{better: int32(d.unit.source), origin: best.origin, rule: ruleOrigin}
+		return
+	}
+	if k := d.segmentAt(t.at); k < len(d.segments) && d.segments[k].from <= t.at {
+		if s := &d.segments[k]; s.origin != t.origin && cmp.Or(cmp.Compare(s.place, d.order(t)), cmp.Compare(s.origin, t.origin)) < 0 {
+			*out = decision{better: int32(d.unit.source), origin: s.origin, rule: ruleOrigin}
+			return
+		}
+	}
+	if !d.across {
+		return
+	}
+	if !t.length {
+		if owner, ok := d.c.times[t.at]; !ok {
+			d.c.times[t.at] = int32(d.unit.source)
+		} else if int(owner) != d.unit.source {
+			*out = decision{better: owner, origin: originOfNone}
+			return
+		}
+	}
+	if length, better := d.c.covered(interval{t.at, t.at + 1}); length > 0 {
+		*out = decision{better: int32(better), origin: originOfNone}
+	}
+}
+
+// slabSamples is the number of samples of a unit above which a window is decided piece by piece, so
+// that not all of them are in memory at once.
+const slabSamples = 1 << 20
+
+// slabs cuts the window of a unit into pieces of whole days.
+func slabs(list []sampleSeries, w window) []window {
+	n, from, to := 0, int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range list {
+		for _, chunks := range [...][]series.Chunk{list[i].Chunks, list[i].Pending} {
+			for k := range chunks {
+				n += chunks[k].N
+				from, to = min(from, chunks[k].Start), max(to, chunks[k].Stop)
+			}
+		}
+	}
+	margin := maxOffset.Microseconds()
+	w = window{max(w.from, floorDiv(from-margin, day)*day), min(w.to, floorDiv(to+margin, day)*day+day)}
+	if w.from >= w.to {
+		return nil
+	}
+	length := w.to - w.from
+	if parts := int64(n/slabSamples) + 1; parts > 1 {
+		length = max(day, floorDiv(length/parts, day)*day)
+	}
+	var out []window
+	for at := w.from; at < w.to; at += length {
+		out = append(out, window{at, min(at+length, w.to)})
+	}
+	return out
+}
+
+// takeUnit takes the samples of a unit in which something may be told twice. read reads a series in a
+// window.
+func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int, w window, read func(*sampleSeries, window, func(*vector.Batch) error) error) error {
+	list := set.list[run[0]:run[1]]
+	u := m.p.unitOf(&list[0])
+	c := m.claimsOf(u.resource)
+	c.begin(u.source)
+	var origins []healthdata.Origin
+	for i := range list {
+		if o := list[i].Key.Origin; !slices.Contains(origins, o) {
+			origins = append(origins, o)
+		}
+	}
+	slices.SortFunc(origins, compareOrigins)
+	for _, slab := range slabs(list, w) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d := decider{p: m.p, unit: u, resource: m.p.resources[u.resource], origins: origins, c: c, across: m.p.merge}
+		wide := window{max(w.from, slab.from-mergeMargin), min(w.to, slab.to+mergeMargin)}
+		for i := range list {
+			n := int32(slices.Index(origins, list[i].Key.Origin))
+			d.first = append(d.first, len(d.items))
+			if err := read(&list[i], wide, func(b *vector.Batch) error { return d.add(b, n) }); err != nil {
+				return err
+			}
+		}
+		d.decide()
+		for i := range list {
+			at := d.first[i]
+			err := read(&list[i], wide, func(b *vector.Batch) error {
+				made := d.out[at : at+b.N]
+				at += b.N
+				return m.takeDecided(b, made, slab, set.originOf(list[i].Key.Origin), func(n int32) int {
+					if n == originOfNone {
+						return -1
+					}
+					return set.originOf(origins[n])
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func compareOrigins(a, b healthdata.Origin) int {
+	return cmp.Or(cmp.Compare(a.App, b.App), bytes.Compare(a.Device[:], b.Device[:]))
+}
+
+// takeDecided hands on what was decided about the rows of a batch inside a window.
+func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window, origin int, name func(int32) int) error {
+	w := window{max(slab.from, m.p.window.from), min(slab.to, m.p.window.to)}
+	m.kept, m.shares = m.kept[:0], m.shares[:0]
+	cut := false
+	for i := range b.N {
+		if b.Index[i] < w.from || b.Index[i] >= w.to {
+			continue
+		}
+		d := &made[i]
+		if m.log != nil {
+			m.log.add(m.verdict(b, i, d, origin, name), 1)
+		}
+		if d.share <= 0 {
+			continue
+		}
+		m.kept, m.shares = append(m.kept, int32(i)), append(m.shares, d.share)
+		cut = cut || d.share < 1
+	}
+	if !cut {
+		m.shares = m.shares[:0]
+	}
+	return m.handOn(b)
+}
+
+// verdict explains a decision.
+func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
+	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
+	if m.p.resources[b.Resource].Kind == healthdata.Discrete {
+		v.from = floorDiv(b.Index[i], hour) * hour
+		v.to, v.unit = v.from+hour, "hour"
+	} else if b.End != nil && b.End[i] != series.NoEnd && b.End[i] > b.Start[i] {
+		v.to += b.End[i] - b.Start[i]
+	}
+	switch {
+	case d.share <= 0:
+		v.used = usedNone
+	case d.share < 1:
+		v.used = usedPart
+	default:
+		return v
+	}
+	v.better, v.rule = int(d.better), d.rule
+	if v.better == b.Source {
+		v.betterOrigin = name(d.origin)
+	}
+	return v
+}

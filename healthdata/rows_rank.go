@@ -1,0 +1,195 @@
+package healthdata
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// Samples that tell the same time, of one series or of several origins of one source, are ordered by
+// when they were received: see [series.Attrs.Rank]. A write ranks what it adds above what is stored.
+
+// hourMicros is how far apart points of two origins still compete: an hour is decided as a whole.
+var hourMicros = time.Hour.Microseconds()
+
+// rival is a stored sample that may tell the same time as one that is written.
+type rival struct {
+	from, to int64
+	point    bool
+	rank     uint32
+	own      bool // of the series that is written to
+}
+
+// extent returns the time that a sample is about.
+func extent(from, end int64) (to int64, point bool) {
+	if end != series.NoEnd && end > from {
+		return end, false
+	}
+	return from + 1, true
+}
+
+// competes reports whether two samples tell the same time.
+func (r *rival) competes(o *rival) bool {
+	if r.point && o.point {
+		return floorTo(r.from, hourMicros) == floorTo(o.from, hourMicros)
+	}
+	return r.from < o.to && o.from < r.to
+}
+
+func floorTo(t, step int64) int64 { return t - ((t%step)+step)%step }
+
+// reaches returns the times at which samples can begin that compete with those of a batch.
+func (w *seriesWrite) reaches(b *series.Block) series.Range {
+	r := series.Range{From: floorTo(b.Time[0], hourMicros), To: floorTo(b.Time[b.Len()-1], hourMicros) + hourMicros}
+	if b.End == nil {
+		return r
+	}
+	r.From = min(r.From, b.Time[0]-w.longest)
+	for _, e := range b.End {
+		r.To = max(r.To, e)
+	}
+	return r
+}
+
+// rivalQueries returns the queries for closed chunks with samples that compete with a batch: none if all
+// of them end before it.
+func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
+	r, h := w.reaches(b), &w.head.Value
+	first := b.Time[0]
+	if !own {
+		first = floorTo(first, hourMicros)
+	}
+	if h.closed < series.MinTime || h.closed < first && (b.End == nil || h.closedEnd <= b.Time[0]) {
+		return nil
+	}
+	from := chunkID(w.id, r.From)
+	return []store.Query{w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))}
+}
+
+// rivals returns the samples of a series that may compete with a batch.
+func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
+	r := w.reaches(b)
+	var out []rival
+	var block series.Block
+	for _, list := range [...][]series.Chunk{w.old, w.pending()} {
+		for i := range list {
+			if c := &list[i]; c.Start >= r.To || c.Stop < r.From {
+				continue
+			}
+			if err := list[i].Decode(&block); err != nil {
+				return nil, err
+			}
+			for _, s := range block.All() {
+				if s.Time < r.From || s.Time >= r.To {
+					continue
+				}
+				to, point := extent(s.Time, s.End)
+				out = append(out, rival{s.Time, to, point, s.Rank, own})
+			}
+		}
+	}
+	return out, nil
+}
+
+// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time. shared is
+// nil if none has.
+func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared []bool, err error) {
+	if len(w.siblings) == 0 && (b.End == nil || len(w.old) == 0 && w.head.Value.open.MaxEnd <= b.Time[0]) {
+		return b, nil, nil
+	}
+	rivals, err := w.rivals(b, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range w.siblings {
+		more, err := s.rivals(b, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		rivals = append(rivals, more...)
+	}
+	if len(rivals) == 0 {
+		return b, nil, nil
+	}
+	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
+	longest := hourMicros
+	for i := range rivals {
+		longest = max(longest, rivals[i].to-rivals[i].from)
+	}
+	stored, err := w.stored(b.Time)
+	if err != nil {
+		return nil, nil, err
+	}
+	shared = make([]bool, b.Len())
+	var out series.Builder
+	var before rival // what of the batch itself reaches furthest
+	for i, s := range b.All() {
+		to, point := extent(s.Time, s.End)
+		v := rival{from: s.Time, to: to, point: point}
+		at, _ := slices.BinarySearchFunc(rivals, s.Time-longest, func(r rival, t int64) int { return cmp.Compare(r.from, t) })
+		for ; at < len(rivals) && rivals[at].from < max(to, s.Time+hourMicros); at++ {
+			r := &rivals[at]
+			if !r.own && r.from == s.Time {
+				shared[i] = true
+			}
+			switch {
+			case r.own && (r.from == s.Time || r.point && point), !v.competes(r):
+			case r.from >= s.Time:
+				v.rank = max(v.rank, r.rank+1)
+			case !point || !r.point:
+				v.rank = max(v.rank, r.rank)
+			}
+		}
+		if before.to > s.Time {
+			v.rank = max(v.rank, before.rank)
+		}
+		if was, ok := stored[s.Time]; ok {
+			rank := was.Rank
+			if was.Rank = 0; was == s {
+				v.rank = rank // it changes nothing
+			}
+		}
+		s.Rank = v.rank
+		if v.to > before.to {
+			before = v
+		}
+		out.Add(s)
+	}
+	return out.Block(), shared, nil
+}
+
+// stored returns the samples of the series at some times, ascending.
+func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
+	out := map[int64]series.Sample{}
+	var block series.Block
+	for _, list := range [...][]series.Chunk{w.old, w.pending()} {
+		for i := range list {
+			if !list[i].Overlaps(times[0], times[len(times)-1]+1) {
+				continue
+			}
+			if err := list[i].Decode(&block); err != nil {
+				return nil, err
+			}
+			for _, s := range block.All() {
+				if _, ok := slices.BinarySearch(times, s.Time); ok {
+					out[s.Time] = s
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// published counts samples that another origin has as changed: readers saw one at their time.
+func published(o *series.Outcome, shared []bool) {
+	for i, s := range shared {
+		if s && o.States[i] == series.New {
+			o.States[i] = series.Changed
+			o.New--
+			o.Changed++
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package healthdata
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// sessionMargin is how far from the times of a session the Index of one that it overlaps can be: the
+// longest session, and a day.
+const sessionMargin = 8 * 24 * time.Hour
+
+// sessionTeller is whose sessions are compared.
+type sessionTeller struct {
+	provider   string
+	sourceType SourceType
+	origin     Origin
+}
+
+func (r *Record) teller() sessionTeller { return sessionTeller{r.Provider, r.SourceType, r.Origin} }
+
+// isSession reports whether the record has the time of a session.
+func (r *Record) isSession() bool { return r.Session.From < r.Session.To }
+
+// sameSession reports whether two sessions have more than half of the shorter one in common.
+func sameSession(a, b series.Range) bool {
+	common := min(a.To, b.To) - max(a.From, b.From)
+	return 2*common > min(a.To-a.From, b.To-b.From)
+}
+
+// covering returns for each of some sessions of one teller the one that covers it; zero for none. Longer
+// sessions come first, then those that changed last.
+func covering(list []*Record) map[uuid.UUID]uuid.UUID {
+	list = slices.SortedFunc(slices.Values(list), func(a, b *Record) int {
+		return cmp.Or(cmp.Compare(b.Session.To-b.Session.From, a.Session.To-a.Session.From),
+			b.UpdatedAt.Compare(a.UpdatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	out := map[uuid.UUID]uuid.UUID{}
+	var used []*Record
+	for _, r := range list {
+		k := slices.IndexFunc(used, func(o *Record) bool { return sameSession(o.Session, r.Session) })
+		if k >= 0 {
+			out[r.ID] = used[k].ID
+		} else {
+			out[r.ID], used = uuid.Nil, append(used, r)
+		}
+	}
+	return out
+}
+
+// sessionQuery returns the query for the records whose sessions may overlap a stretch of time.
+func (o owner) sessionQuery(resource string, r series.Range) store.Query {
+	prefix := resourceID(o.user, resource)
+	margin := sessionMargin.Microseconds()
+	return store.Query{
+		Key: recordTable.Key(o.key("")), By: store.ByFirst, From: prefix + store.Int(r.From-margin), To: prefix + store.Int(r.To+margin), Lock: store.Held,
+	}
+}
+
+// coverSessions sets the marks of the sessions that overlap, directly or through others, a session that was
+// put or removed, and returns those whose marks have changed, by ID.
+func (o owner) coverSessions(tx store.Tx, resource string, changed map[sessionTeller][]series.Range, spans changedSpans) ([]*Record, error) {
+	var out []*Record
+	for teller, times := range changed {
+		all := times[0]
+		for _, t := range times {
+			all = series.Range{From: min(all.From, t.From), To: max(all.To, t.To)}
+		}
+		got, err := tx.Read(o.sessionQuery(resource, all))
+		if err != nil {
+			return nil, err
+		}
+		entries, err := recordTable.Decoded(got[0])
+		if err != nil {
+			return nil, err
+		}
+		entries = slices.DeleteFunc(entries, func(e *store.Entry[recordRow]) bool {
+			return !e.Value.isSession() || e.Value.teller() != teller
+		})
+		entries = connected(entries, times)
+		list := make([]*Record, len(entries))
+		for i, e := range entries {
+			list[i] = &e.Value.Record
+		}
+		by := covering(list)
+		for _, e := range entries {
+			r := &e.Value.Record
+			if by[r.ID] == r.CoveredBy {
+				continue
+			}
+			was := r.CoveredBy
+			r.CoveredBy = by[r.ID]
+			if err := recordTable.Put(tx, e); err != nil {
+				return nil, err
+			}
+			if (was == uuid.Nil) != (r.CoveredBy == uuid.Nil) {
+				spans.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return out, nil
+}
+
+// connected returns the records whose sessions overlap some times, or one another's that do.
+func connected(entries []*store.Entry[recordRow], times []series.Range) []*store.Entry[recordRow] {
+	reached := slices.Clone(times)
+	var out []*store.Entry[recordRow]
+	for again := true; again; {
+		again = false
+		entries = slices.DeleteFunc(entries, func(e *store.Entry[recordRow]) bool {
+			s := e.Value.Session
+			if !slices.ContainsFunc(reached, func(r series.Range) bool { return s.From < r.To && r.From < s.To }) {
+				return false
+			}
+			reached, out, again = append(reached, s), append(out, e), true
+			return true
+		})
+	}
+	return out
+}

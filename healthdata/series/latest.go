@@ -1,0 +1,37 @@
+package series
+
+// Latest fills dst with the samples of blocks, which are origins of one source: of those with one time
+// the one that was received last, which has the greatest [Attrs.Rank]; of equal ones that of the first
+// block. dst must be none of the blocks; its memory is reused.
+func Latest(dst *Block, blocks ...*Block) {
+	dst.Reset()
+	cursors := make([]cursor, len(blocks))
+	for i, b := range blocks {
+		cursors[i].b = b
+	}
+	for {
+		var best *cursor
+		for i := range cursors {
+			c := &cursors[i]
+			if c.i == c.b.Len() {
+				continue
+			}
+			if best == nil || c.time() < best.time() || c.time() == best.time() && c.attrs().Rank > best.attrs().Rank {
+				best = c
+			}
+		}
+		if best == nil {
+			break
+		}
+		at := best.time()
+		dst.take(best, 1)
+		for i := range cursors {
+			if c := &cursors[i]; c.i < c.b.Len() && c.time() == at {
+				c.skip(1)
+			}
+		}
+	}
+	dst.tidy()
+}
+
+func (c *cursor) time() int64 { return c.b.Time[c.i] }
