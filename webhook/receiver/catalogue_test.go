@@ -54,7 +54,7 @@ func published() []string {
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 258)
+	require.Len(t, want, 262)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)
