@@ -15,6 +15,9 @@
 // [New]. Many processes may call any of them at once. A program refuses a database that a newer
 // program has prepared.
 //
+// [Distribute] spreads the tables per user (store.Definition.PerUser) over the machines of a Citus cluster;
+// docs/scaling.md says what is where and what a request costs.
+//
 // # Transactions of the host
 //
 // [Store.WithTx] makes calls of the store part of a transaction that the host began, so that its rows

@@ -39,7 +39,19 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 		})
 	}
 	out := make([][]store.Row, len(q))
+	together := map[store.Query][]int{} // queries for rows of a user, which one statement answers
 	for _, i := range order {
+		if k, ok := e.groupOf(&q[i], how); ok {
+			together[k] = append(together[k], i)
+		}
+	}
+	for _, i := range order {
+		if k, ok := e.groupOf(&q[i], how); ok && len(together[k]) > 1 {
+			if together[k][0] == i {
+				e.tables[k.Table].queueKeys(b, &k, q, together[k], out)
+			}
+			continue
+		}
 		if how.absent && locksUser(&q[i]) {
 			b.Queue(lockUser[q[i].Lock], e.userLock(q[i].Key))
 		}
@@ -63,6 +75,37 @@ func rank(q *store.Query) int {
 		return 1
 	}
 	return 0
+}
+
+// groupOf returns what queries have in common that one statement answers: they are for single rows of a
+// user in a table per user, without locks.
+func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
+	t := e.tables[q.Table]
+	if t == nil || !t.def.PerUser || q.By != store.ByKey || how.locked && q.Lock != store.Plain {
+		return store.Query{}, false
+	}
+	return store.Query{Key: store.Key{Table: q.Table, Team: q.Team, User: q.User}, Bare: q.Bare}, true
+}
+
+// queueKeys adds a statement that answers some of the queries, which are of one group.
+func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, which []int, out [][]store.Row) {
+	ids, at := make([][]byte, len(which)), map[string][]int{}
+	for n, i := range which {
+		ids[n], at[q[i].ID] = []byte(q[i].ID), append(at[q[i].ID], i)
+	}
+	sql := t.columns(group.Bare) + "team = $1 and user_id = $2 and id = any ($3)"
+	b.Queue(sql, [16]byte(group.Team.UUID), [16]byte(group.User.UUID), ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			r, err := t.scan(rows)
+			if err != nil {
+				return err
+			}
+			for _, i := range at[r.ID] {
+				out[i] = store.CopyRows([]store.Row{r}, group.Bare)
+			}
+		}
+		return rows.Err()
+	})
 }
 
 // lockUser locks a user who may have no row. Who adds the row takes the lock of Held before.
@@ -133,11 +176,7 @@ func (t *table) queue(b *pgx.Batch, q *store.Query, how reading, out *[]store.Ro
 // selectRows returns the statement of a query.
 func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any) {
 	var b strings.Builder
-	b.WriteString("select team, id, user_id, due, i0, i1, revision, ")
-	if q.Bare {
-		b.WriteString("null::bytea as ")
-	}
-	b.WriteString("doc from " + t.sql + " where ")
+	b.WriteString(t.columns(q.Bare))
 	where := func(condition string, arg any) {
 		if len(args) > 0 {
 			b.WriteString(" and ")
@@ -194,6 +233,15 @@ func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any)
 		b.WriteString(lockClause(q.Lock))
 	}
 	return b.String(), args
+}
+
+// columns returns the begin of a statement that reads rows, up to its conditions.
+func (t *table) columns(bare bool) string {
+	doc := "doc"
+	if bare {
+		doc = "null::bytea as doc"
+	}
+	return "select team, id, user_id, due, i0, i1, revision, " + doc + " from " + t.sql + " where "
 }
 
 func lockClause(l store.Lock) string {

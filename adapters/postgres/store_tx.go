@@ -169,7 +169,7 @@ func (t *transaction) commit(writes []store.Write) error {
 	if err := t.start(b); err != nil {
 		return err
 	}
-	t.engine.queueWrites(b, writes, t.taken)
+	t.engine.queueWrites(b, writes, t.taken, t.host)
 	if counted { // the commit follows when all rows were there
 		if err := t.send(b); err != nil {
 			return err
@@ -225,8 +225,9 @@ func isUniqueViolation(err error) bool {
 
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
 // keys, so that a unique value can move from one row to another. Where a value moves between
-// changed rows, this takes a second run, with free: it frees all values first.
-func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
+// changed rows, this takes a second run, with free: it frees all values first. In a transaction of the
+// host there may be rows of the host beside these.
+func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	for i := range writes {
 		if w := &writes[i]; w.Table == store.UserTable && !w.Gone && w.Was == 0 {
@@ -240,11 +241,16 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free bool) {
 			}
 		}
 	}
+	spread, other := host, host
 	for i := range writes {
 		if e.tables[writes[i].Table].spread {
-			b.Queue(e.commitBoth)
-			break
+			spread = true
+		} else {
+			other = true
 		}
+	}
+	if e.spread && spread && other {
+		b.Queue(e.commitBoth)
 	}
 	changed := func(w *store.Write) bool { return !w.Gone && w.Was != 0 }
 	each(func(w *store.Write) bool { return w.Gone }, func(t *table, w *store.Write) {

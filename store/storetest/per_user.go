@@ -73,6 +73,11 @@ func (s suite) perUser() {
 	require.Equal(s, []string{"c", "b\x00"}, own(got[2]))
 	require.Equal(s, []string{"b\x00", "b"}, own(got[3]))
 	require.Equal(s, []string{"", "c", "b\x00", "b", "a"}, own(got[4]))
+	keys, err := s.Read(s.T.Context(), store.Query{Key: userRow(team, user, "c").Key}, store.Query{Key: userRow(team, user, "none").Key},
+		store.Query{Key: userRow(team, users[1], "a").Key}, store.Query{Key: userRow(team, user, "a").Key}, store.Query{Key: userRow(team, user, "c").Key})
+	require.NoError(s, err)
+	require.Equal(s, [][]string{{"c"}, {}, {"a"}, {"a"}, {"c"}}, [][]string{own(keys[0]), own(keys[1]), own(keys[2]), own(keys[3]), own(keys[4])})
+	require.Equal(s, users[1], keys[2][0].User)
 	found := s.read(store.Query{Key: key(perUserTable, team, ""), By: store.BySecond}.Equal("b"))
 	require.Len(s, found, len(users), "without the user")
 
