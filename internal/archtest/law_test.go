@@ -46,9 +46,8 @@ var mayImport = forSuites(map[string][]string{
 	"internal/conformance": {".", "internal/prove"},
 	"internal/archtest":    {},
 	"internal/audit":       {},
-	"internal/pgtest":      {".", "adapters/postgres/embedded"},
+	"internal/pgtest":      {".", "internal/pgtest/embedded"},
 	"internal/browse":      {"internal/prove"},
-	"internal/seriesbox":   {"healthdata", "healthdata/series", "personkey"},
 
 	"accesslog":                 {".", "store", "internal/work"},
 	"personkey":                 {".", "store"},
@@ -96,9 +95,9 @@ var mayImport = forSuites(map[string][]string{
 
 	// The row of every folder in adapters. Adapters do not import each other. They implement
 	// receiver.Seen, so they may import webhook/receiver.
-	"adapters":          append([]string{".", "webhook/receiver", "internal/work"}, domain...),
-	"adapters/memory":   append([]string{".", "webhook/receiver", "internal/work", "internal/seriesbox"}, domain...),
-	"adapters/postgres": append([]string{".", "webhook/receiver", "internal/work", "internal/seriesbox"}, domain...),
+	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
+	// Its Store has the stores of all packages over its engine.
+	"adapters/memory": append([]string{".", "webhook/receiver", "adapters/stores"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
 	// Recordings of providers are files: FIT of Wahoo, TCX of Google Health.
@@ -106,8 +105,10 @@ var mayImport = forSuites(map[string][]string{
 	// The reader of Health Connect's export takes the sink and the options of an import.
 	"adapters/healthconnect": append([]string{".", "adapters/fileimport"}, domain...),
 	// The assembly mounts the API, and exports to the lake and for persons.
-	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/lake"}, domain...),
+	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/lake", "adapters/stores"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
+	// The load test starts a PostgreSQL of its own.
+	"examples/load": append([]string{".", "webhook/receiver", "adapters/...", "internal/pgtest/embedded"}, domain...),
 }, append([]string{
 	".", "webhook/receiver", "internal/conformance", "internal/prove",
 	// Suites of other packages add users, samples and connections.
@@ -119,7 +120,6 @@ var testsMayImport = forSuites(map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
 	"adapters": {"adapters/memory", "adapters/stores", "internal/pgtest"},
 
-	"internal/seriesbox": {"."},
 	// The tests read the printed documents with pdftext.
 	// What is printed agrees with what the API answers.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox", "adapters/httpapi"},
@@ -127,7 +127,7 @@ var testsMayImport = forSuites(map[string][]string{
 	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
 	// The assembly is tested with the sandbox's providers and laboratory.
 	// Its trips to a database are counted on PostgreSQL.
-	"adapters/service": {"adapters/sandbox", "adapters/postgres"},
+	"adapters/service": {"adapters/sandbox", "adapters/postgres", "adapters/stores"},
 }, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory
 
 // everyTest lists the packages that any test may import in addition.
@@ -213,6 +213,10 @@ var modules = forSuites(map[string][]string{
 	// A store of a host's own is shown on bbolt.
 	"examples/customstore": {"go.etcd.io/bbolt", "github.com/google/uuid"},
 
+	// A test makes a file of a newer schema.
+	"examples/server": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
+		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7",
+		"github.com/ncruces/go-sqlite3"},
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
 }, testModules)
