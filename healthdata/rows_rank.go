@@ -72,6 +72,78 @@ func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	return []store.Query{w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))}
 }
 
+// dayQueries returns the queries for the headers of the closed chunks of another origin that may have
+// samples of the local days of a batch.
+func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
+	margin := 2 * 24 * hourMicros
+	from, to := b.Time[0]-margin, b.Time[b.Len()-1]+margin
+	if w.head.Value.closed < from {
+		return nil
+	}
+	table := headerTable.Key(store.Key{Team: w.team, User: w.user})
+	before := store.Query{Key: table, By: store.ByID, From: w.id, To: chunkID(w.id, from), Desc: true, Limit: 1, Lock: store.Plain}
+	return []store.Query{before, {Key: table, By: store.ByID, From: chunkID(w.id, from), To: chunkID(w.id, to), Lock: store.Plain}}
+}
+
+// arrival orders what origins told of a local day: the one with the greatest was received last.
+type arrival struct {
+	rank uint32
+	at   int64
+}
+
+func (a arrival) compare(b arrival) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
+}
+
+// latest returns the greatest arrival that a series can have from one time to another.
+func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
+	see := func(h *series.Header) {
+		if a := (arrival{h.MaxRank, h.Stop}); h.Overlaps(from, to) && (!ok || a.compare(out) > 0) {
+			out, ok = a, true
+		}
+	}
+	for i := range w.headers {
+		see(&w.headers[i])
+	}
+	if w.head.Value.open.N > 0 {
+		see(&w.head.Value.open.Header)
+	}
+	return out, ok
+}
+
+// raise makes a batch, of which some samples change something, the latest of its origins on each local day.
+func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
+	const day = 24 * int64(time.Hour/time.Microsecond)
+	for i := 0; i < len(list); {
+		local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
+		at, last, best := local(&list[i]), -1, arrival{}
+		j := i
+		for ; j < len(list) && local(&list[j]) == at; j++ {
+			if !changes[j] {
+				continue
+			}
+			if a := (arrival{list[j].Rank, list[j].Time}); last < 0 || a.compare(best) > 0 {
+				best = a
+			}
+			last = j
+		}
+		i = j
+		if last < 0 {
+			continue
+		}
+		s := &list[last]
+		from := at - int64(s.Offset)*1e6
+		for _, o := range w.siblings {
+			if a, ok := o.latest(from, from+day); ok && a.compare(best) >= 0 {
+				if s.Rank = max(s.Rank, a.rank); s.Time <= a.at {
+					s.Rank = max(s.Rank, a.rank+1)
+				}
+				best = arrival{s.Rank, s.Time}
+			}
+		}
+	}
+}
+
 // rivals returns the samples of a series that may compete with a batch.
 func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	r := reaches(b)
@@ -114,7 +186,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		}
 		rivals = append(rivals, more...)
 	}
-	if len(rivals) == 0 {
+	if len(rivals) == 0 && len(w.siblings) == 0 {
 		return b, nil, nil
 	}
 	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
@@ -127,7 +199,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		return nil, nil, err
 	}
 	shared = make([]bool, b.Len())
-	var out series.Builder
+	list, changes := make([]series.Sample, 0, b.Len()), make([]bool, b.Len())
 	var before rival // what of the batch itself reaches furthest
 	for i, s := range b.All() {
 		to, point := extent(s.Time, s.End)
@@ -149,19 +221,25 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		if before.to > s.Time {
 			v.rank = max(v.rank, before.rank)
 		}
+		changes[i] = true
 		if was, ok := stored[s.Time]; ok {
 			rank := was.Rank
 			if was.Rank = 0; was == s {
-				v.rank = rank // it changes nothing
+				v.rank, changes[i] = rank, false
 			}
 		}
 		s.Rank = v.rank
 		if v.to > before.to {
 			before = v
 		}
-		out.Add(s)
+		list = append(list, s)
 	}
-	return out.Block(), shared, nil
+	w.raise(list, changes)
+	ranked = new(series.Block)
+	for _, s := range list {
+		ranked.Append(s)
+	}
+	return ranked, shared, nil
 }
 
 // stored returns the samples of the series at some times, ascending.
