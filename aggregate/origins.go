@@ -140,7 +140,6 @@ type decider struct {
 	origins  []healthdata.Origin
 	c        *sampleClaims
 	across   bool // better sources take their time
-	explain  bool
 
 	items  []told
 	first  []int // by series, the place of its first sample

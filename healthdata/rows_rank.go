@@ -169,54 +169,38 @@ func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	return out, nil
 }
 
-// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time. shared is
-// nil if none has.
+// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time.
+// shared is nil if none has.
 func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared []bool, err error) {
 	if len(w.siblings) == 0 && (b.End == nil || len(w.old) == 0 && w.head.Value.open.MaxEnd <= b.Time[0]) {
 		return b, nil, nil
 	}
-	rivals, err := w.rivals(b, true)
+	rivals, err := w.allRivals(b)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range w.siblings {
-		more, err := s.rivals(b, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		rivals = append(rivals, more...)
-	}
 	if len(rivals) == 0 && len(w.siblings) == 0 {
 		return b, nil, nil
-	}
-	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
-	longest := hourMicros
-	for i := range rivals {
-		longest = max(longest, rivals[i].to-rivals[i].from)
 	}
 	stored, err := w.stored(b.Time)
 	if err != nil {
 		return nil, nil, err
 	}
+	longest := hourMicros
+	for i := range rivals {
+		longest = max(longest, rivals[i].to-rivals[i].from)
+	}
 	shared = make([]bool, b.Len())
 	list, changes := make([]series.Sample, 0, b.Len()), make([]bool, b.Len())
 	var before rival // what of the batch itself reaches furthest
 	for i, s := range b.All() {
-		to, point := extent(s.Time, s.End)
-		v := rival{from: s.Time, to: to, point: point}
+		v := rival{from: s.Time}
+		v.to, v.point = extent(s.Time, s.End)
 		at, _ := slices.BinarySearchFunc(rivals, s.Time-longest, func(r rival, t int64) int { return cmp.Compare(r.from, t) })
-		for ; at < len(rivals) && rivals[at].from < max(to, s.Time+hourMicros); at++ {
+		for ; at < len(rivals) && rivals[at].from < max(v.to, s.Time+hourMicros); at++ {
 			r := &rivals[at]
-			if !r.own && r.from == s.Time {
-				shared[i] = true
-			}
-			switch {
-			case r.own && (r.from == s.Time || r.point && point), !v.competes(r):
-			case r.from >= s.Time:
-				v.rank = max(v.rank, r.rank+1)
-			case !point || !r.point:
-				v.rank = max(v.rank, r.rank)
-			}
+			shared[i] = shared[i] || !r.own && r.from == s.Time
+			v.above(r)
 		}
 		if before.to > s.Time {
 			v.rank = max(v.rank, before.rank)
@@ -240,6 +224,34 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		ranked.Append(s)
 	}
 	return ranked, shared, nil
+}
+
+// above raises the rank of a sample that is received after another one.
+func (r *rival) above(o *rival) {
+	switch {
+	case o.own && (o.from == r.from || o.point && r.point), !r.competes(o):
+	case o.from >= r.from:
+		r.rank = max(r.rank, o.rank+1)
+	case !r.point || !o.point:
+		r.rank = max(r.rank, o.rank)
+	}
+}
+
+// allRivals returns the samples of all origins that may compete with a batch, by the time at which they begin.
+func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
+	out, err := w.rivals(b, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range w.siblings {
+		more, err := s.rivals(b, false)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	slices.SortFunc(out, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
+	return out, nil
 }
 
 // stored returns the samples of the series at some times, ascending.
