@@ -23,6 +23,8 @@ import (
 //	profile                                  column
 //	sessions (sleep, workout, cycle)         overlap with the sessions of better sources
 //
+// What the origins of one source tell twice is decided first, in origins.go.
+//
 // "Better" is the comparator of [order]. A condition of the query comes first: rows that it
 // leaves out do not count as data of their source.
 

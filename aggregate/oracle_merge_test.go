@@ -119,7 +119,9 @@ func (q *question) originDays(rows []oracleRow) originDays {
 			t = &told{seconds: map[int64]bool{}}
 			day[r.key.Origin] = t
 		}
-		t.rank, t.last = max(t.rank, r.s.Rank), max(t.last, r.s.Time)
+		if r.s.Rank > t.rank || r.s.Rank == t.rank && r.s.Time > t.last {
+			t.rank, t.last = r.s.Rank, r.s.Time
+		}
 		if q.resource != "steps" {
 			t.seconds[r.wall/3600e6] = true
 			continue

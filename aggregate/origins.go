@@ -140,7 +140,6 @@ type decider struct {
 	origins  []healthdata.Origin
 	c        *sampleClaims
 	across   bool // better sources take their time
-	explain  bool
 
 	items  []told
 	first  []int // by series, the place of its first sample
@@ -220,7 +219,9 @@ func (d *decider) rankOrigins() {
 			s.covered += t.to - from
 			until[t.origin] = t.to
 		}
-		s.rank, s.last = max(s.rank, t.rank), max(s.last, t.at)
+		if t.rank > s.rank || t.rank == s.rank && t.at > s.last {
+			s.rank, s.last = t.rank, t.at
+		}
 	}
 	d.orders = map[int64][]int32{}
 	list := make([]int32, len(d.origins))

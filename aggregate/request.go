@@ -123,7 +123,8 @@ const (
 	// FillGaps is WinnerOnly, and uses intervals of the other sources that overlap nothing
 	// of a better one.
 	FillGaps OverlapPolicy = "fill"
-	// AllSources uses every row.
+	// AllSources uses every row. Under the other policies, what the origins of one source tell twice
+	// counts once.
 	AllSources OverlapPolicy = "all"
 )
 

@@ -20,7 +20,7 @@ type sampleSet struct {
 }
 
 // originOf returns the place of an origin, which is that of a series.
-func (s *sampleSet) originOf(o healthdata.Origin) int { return slices.Index(s.origins, o) }
+func (set *sampleSet) originOf(o healthdata.Origin) int { return slices.Index(set.origins, o) }
 
 // sampleSeries is one series with what the plan knows of it.
 type sampleSeries struct {

@@ -21,6 +21,10 @@
 // source type and timestamp. For the same identity the latest value replaces; what
 // is identical changes nothing and has no event.
 //
+// Apps and devices of one source are kept apart ([Origin]). Readers see of samples with one
+// identity the one that was received last, and of sessions of one origin that overlap the
+// longest.
+//
 // # Time
 //
 // Instants are UTC. Every sample, and every summary that has one, carries the offset

@@ -69,6 +69,78 @@ func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	return []store.Query{w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))}
 }
 
+// dayQueries returns the queries for the headers of the closed chunks of another origin that may have
+// samples of the local days of a batch.
+func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
+	margin := 2 * 24 * hourMicros
+	from, to := b.Time[0]-margin, b.Time[b.Len()-1]+margin
+	if w.head.Value.closed < from {
+		return nil
+	}
+	table := headerTable.Key(store.Key{Team: w.team, User: w.user})
+	before := store.Query{Key: table, By: store.ByID, From: w.id, To: chunkID(w.id, from), Desc: true, Limit: 1, Lock: store.Plain}
+	return []store.Query{before, {Key: table, By: store.ByID, From: chunkID(w.id, from), To: chunkID(w.id, to), Lock: store.Plain}}
+}
+
+// arrival orders what origins told of a local day: the one with the greatest was received last.
+type arrival struct {
+	rank uint32
+	at   int64
+}
+
+func (a arrival) compare(b arrival) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
+}
+
+// latest returns the greatest arrival that a series can have from one time to another.
+func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
+	see := func(h *series.Header) {
+		if a := (arrival{h.MaxRank, h.Stop}); h.Overlaps(from, to) && (!ok || a.compare(out) > 0) {
+			out, ok = a, true
+		}
+	}
+	for i := range w.headers {
+		see(&w.headers[i])
+	}
+	if w.head.Value.open.N > 0 {
+		see(&w.head.Value.open.Header)
+	}
+	return out, ok
+}
+
+// raise makes a batch, of which some samples change something, the latest of its origins on each local day.
+func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
+	const day = 24 * int64(time.Hour/time.Microsecond)
+	for i := 0; i < len(list); {
+		local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
+		at, last, best := local(&list[i]), -1, arrival{}
+		j := i
+		for ; j < len(list) && local(&list[j]) == at; j++ {
+			if !changes[j] {
+				continue
+			}
+			if a := (arrival{list[j].Rank, list[j].Time}); last < 0 || a.compare(best) > 0 {
+				best = a
+			}
+			last = j
+		}
+		i = j
+		if last < 0 {
+			continue
+		}
+		s := &list[last]
+		from := at - int64(s.Offset)*1e6
+		for _, o := range w.siblings {
+			if a, ok := o.latest(from, from+day); ok && a.compare(best) >= 0 {
+				if s.Rank = max(s.Rank, a.rank); s.Time <= a.at {
+					s.Rank = max(s.Rank, a.rank+1)
+				}
+				best = arrival{s.Rank, s.Time}
+			}
+		}
+	}
+}
+
 // rivals returns the samples of a series that may compete with a batch.
 func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	r := w.reaches(b)
@@ -94,71 +166,89 @@ func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	return out, nil
 }
 
-// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time. shared is
-// nil if none has.
+// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time.
+// shared is nil if none has.
 func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared []bool, err error) {
 	if len(w.siblings) == 0 && (b.End == nil || len(w.old) == 0 && w.head.Value.open.MaxEnd <= b.Time[0]) {
 		return b, nil, nil
 	}
-	rivals, err := w.rivals(b, true)
+	rivals, err := w.allRivals(b)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range w.siblings {
-		more, err := s.rivals(b, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		rivals = append(rivals, more...)
-	}
-	if len(rivals) == 0 {
+	if len(rivals) == 0 && len(w.siblings) == 0 {
 		return b, nil, nil
-	}
-	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
-	longest := hourMicros
-	for i := range rivals {
-		longest = max(longest, rivals[i].to-rivals[i].from)
 	}
 	stored, err := w.stored(b.Time)
 	if err != nil {
 		return nil, nil, err
 	}
+	longest := hourMicros
+	for i := range rivals {
+		longest = max(longest, rivals[i].to-rivals[i].from)
+	}
 	shared = make([]bool, b.Len())
-	var out series.Builder
+	list, changes := make([]series.Sample, 0, b.Len()), make([]bool, b.Len())
 	var before rival // what of the batch itself reaches furthest
 	for i, s := range b.All() {
-		to, point := extent(s.Time, s.End)
-		v := rival{from: s.Time, to: to, point: point}
+		v := rival{from: s.Time}
+		v.to, v.point = extent(s.Time, s.End)
 		at, _ := slices.BinarySearchFunc(rivals, s.Time-longest, func(r rival, t int64) int { return cmp.Compare(r.from, t) })
-		for ; at < len(rivals) && rivals[at].from < max(to, s.Time+hourMicros); at++ {
+		for ; at < len(rivals) && rivals[at].from < max(v.to, s.Time+hourMicros); at++ {
 			r := &rivals[at]
-			if !r.own && r.from == s.Time {
-				shared[i] = true
-			}
-			switch {
-			case r.own && (r.from == s.Time || r.point && point), !v.competes(r):
-			case r.from >= s.Time:
-				v.rank = max(v.rank, r.rank+1)
-			case !point || !r.point:
-				v.rank = max(v.rank, r.rank)
-			}
+			shared[i] = shared[i] || !r.own && r.from == s.Time
+			v.above(r)
 		}
 		if before.to > s.Time {
 			v.rank = max(v.rank, before.rank)
 		}
+		changes[i] = true
 		if was, ok := stored[s.Time]; ok {
 			rank := was.Rank
 			if was.Rank = 0; was == s {
-				v.rank = rank // it changes nothing
+				v.rank, changes[i] = rank, false
 			}
 		}
 		s.Rank = v.rank
 		if v.to > before.to {
 			before = v
 		}
-		out.Add(s)
+		list = append(list, s)
 	}
-	return out.Block(), shared, nil
+	w.raise(list, changes)
+	ranked = new(series.Block)
+	for _, s := range list {
+		ranked.Append(s)
+	}
+	return ranked, shared, nil
+}
+
+// above raises the rank of a sample that is received after another one.
+func (r *rival) above(o *rival) {
+	switch {
+	case o.own && (o.from == r.from || o.point && r.point), !r.competes(o):
+	case o.from >= r.from:
+		r.rank = max(r.rank, o.rank+1)
+	case !r.point || !o.point:
+		r.rank = max(r.rank, o.rank)
+	}
+}
+
+// allRivals returns the samples of all origins that may compete with a batch, by the time at which they begin.
+func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
+	out, err := w.rivals(b, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range w.siblings {
+		more, err := s.rivals(b, false)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	slices.SortFunc(out, func(a, b rival) int { return cmp.Compare(a.from, b.from) })
+	return out, nil
 }
 
 // stored returns the samples of the series at some times, ascending.

@@ -96,6 +96,7 @@ type seriesWrite struct {
 	// siblings are the series of the other origins, which are only read. Their heads are held, so
 	// that what all origins add is ranked in one order.
 	siblings []*seriesWrite
+	headers  []series.Header // of another origin, about the days of a batch
 	head     *store.Entry[seriesHead]
 	old      []series.Chunk  // the closed chunks that take part, ascending
 	known    map[int64]int64 // the revisions of their rows, by start
@@ -161,7 +162,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 			more, whose = append(more, q), append(whose, w)
 		}
 		for _, s := range w.siblings {
-			for _, q := range s.rivalQueries(w.adds, false) {
+			for _, q := range append(s.rivalQueries(w.adds, false), s.dayQueries(w.adds)...) {
 				more, whose = append(more, q), append(whose, s)
 			}
 		}
@@ -231,6 +232,13 @@ func (w *seriesWrite) reach() []store.Query {
 
 // take adds the chunks of an answer to those that take part.
 func (w *seriesWrite) take(rows []store.Row) error {
+	if len(rows) > 0 && rows[0].Table == headerTable.Name {
+		list, err := headerTable.Decoded(rows)
+		for _, e := range list {
+			w.headers = append(w.headers, e.Value.Header)
+		}
+		return err
+	}
 	list, err := chunkTable.Decoded(rows)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -16,7 +17,7 @@ import (
 func RunDataModel(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	h := newStore(t)
 	rapid.Check(t, func(r *rapid.T) {
-		m := dataModel{t: dataT{t, h.alone()}, r: r, series: map[healthdata.SeriesKey]map[int64]series.Sample{}}
+		m := dataModel{t: dataT{t, h.alone()}, r: r, series: map[healthdata.SeriesKey]map[int64]modelSample{}}
 		m.user = m.t.user()
 		r.Repeat(map[string]func(*rapid.T){
 			"merge":  m.merge,
@@ -30,11 +31,20 @@ type dataModel struct {
 	t      dataT
 	r      *rapid.T
 	user   healthdata.User
-	series map[healthdata.SeriesKey]map[int64]series.Sample
+	series map[healthdata.SeriesKey]map[int64]modelSample
+	merges int
+}
+
+// modelSample is a sample and the merge that brought it.
+type modelSample struct {
+	series.Sample
+	merge int
 }
 
 var modelKeys = []healthdata.SeriesKey{
 	{Resource: "steps", Provider: "acme_band", SourceType: "watch"},
+	{Resource: "steps", Provider: "acme_band", SourceType: "watch", Origin: healthdata.Origin{App: "com.acme.b"}},
+	{Resource: "steps", Provider: "acme_band", SourceType: "watch", Origin: healthdata.Origin{App: "com.acme.b", Device: uuid.UUID{7}}},
 	{Resource: "steps", Provider: "acme_band", SourceType: "phone"},
 	{Resource: "glucose", Provider: "acme_cgm", SourceType: "automatic"},
 }
@@ -56,9 +66,10 @@ func (m *dataModel) merge(r *rapid.T) {
 	}
 	model := m.series[key]
 	if model == nil {
-		model = map[int64]series.Sample{}
+		model = map[int64]modelSample{}
 		m.series[key] = model
 	}
+	m.merges++
 	latest := map[int64]series.Sample{}
 	for _, s := range in {
 		latest[s.Time] = s
@@ -67,17 +78,30 @@ func (m *dataModel) merge(r *rapid.T) {
 	for at, s := range latest {
 		was, ok := model[at]
 		switch {
+		case !ok && m.shared(key, at):
+			changed++
 		case !ok:
 			added++
-		case was != s:
+		case was.Sample != s:
 			changed++
 		default:
 			same++
+			continue
 		}
-		model[at] = s
+		model[at] = modelSample{s, m.merges}
 	}
 	o := m.t.merge(m.user, key, in...)
 	require.Equal(r, []int{added, changed, same}, []int{o.New, o.Changed, o.Same})
+}
+
+// shared reports whether another origin has a sample at a time.
+func (m *dataModel) shared(key healthdata.SeriesKey, at int64) bool {
+	for k, of := range m.series {
+		if _, ok := of[at]; ok && k != key && k.Published() == key.Published() {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *dataModel) remove(r *rapid.T) {
@@ -101,8 +125,47 @@ func (m *dataModel) read(r *rapid.T) {
 	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
 	var want []series.Sample
 	for _, s := range m.series[key] {
-		want = append(want, s)
+		want = append(want, s.Sample)
 	}
-	slices.SortFunc(want, func(a, b series.Sample) int { return int((a.Time - b.Time) / 60_000_000) })
-	require.Equal(r, want, m.t.samples(m.user, key))
+	byTime := func(a, b series.Sample) int { return int((a.Time - b.Time) / 60_000_000) }
+	slices.SortFunc(want, byTime)
+	require.Equal(r, want, unranked(m.t.samples(m.user, key)))
+
+	latest := map[int64]modelSample{}
+	for k, of := range m.series {
+		for at, s := range of {
+			if was, ok := latest[at]; k.Published() == key.Published() && (!ok || s.merge > was.merge) {
+				latest[at] = s
+			}
+		}
+	}
+	want = nil
+	for _, s := range latest {
+		want = append(want, s.Sample)
+	}
+	slices.SortFunc(want, byTime)
+	var got []series.Sample
+	m.t.view(m.user, func(v healthdata.View) {
+		got = nil
+		all, err := v.Series(m.t.Context(), healthdata.SeriesQuery{Resources: []string{key.Resource}})
+		require.NoError(r, err)
+		all = slices.DeleteFunc(all, func(s healthdata.Series) bool { return s.Key.Published() != key.Published() })
+		for _, origins := range healthdata.ByPublished(all) {
+			require.NoError(r, healthdata.ReadPublished(m.t.Context(), v, origins, series.Range{From: series.MinTime, To: series.MaxTime + 1}, func(b *series.Block) bool {
+				for _, s := range b.All() {
+					got = append(got, s)
+				}
+				return true
+			}))
+		}
+	})
+	require.Equal(r, want, unranked(got), "what was received last")
+}
+
+// unranked returns samples without their ranks, which depend on what else is stored.
+func unranked(list []series.Sample) []series.Sample {
+	for i := range list {
+		list[i].Rank = 0
+	}
+	return list
 }

@@ -27,6 +27,8 @@ type Header struct {
 	Offset    int32
 	// Crossed says that intervals of the chunk overlap each other.
 	Crossed bool
+	// MaxRank is the greatest rank of a sample.
+	MaxRank uint32
 	// Format is the format of the data.
 	Format byte
 	// Size is the length of the data in bytes.
@@ -82,6 +84,9 @@ func NewChunk(b *Block) (Chunk, error) {
 		}
 	}
 	for r := range b.Runs {
+		c.MaxRank = max(c.MaxRank, b.Runs[r].Rank)
+	}
+	for r := range b.Runs {
 		if b.Runs[r].Offset != c.Offset {
 			c.OneOffset, c.Offset = false, 0
 			break
@@ -124,14 +129,14 @@ func (c *Chunk) Decode(dst *Block) error {
 
 // headerBytes is the length of a stored header, headerForm its first byte.
 const (
-	headerBytes = 87
+	headerBytes = 91
 	headerForm  = 1
 
 	flagOneOffset = 1
 	flagCrossed   = 2
 )
 
-// Append appends a stored form of the header to dst, 87 bytes, for a store that does
+// Append appends a stored form of the header to dst, 91 bytes, for a store that does
 // not want a column for each field.
 func (h *Header) Append(dst []byte) []byte {
 	le := binary.LittleEndian
@@ -153,7 +158,8 @@ func (h *Header) Append(dst []byte) []byte {
 	dst = append(dst, flags)
 	dst = le.AppendUint32(dst, uint32(h.Offset))
 	dst = append(dst, h.Format)
-	return le.AppendUint32(dst, uint32(h.Size))
+	dst = le.AppendUint32(dst, uint32(h.Size))
+	return le.AppendUint32(dst, h.MaxRank)
 }
 
 // ParseHeader reads what [Header.Append] wrote. Other bytes give [ErrCorrupt].
@@ -168,7 +174,7 @@ func ParseHeader(data []byte) (Header, error) {
 		N:   int(le.Uint32(data[25:])),
 		Min: f(29), Max: f(37), Sum: Sum{f(45), f(53)}, First: f(61), Last: f(69),
 		OneOffset: data[77]&flagOneOffset != 0, Crossed: data[77]&flagCrossed != 0, Offset: int32(le.Uint32(data[78:])),
-		Format: data[82], Size: int(le.Uint32(data[83:])),
+		Format: data[82], Size: int(le.Uint32(data[83:])), MaxRank: le.Uint32(data[87:]),
 	}
 	if h.N < 1 || h.N > MaxLen || h.Start > h.Stop {
 		return Header{}, corrupt("header")

@@ -45,6 +45,7 @@ func requireHeader(t require.TestingT, b *series.Block, c series.Chunk) {
 	}
 	for i, s := range samples {
 		want.Crossed = want.Crossed || slices.ContainsFunc(samples[:i], func(o series.Sample) bool { return o.End != series.NoEnd && o.End > s.Time })
+		want.MaxRank = max(want.MaxRank, s.Rank)
 		want.Min, want.Max = min(want.Min, s.Value), max(want.Max, s.Value)
 		if s.End != series.NoEnd && (want.MaxEnd == series.NoEnd || s.End > want.MaxEnd) {
 			want.MaxEnd = s.End
