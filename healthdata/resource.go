@@ -108,7 +108,8 @@ type Resource struct {
 	// value.
 	Additive bool
 	// Spans says that a value is of a stretch of time, such as steps: an interval of no length
-	// is refused. Others, such as a temperature, may start and end at one instant.
+	// is refused. Others, such as a temperature, and those that may be instants, may start and end at
+	// one.
 	Spans bool
 	// Longest is the longest interval that is taken.
 	Longest time.Duration
@@ -170,8 +171,8 @@ var catalogue = []Resource{
 	{Slug: "steps", Additive: true, Spans: true, Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
 	{Slug: "distance", Additive: true, Spans: true, Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
 	{Slug: "calories_active", Additive: true, Spans: true, Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
-	{Slug: "calories_basal", Additive: true, Spans: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "floors_climbed", Additive: true, Spans: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
+	{Slug: "calories_basal", Additive: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "floors_climbed", Additive: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
 	{Slug: "wheelchair_push", Additive: true, Spans: true, Kind: Interval, Unit: "count", Movement: true},
 	{Slug: "stand_hour", Additive: true, Spans: true, Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
 	{Slug: "stand_duration", Additive: true, Spans: true, Kind: Interval, Unit: "min", Rate: Minutes},

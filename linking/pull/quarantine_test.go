@@ -88,9 +88,9 @@ func TestEveryBadSampleIsQuarantined(t *testing.T) {
 		"a text":       {"heartrate", of(healthdata.Sample{Timestamp: at, Value: healthdata.Text("fast"), Unit: "bpm"}, sample(1, 61, "bpm")), 1, map[string]int{"value type": 1}},
 		"no such unit": {"weight", of(sample(0, 80, "stone-ish"), sample(time.Minute, 176.37, "lb")), 1, map[string]int{"unit unit": 1}},
 		"the future":   {"heartrate", of(sample(25*time.Hour+time.Microsecond, 60, "bpm"), sample(25*time.Hour, 61, "bpm")), 1, map[string]int{"timestamp future": 1}},
-		"backwards":    {"steps", of(interval(0, -time.Second), interval(0, 0), interval(time.Minute, time.Hour)), 2, map[string]int{"end order": 1}},
+		"backwards":    {"steps", of(interval(0, -time.Second), interval(0, 0), interval(time.Minute, time.Hour)), 1, map[string]int{"end out_of_bounds": 2}},
 		"into the future": {
-			"steps", of(interval(0, 26*time.Hour), interval(time.Minute, time.Hour)), 1, map[string]int{"end future": 1},
+			"steps", of(interval(0, 26*time.Hour), interval(time.Minute, time.Hour)), 1, map[string]int{"end future": 1, "end out_of_bounds": 1},
 		},
 		"no end": {"steps", of(sample(0, 7, "count"), interval(time.Minute, time.Hour)), 1, map[string]int{"end missing": 1}},
 		"half a pressure": {"blood_pressure", of(
@@ -163,7 +163,7 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 		}, 1, map[string]int{" other_user": 1}},
 		"backwards": {"sleep", func() []linking.PullItem {
 			return []linking.PullItem{part(night("a", -time.Hour, -9*time.Hour, 1), night("b", -33*time.Hour, -25*time.Hour, 2))}
-		}, 1, map[string]int{"bedtime_stop order": 1}},
+		}, 1, map[string]int{"bedtime_stop out_of_bounds": 1}},
 		"the future": {"sleep", func() []linking.PullItem {
 			return []linking.PullItem{part(night("a", time.Hour, 25*time.Hour, 1), night("b", -9*time.Hour, 24*time.Hour, 2))}
 		}, 1, map[string]int{"bedtime_stop future": 1}},

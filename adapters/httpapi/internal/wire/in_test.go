@@ -140,7 +140,9 @@ func TestBooleans(t *testing.T) {
 		in := get("b=" + text)
 		in.OptBool("b")
 		require.Equal(t, []string{"query.b: wrong_type"}, problems(t, in), text)
-		require.Equal(t, "must be true, false, 1 or 0", in.Err().(*wire.InputError).Problems[0].Msg)
+		var refused *wire.InputError
+		require.ErrorAs(t, in.Err(), &refused)
+		require.Equal(t, "must be true, false, 1 or 0", refused.Problems[0].Msg)
 	}
 }
 
