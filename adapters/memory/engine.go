@@ -106,6 +106,9 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) ([][]store.Row, err
 	return out, err
 }
 
+// Kept returns all rows as they are kept, ordered by table, team and ID. They must not be changed.
+func (e *Engine) Kept() []store.Row { return e.last.Load().rows.Values() }
+
 // Get returns a row.
 func (o *ordered) Get(key string) (store.Row, bool, error) {
 	r, ok := o.rows.Get(key)

@@ -44,7 +44,8 @@ type Options struct {
 // must not write to the store but with the context that it got.
 type Store struct {
 	*stores.Stores
-	blobs *blobs
+	engine *Engine
+	blobs  *blobs
 }
 
 // New returns an empty store.
@@ -52,14 +53,18 @@ func New(opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
 	}
+	engine := engineOf(stores.Tables(), opts)
 	return &Store{
-		stores.New(engineOf(stores.Tables(), opts), &stores.Options{
+		stores.New(engine, &stores.Options{
 			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Envelope: opts.Envelope, Retention: opts.Retention,
 			UsersElsewhere: opts.UsersElsewhere,
 		}),
-		newBlobs(opts.Keys),
+		engine, newBlobs(opts.Keys),
 	}
 }
+
+// Kept returns all rows as they are kept, encrypted with [Options].Keys; see [Engine.Kept].
+func (s *Store) Kept() []store.Row { return s.engine.Kept() }
 
 // Blobs returns a place for files. Each is encrypted with the key of its user, as [Options].Keys says.
 func (s *Store) Blobs() labreport.BlobStore { return s.blobs }

@@ -16,6 +16,6 @@ func TestPersonKeys(t *testing.T) {
 func TestAtRest(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		s := newSampleStore()
-		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: s.PersonKeys(), Kept: func(testing.TB) []byte { return conformance.Kept([]any{s.Kept(), s.Blobs()}) }}
 	})
 }
