@@ -116,7 +116,12 @@ func (w *seriesWrite) heads() store.Query {
 	if w.adds == nil {
 		return headTable.One(w.key(w.id), store.Held)
 	}
-	return store.Query{Key: headTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: w.all, To: store.End(w.all), Lock: store.Held}
+	return w.headsOf(w.all)
+}
+
+// headsOf returns the query for the heads of all origins of a series; see [SeriesKey.publishedID].
+func (o owner) headsOf(all string) store.Query {
+	return store.Query{Key: headTable.Key(store.Key{Team: o.team, User: o.user}), By: store.ByID, From: all, To: store.End(all), Lock: store.Held}
 }
 
 // first returns what a write reads first: the heads and, if it is long, the last closed chunk, with which

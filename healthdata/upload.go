@@ -82,7 +82,7 @@ func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user heal
 		u.EventKey = in.eventKey()
 		if r.Key != KeyType { // the types are not known yet
 			key := SeriesKey{Resource: r.Slug, Provider: up.Provider, SourceType: in.Source.Type}
-			u.Queries = append(u.Queries, headTable.One(owner{team, user}.key(key.id(user)), store.Held))
+			u.Queries = append(u.Queries, owner{team, user}.headsOf(key.publishedID(user)))
 		}
 	}
 	return s.opts.BeforeUpload(ctx, u)
