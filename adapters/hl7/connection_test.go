@@ -103,7 +103,7 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 			return ours, nil
 		}
 		client := mllp.NewClient("lab:2575", &mllp.ClientOptions{Dial: dial})
-		back := hl7.New(client, memory.New(nil).LabJournal(), nil)
+		back := hl7.New(client, memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), nil)
 		s := submission()
 		tries := 0
 		for {
@@ -125,7 +125,7 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 // Two processes share one journal, and a laboratory sends every message twice at the same
 // time: the service gets each report once.
 func TestAtOnce(t *testing.T) {
-	j := memory.New(nil).LabJournal()
+	j := memory.New(&memory.Options{UsersElsewhere: true}).LabJournal()
 	one := newBenchOn(t, j, nil)
 	two := hl7.New(one.lab, j, nil)
 	var all sync.WaitGroup

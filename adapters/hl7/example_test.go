@@ -35,7 +35,7 @@ func Example() {
 
 	lab := hl7.New(
 		mllp.NewClient("lab.example.com:2575", &mllp.ClientOptions{Dial: func(context.Context, string) (net.Conn, error) { return ours, nil }}),
-		memory.New(nil).LabJournal(),
+		memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(),
 		&hl7.Options{Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTH"}})
 	accepted, err := lab.Submit(ctx, orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()},

@@ -24,7 +24,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add([]byte("BHS|^~\\&\r" + string(b.report("N1", ana, ferrF, ferritin("9", "L", "F"))) + "\rBTS|1"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		lab := &labSystem{}
-		back := hl7.New(lab, memory.New(nil).LabJournal(), &hl7.Options{Number: func(orders.Order) string { return "N1" }})
+		back := hl7.New(lab, memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), &hl7.Options{Number: func(orders.Order) string { return "N1" }})
 		ctx := context.Background()
 		if _, err := back.Submit(ctx, submission()); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // A second process continues with the journal of the first: it sends no order twice, handles
 // no message twice, and has the messages that wait for review.
 func TestJournalOfTwoProcesses(t *testing.T) {
-	j := memory.New(nil).LabJournal()
+	j := memory.New(&memory.Options{UsersElsewhere: true}).LabJournal()
 	b := newBenchOn(t, j, nil)
 	s := submission()
 	n := b.submit(s)
@@ -84,7 +84,7 @@ func TestFolder(t *testing.T) {
 	now := time.Now()
 	f := hl7.NewFolder(out, in, &hl7.FolderOptions{Now: func() time.Time { return now }, Settle: time.Second})
 	b := newBench(t, nil)
-	back := hl7.New(f, memory.New(nil).LabJournal(), &hl7.Options{Us: hl7.Party{Application: "ORDERS"}})
+	back := hl7.New(f, memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), &hl7.Options{Us: hl7.Party{Application: "ORDERS"}})
 	s := submission()
 	for range 2 {
 		got, err := back.Submit(t.Context(), s)

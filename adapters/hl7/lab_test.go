@@ -69,7 +69,7 @@ type bench struct {
 }
 
 func newBench(t testing.TB, edit func(*hl7.Options)) *bench {
-	return newBenchOn(t, memory.New(nil).LabJournal(), edit)
+	return newBenchOn(t, memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), edit)
 }
 
 func newBenchOn(t testing.TB, j labjournal.Store, edit func(*hl7.Options)) *bench {

@@ -41,7 +41,7 @@ type serviceBench struct {
 }
 
 func newServiceBench(t testing.TB) *serviceBench {
-	store := memory.New(nil)
+	store := memory.New(&memory.Options{UsersElsewhere: true})
 	s := &serviceBench{team: healthlab.TeamID{UUID: uuid.New()}, reviews: store.Reviews()}
 	quiet := slog.New(slog.DiscardHandler)
 	s.bench = newBenchOn(t, store.LabJournal(), func(o *hl7.Options) { o.LabSlug, o.ReviewTeam, o.Log = "northlab", s.team, quiet })

@@ -103,7 +103,7 @@ func (s recordedStore) Update(ctx context.Context, team healthlab.TeamID, id ord
 func TestDisclosure(t *testing.T) {
 	to := &recipients{text: map[string]string{}}
 	c := remade(t, func(x *shop) {
-		store := memory.New(nil)
+		store := memory.New(&memory.Options{UsersElsewhere: true})
 		x.lab = recordedLab{newBusyLab(), to}
 		x.store = recordedStore{store.Orders(), store.Orders().(orders.VisitStore), to}
 		x.options.Messenger, x.printer = to, to

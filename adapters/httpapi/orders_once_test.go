@@ -157,7 +157,7 @@ func (k slowKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until 
 
 func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
 	c := newFixture(t, nil)
-	slow := slowKeys{memory.New(nil).OrderKeys(), make(chan struct{}), make(chan struct{})}
+	slow := slowKeys{memory.New(&memory.Options{UsersElsewhere: true}).OrderKeys(), make(chan struct{}), make(chan struct{})}
 	config := c.config
 	config.Idempotency = idempotency.New(slow, nil)
 	client := func() *contract.Client {

@@ -34,7 +34,7 @@ func remade(t *testing.T, edit func(*shop)) *fixture {
 	t.Helper()
 	c := newFixture(t, nil)
 	now := func() time.Time { return fixtureNow }
-	store := memory.New(&memory.Options{Now: func() time.Time { return now() }})
+	store := memory.New(&memory.Options{Now: func() time.Time { return now() }, UsersElsewhere: true})
 	c.makeOrders(store, edit, func(x *shop) { now = x.options.Now })
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

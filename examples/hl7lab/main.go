@@ -77,7 +77,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	// The clinic: a client for orders, a server for results, one backend behind both.
-	backend := hl7.New(mllp.NewClient(labAddress, nil), memory.New(nil).LabJournal(), &hl7.Options{
+	backend := hl7.New(mllp.NewClient(labAddress, nil), memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), &hl7.Options{
 		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 		LabSlug: "northlab",
 		LOINC:   map[string]string{"7573": "2498-4"}, // the laboratory has no LOINC code for iron
