@@ -100,7 +100,8 @@ type call struct {
 }
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
-	if err := wire.Uncompress(r, c.settings.MaxBody); err != nil {
+	compressed, err := wire.Uncompress(r, c.settings.MaxBody)
+	if err != nil {
 		return err
 	}
 	if c.op.Handle != nil {
@@ -145,6 +146,9 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	}
 	if err := c.admit(caller); err != nil {
 		return err
+	}
+	if compressed {
+		server.Measure(r)
 	}
 	release, err := a.bodies.Share(r, c.settings.MaxBody)
 	if err != nil {
