@@ -179,7 +179,7 @@ func TestRefreshIsRefused(t *testing.T) {
 	require.Equal(t, object{"success": false, "user_id": bob.String(), "failed_sources": []any{}}, out)
 
 	for query, loc := range map[string]string{
-		"timeout=4.99": "query.timeout", "timeout=60.01": "query.timeout", "timeout=NaN": "query.timeout", "timeout=": "query.timeout",
+		"timeout=4.99": "query.timeout", "timeout=60.01": "query.timeout", "timeout=NaN": "query.timeout",
 		"timeout=soon": "query.timeout", "time=10": "query.time",
 	} {
 		require.Equal(t, []string{loc}, d.Send(t, "POST", "/v2/user/refresh/"+bob.String()+"?"+query, nil).Want(t, 422).Locs(t), query)

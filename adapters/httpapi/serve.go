@@ -105,7 +105,8 @@ type call struct {
 }
 
 func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
-	if err := wire.Uncompress(r, c.settings.MaxBody); err != nil {
+	compressed, err := wire.Uncompress(r, c.settings.MaxBody)
+	if err != nil {
 		return err
 	}
 	if c.op.Handle != nil {
@@ -150,6 +151,9 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	}
 	if err := c.admit(caller); err != nil {
 		return err
+	}
+	if compressed {
+		server.Measure(r)
 	}
 	release, err := a.bodies.Share(r, c.settings.MaxBody)
 	if err != nil {

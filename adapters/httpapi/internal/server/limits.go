@@ -44,9 +44,6 @@ func NewBodyMemory(total int64) *BodyMemory {
 // long. release gives it back. The error is a 429.
 func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err error) {
 	size := r.ContentLength
-	if size < 0 && r.Body != nil {
-		size = peek(r)
-	}
 	if size < 0 || size > limit {
 		size = limit
 	}
@@ -62,9 +59,9 @@ func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err er
 	return func() { m.free.Release(weight) }, nil
 }
 
-// peek reads the beginning of a body of unknown length, and returns the length if it is small; -1
-// if it is not. The body can be read as before.
-func peek(r *http.Request) int64 {
+// Measure reads the beginning of a body of unknown length, and sets the length if it is small. The
+// body can be read as before.
+func Measure(r *http.Request) {
 	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
 	rest := io.Reader(r.Body)
 	if err != nil {
@@ -74,10 +71,9 @@ func peek(r *http.Request) int64 {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(start), rest), r.Body}
-	if len(start) > smallBody {
-		return -1
+	if len(start) <= smallBody && err == nil {
+		r.ContentLength = int64(len(start))
 	}
-	return int64(len(start))
 }
 
 // failed is the end of a body whose reading failed.

@@ -20,15 +20,16 @@ const zstdWindow = 8 << 20
 // errCoding is a body that is not what its content-encoding says.
 var errCoding = errors.New("not in the coding that content-encoding names")
 
-// Uncompress makes the body of a request be read without its content-encoding, gzip or zstd. Of
-// what comes out at most limit bytes are read; more is an [http.MaxBytesError], as of a body that
-// is not compressed. A request with another coding, or with several, is refused (415).
-func Uncompress(r *http.Request, limit int64) error {
+// Uncompress makes the body of a request be read without its content-encoding, gzip or zstd, and
+// reports whether it had one. The length of the body is unknown then. Of what comes out at most
+// limit bytes are read; more is an [http.MaxBytesError], as of a body that is not compressed. A
+// request with another coding, or with several, is refused (415).
+func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
 	var open func(io.Reader) (io.Reader, error)
 	switch coding {
 	case "", "identity":
-		return nil
+		return false, nil
 	case "gzip", "x-gzip":
 		open = func(from io.Reader) (io.Reader, error) { return gzip.NewReader(from) }
 	case "zstd":
@@ -38,15 +39,15 @@ func Uncompress(r *http.Request, limit int64) error {
 	default:
 		f := unsupported("the content-encoding of a body must be one of " + codings)
 		f.Header = http.Header{"Accept-Encoding": {codings}}
-		return f
+		return false, f
 	}
 	r.Header.Del("Content-Encoding")
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		return nil
+		return false, nil
 	}
 	r.ContentLength = -1
 	r.Body = http.MaxBytesReader(nil, &uncompressed{from: r.Body, open: open}, limit)
-	return nil
+	return true, nil
 }
 
 // uncompressed reads a compressed body.
