@@ -127,7 +127,7 @@ type lab struct {
 
 func newLab(t *testing.T, opts *labreport.Options) *lab {
 	t.Helper()
-	l := &lab{fixture: newFixture(t, nil), store: memory.New(&memory.Options{Now: func() time.Time { return fixtureNow }})}
+	l := &lab{fixture: newFixture(t, nil), store: memory.New(&memory.Options{Now: func() time.Time { return fixtureNow }, UsersElsewhere: true})}
 	l.config.Reports = newReports(t, l.store, l.health, opts, l.logs)
 	l.Client = contract.NewClient(t, l.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return l
