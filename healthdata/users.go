@@ -23,7 +23,17 @@ const (
 // [*ClientUserIDError], which says whose; a full sandbox is a [*healthlab.RuleError]
 // of type [RuleUserLimit].
 func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUser) (User, error) {
-	u, err := newUser(team, healthlab.UserID{UUID: s.opts.NewUserID()}, n, s.now())
+	return s.CreateUserAs(ctx, team, s.NewUserID(), n)
+}
+
+// NewUserID returns an id for [Service.CreateUserAs].
+func (s *Service) NewUserID() healthlab.UserID { return healthlab.UserID{UUID: s.opts.NewUserID()} }
+
+// CreateUserAs is [Service.CreateUser] for a user with an id that was made before. A transaction that
+// may run again takes one id for all its runs: the key of a new user is made between two of them.
+// [healthlab.Conflict] if a user has the id.
+func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewUser) (User, error) {
+	u, err := newUser(team, id, n, s.now())
 	if err != nil {
 		return User{}, fmt.Errorf("create user: %w", err)
 	}

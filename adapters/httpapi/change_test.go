@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -41,7 +43,9 @@ var errLostRun = errors.New("lost against another transaction")
 // newChanges returns a service. log, if it is not nil, replaces the store of its access log.
 func newChanges(t *testing.T, log func(accesslog.Store) accesslog.Store) *changes {
 	t.Helper()
-	c := &changes{t: t, store: memory.New(nil)}
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	c := &changes{t: t, store: memory.New(&memory.Options{Keys: personkey.New(memory.NewPersonKeys(), sealer, nil)})}
 	var resources []healthdata.ProviderResource
 	for _, r := range healthdata.Resources() {
 		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})

@@ -98,8 +98,9 @@ func (a api) createUser(in *wire.In, team healthlab.TeamID) (*server.Change, err
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
+	id := a.Health.NewUserID()
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
-		u, err := a.Health.CreateUser(ctx, team, healthdata.NewUser(body))
+		u, err := a.Health.CreateUserAs(ctx, team, id, healthdata.NewUser(body))
 		return u, namingUser(err)
 	}}, nil
 }

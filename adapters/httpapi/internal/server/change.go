@@ -11,7 +11,8 @@ import (
 type Change struct {
 	// Do makes the change and returns what is answered, as JSON; nil is an answer without a body. It
 	// reads and writes the store alone, with the context that it gets, because it runs in a
-	// transaction of the store and may run again: it sets anew whatever it sets.
+	// transaction of the store and may run again: it sets anew whatever it sets. The ids of new persons
+	// are made before, because their keys are made between two runs.
 	Do func(context.Context) (any, error)
 	// Status is that of the answer. Default 200; without a body 204.
 	Status int
