@@ -46,7 +46,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	t.Helper()
-	d := fixture{store: memory.New(nil), ids: new([]uuid.UUID)}
+	d := fixture{store: memory.New(&memory.Options{UsersElsewhere: true}), ids: new([]uuid.UUID)}
 	d.people = d.store.Persons()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)

@@ -92,7 +92,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	store := memory.New(nil)
+	store := memory.New(&memory.Options{UsersElsewhere: true})
 	service, err := orders.New(store.Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
 	if err != nil {
 		return err
