@@ -157,8 +157,21 @@ func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]h
 	if parts == streamSlug {
 		prefix = streamSlug + "/"
 	}
-	if err := add(in.resource.Slug, "", gone.IDs); err != nil {
+	seen := slices.DeleteFunc(slices.Clone(gone.IDs), func(id uuid.UUID) bool { return slices.Contains(gone.Hidden, id) })
+	if err := add(in.resource.Slug, "", seen); err != nil {
 		return nil, err
+	}
+	for _, r := range gone.Marked {
+		item, err := r.Decode()
+		if err != nil {
+			return nil, err
+		}
+		covered := r.CoveredBy != uuid.Nil
+		more, err := s.sessionEvent(in, item, PutResult{CreatedAt: r.CreatedAt, Covered: covered, WasCovered: !covered, Record: r})
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, more...)
 	}
 	if err := add(parts, prefix, gone.PartIDs); err != nil {
 		return nil, err
@@ -167,15 +180,12 @@ func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]h
 }
 
 // samplesDeleted makes the events of removed samples: consecutive parts, each within the limits of
-// one message.
+// one message. Where readers see the sample of another origin in their place, the event has that.
 func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, error) {
-	var all []series.Gone
-	for _, some := range gone.Samples {
-		all = append(all, some...)
-	}
-	if !in.emitsEvents() || len(all) == 0 {
+	if !in.emitsEvents() {
 		return nil, nil
 	}
+	all := slices.Clone(gone.Gone)
 	slices.SortFunc(all, func(a, b series.Gone) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type)) })
 	all = slices.Compact(all) // of several devices
 	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: s.source(in.Source)}
@@ -191,6 +201,18 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 			return nil, fmt.Errorf("encode event: %w", err)
 		}
 		events = append(events, s.deletedEvent(in, in.resource.Slug, in.eventKey(), data))
+	}
+	for i := 0; i < len(gone.Shown); {
+		j, of := i, gone.Shown[i].Key.Origin
+		var b series.Builder
+		for ; j < len(gone.Shown) && gone.Shown[j].Key == gone.Shown[i].Key; j++ {
+			b.Add(gone.Shown[j].Sample)
+		}
+		theirs := *in
+		theirs.Source.AppID, theirs.Source.DeviceID = optional(of.App), optionalID(of.Device)
+		block := b.Block()
+		events = append(events, s.sampleEvents(&theirs, &changedSamples{blocks: []*series.Block{block}, fresh: [][]bool{make([]bool, block.Len())}})...)
+		i = j
 	}
 	return events, nil
 }

@@ -140,6 +140,7 @@ func (s *station) deletions() map[string][]json.RawMessage {
 func TestRemovedSummariesAreAnnounced(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	first, second := night("n-1"), night("n-2")
+	second.BedtimeStart, second.BedtimeStop = ago(33*time.Hour), ago(25*time.Hour)
 	s.summaries("sleep", band, first, second)
 	s.summaries("sleep_cycle", band, stages("n-1"))
 	cycle := only[*healthdata.SleepCycle](s, "sleep_cycle")

@@ -283,3 +283,54 @@ func published(o *series.Outcome, shared []bool) {
 		}
 	}
 }
+
+// originTold is what an origin told at some times before a removal, and what of it was removed.
+type originTold struct {
+	key    SeriesKey
+	before map[int64]series.Sample
+	gone   []series.Gone
+}
+
+type originsTold []originTold
+
+// seen returns what readers no longer see after a removal, and what they see in its place.
+func (o originsTold) seen() (gone []series.Gone, shown []ShownSample) {
+	type place struct {
+		key SeriesKey
+		at  int64
+	}
+	latest := func(p place, left func(i int) bool) (best int, s series.Sample) {
+		best = -1
+		for i := range o {
+			if t, ok := o[i].before[p.at]; ok && o[i].key.Published() == p.key && left(i) && (best < 0 || t.Rank > s.Rank) {
+				best, s = i, t
+			}
+		}
+		return best, s
+	}
+	removed := func(i int, at int64) bool {
+		return slices.ContainsFunc(o[i].gone, func(g series.Gone) bool { return g.Time == at })
+	}
+	done := map[place]bool{}
+	for i := range o {
+		for _, g := range o[i].gone {
+			p := place{o[i].key.Published(), g.Time}
+			if done[p] {
+				continue
+			}
+			done[p] = true
+			if was, _ := latest(p, func(int) bool { return true }); !removed(was, g.Time) {
+				continue // readers saw that of another origin
+			}
+			if next, s := latest(p, func(i int) bool { return !removed(i, g.Time) }); next >= 0 {
+				shown = append(shown, ShownSample{o[next].key, s})
+			} else {
+				gone = append(gone, g)
+			}
+		}
+	}
+	slices.SortFunc(shown, func(a, b ShownSample) int {
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Sample.Time, b.Sample.Time))
+	})
+	return gone, shown
+}

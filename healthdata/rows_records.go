@@ -168,7 +168,7 @@ func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 }
 
 // removeRecords removes records and returns how many there were.
-func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans) (gone []uuid.UUID, err error) {
+func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans, out *Removed) (gone []uuid.UUID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -186,15 +186,20 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 		spans.add(resource, at, at)
 		if r := &e.Value.Record; r.isSession() {
 			sessions[r.teller()] = append(sessions[r.teller()], r.Session)
+			if r.CoveredBy != uuid.Nil {
+				out.Hidden = append(out.Hidden, r.ID)
+			}
 		}
 		recordTable.Delete(tx, e)
 		if s.raws[i] > 0 {
 			rawTable.Delete(tx, e)
 		}
 	}
-	if _, err := o.coverSessions(tx, resource, sessions, spans); err != nil {
+	marked, err := o.coverSessions(tx, resource, sessions, spans)
+	if err != nil {
 		return nil, err
 	}
+	out.Marked = append(out.Marked, marked...)
 	if len(gone) > 0 {
 		err = recordVersions.Put(tx, s.version)
 	}

@@ -323,17 +323,23 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 			return err
 		}
 		var err error
-		if out.IDs, err = at.removeRecords(tx, r.Resource, r.IDs, spans); err != nil {
+		if out.IDs, err = at.removeRecords(tx, r.Resource, r.IDs, spans, &out); err != nil {
 			return err
 		}
-		if out.PartIDs, err = at.removeRecords(tx, r.Parts, r.PartIDs, spans); err != nil {
+		if out.PartIDs, err = at.removeRecords(tx, r.Parts, r.PartIDs, spans, &out); err != nil {
 			return err
 		}
 		if err := readSeriesWrites(tx, writes); err != nil {
 			return err
 		}
+		told := make(originsTold, 0, len(writes))
 		for i, w := range writes {
 			s := &r.Samples[removals[i]]
+			before, err := w.stored(s.Times)
+			if err != nil {
+				return err
+			}
+			told = append(told, originTold{key: s.Key, before: before})
 			change, gone, err := series.Remove(w.old, w.pending(), s.Times, s.Of, s.Span)
 			if err != nil {
 				return fmt.Errorf("series %d: %w", i, err)
@@ -341,13 +347,14 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 			if len(gone) == 0 {
 				continue
 			}
-			out.Samples[removals[i]] = gone
+			out.Samples[removals[i]], told[i].gone = gone, gone
 			if err := w.write(tx, &change); err != nil {
 				return err
 			}
 			spans.add(s.Key.Resource, s.Times[0], s.Times[len(s.Times)-1])
 		}
 		n = out.count()
+		out.Gone, out.Shown = told.seen()
 		var events []healthlab.Event
 		if r.Events != nil {
 			if events, err = r.Events(out); err != nil {

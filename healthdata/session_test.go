@@ -53,6 +53,9 @@ func TestASessionThatGrows(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{first.ID.String(), late.ID.String(), nap.ID.String(), theirs.ID.String()}, s.nights(),
 		"what the removed session covered counts")
+	events := s.told()
+	require.Equal(t, [2]string{deleted, second.ID.String()}, events[0])
+	require.ElementsMatch(t, [][2]string{{created, first.ID.String()}, {created, late.ID.String()}}, events[1:])
 }
 
 func (s *station) nights() (out []string) {
@@ -112,4 +115,22 @@ func TestOriginsShareATime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	seen(70)
+	require.Equal(t, "daily.data.heartrate.created", s.lastType(), "readers see the other one")
+	send("a", 62)
+	send("b", 71)
+	s.events()
+	n, err = s.RemoveSamples(t.Context(), s.team, s.user, "heartrate", from("a"), "", []healthlab.Time{at})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Empty(t, s.events(), "readers did not see it")
+	_, err = s.RemoveSamples(t.Context(), s.team, s.user, "heartrate", band, "", []healthlab.Time{at})
+	require.NoError(t, err)
+	require.Equal(t, "daily.data.heartrate.deleted", s.lastType())
+}
+
+// lastType returns the type of the last event since the last call.
+func (s *station) lastType() string {
+	events := s.events()
+	require.NotEmpty(s.T, events)
+	return events[len(events)-1].EventType
 }

@@ -354,6 +354,20 @@ type Removed struct {
 	IDs, PartIDs []uuid.UUID
 	// Samples has, for each of [Removal.Samples], those that there were, ascending by time.
 	Samples [][]series.Gone
+	// Gone are those of the samples that readers saw and of which no other origin has the timestamp,
+	// and Shown the samples of other origins that readers see in the place of removed ones, by
+	// published key and time.
+	Gone  []series.Gone
+	Shown []ShownSample
+	// Hidden are those of IDs that were covered, and Marked the sessions whose marks have changed.
+	Hidden []uuid.UUID
+	Marked []*Record
+}
+
+// ShownSample is a sample of a series.
+type ShownSample struct {
+	Key    SeriesKey
+	Sample series.Sample
 }
 
 // count is how many items there were. Parts are not counted.

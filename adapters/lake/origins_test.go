@@ -148,6 +148,32 @@ func (h *history) sleep(app string, n session) {
 	h.follow()
 }
 
+// remove removes samples of an app, or of all if none is named.
+func (h *history) remove(resource, app string, starts []int) {
+	h.seq++
+	h.now = h.now.Add(time.Second)
+	var at []healthlab.Time
+	for _, from := range starts {
+		at = append(at, minute(from))
+		for name, of := range h.samples[resource] {
+			if app == "" || app == name {
+				delete(of, from)
+			}
+		}
+	}
+	_, err := h.health.RemoveSamples(h.ctx, h.team, h.user, resource, uploadOf(app), "", at)
+	require.NoError(h.t, err)
+	h.follow()
+}
+
+// wake removes a night.
+func (h *history) wake(app, id string) {
+	delete(h.nights[app], id)
+	_, err := h.health.RemoveSummaries(h.ctx, h.team, h.user, "sleep", uploadOf(app), []string{id})
+	require.NoError(h.t, err)
+	h.follow()
+}
+
 // follow does what a receiver of events does.
 func (h *history) follow() {
 	for _, id := range h.ids {
@@ -171,6 +197,12 @@ func (h *history) follow() {
 			resource := e.EventType[len("daily.data.") : len(e.EventType)-len(".created")]
 			for _, s := range e.Data.Data {
 				h.received[resource][s.Timestamp.UnixMicro()] = s.Value
+			}
+		case "daily.data.steps.deleted", "daily.data.heartrate.deleted":
+			resource := e.EventType[len("daily.data.") : len(e.EventType)-len(".deleted")]
+			for _, s := range e.Data.Data {
+				require.Contains(h.t, h.received[resource], s.Timestamp.UnixMicro(), "what is withdrawn was announced")
+				delete(h.received[resource], s.Timestamp.UnixMicro())
 			}
 		case "daily.data.sleep.created":
 			h.told[e.Data.ID] = true
@@ -383,7 +415,7 @@ func TestOriginsAgreeWithModel(t *testing.T) {
 			for range rapid.IntRange(1, 8).Draw(t, "uploads") {
 				from := app.Draw(t, "app")
 				var do func()
-				switch kind := rapid.SampledFrom([]string{"steps", "steps", "heartrate", "sleep", "again"}).Draw(t, "kind"); kind {
+				switch kind := rapid.SampledFrom([]string{"steps", "steps", "heartrate", "sleep", "again", "remove", "wake"}).Draw(t, "kind"); kind {
 				case "steps":
 					list := drawIntervals(t, 30, []int{5, 10, 30, 30, 60, 90})
 					do = func() { h.send("steps", "count", from, list) }
@@ -395,6 +427,20 @@ func TestOriginsAgreeWithModel(t *testing.T) {
 					n.from = 60 * rapid.IntRange(0, 40).Draw(t, "bedtime")
 					n.to = n.from + 60*rapid.IntRange(1, 9).Draw(t, "hours")
 					do = func() { h.sleep(from, n) }
+				case "remove":
+					resource := rapid.SampledFrom([]string{"steps", "heartrate"}).Draw(t, "resource")
+					var starts []int
+					for _, of := range h.samples[resource] {
+						starts = append(starts, slices.Collect(maps.Keys(of))...)
+					}
+					if slices.Sort(starts); len(starts) > 0 {
+						starts = rapid.SliceOfN(rapid.SampledFrom(starts), 1, 3).Draw(t, "starts")
+					}
+					h.remove(resource, from, starts)
+					continue
+				case "wake":
+					h.wake(from, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"))
+					continue
 				default:
 					if len(h.uploads) == 0 {
 						continue

@@ -152,10 +152,8 @@ func removeEvents(t dataT) {
 		return []healthlab.Event{e}, nil
 	}
 	require.Equal(t, 3, t.removal(u, r))
-	require.Equal(t, healthdata.Removed{
-		IDs: []uuid.UUID{one.ID}, PartIDs: []uuid.UUID{part.ID},
-		Samples: [][]series.Gone{{{Time: Sample(1, 1).Time}, {Time: Sample(2, 2).Time}}},
-	}, got)
+	gone := []series.Gone{{Time: Sample(1, 1).Time}, {Time: Sample(2, 2).Time}}
+	require.Equal(t, healthdata.Removed{IDs: []uuid.UUID{one.ID}, PartIDs: []uuid.UUID{part.ID}, Samples: [][]series.Gone{gone}, Gone: gone}, got)
 	_, err = t.Messages.Message(t.Context(), u.Team, e.ID)
 	require.NoError(t, err)
 
