@@ -143,7 +143,8 @@ func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 // AddCoverage is that of [Store].
 func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		got, err := tx.Read(store.User(c.Team, c.User), coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
+		// The user is held: of two records at once, one ends the other.
+		got, err := tx.Read(store.User(c.Team, c.User).Hold(), coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
 		if err != nil {
 			return err
 		}
