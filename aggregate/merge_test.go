@@ -199,3 +199,37 @@ func TestMergeIsExplained(t *testing.T) {
 		Totals: []aggregate.ShareTotal{{Recorder: watch, Resource: "steps", Used: 1}, {Recorder: phone, Resource: "steps", Part: 2}, {Recorder: other, Resource: "steps", Used: 1}},
 	}, e.Merged)
 }
+
+// An explanation names the app and the device of what was used, and of what it lost to.
+func TestMergeOfOriginsIsExplained(t *testing.T) {
+	p := newPerson()
+	watch := uuid.UUID{7}
+	of := func(app string, device uuid.UUID) healthdata.SeriesKey {
+		k := key("steps", "p1", healthdata.SourceWatch, "")
+		k.Origin = healthdata.Origin{App: app, Device: device}
+		return k
+	}
+	walk := func(k healthdata.SeriesKey, from, to string, v float64) {
+		p.measure(t, k, series.PerMinute, false, series.Sample{Time: at(from), End: at(to), Value: v})
+	}
+	walk(of("com.a", uuid.Nil), "2026-03-01T08:00:00Z", "2026-03-01T08:30:00Z", 1000)
+	walk(of("com.b", watch), "2026-03-01T08:01:00Z", "2026-03-01T08:31:00Z", 1010)
+	walk(of("com.b", watch), "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 600)
+	walk(of("com.b", watch), "2026-03-01T10:10:00Z", "2026-03-01T10:20:00Z", 100)
+	req, err := aggregate.Decode([]byte(configured(over("3", "2026-03-02", `{`+sumSteps+`}`), `"explain":true`)))
+	require.NoError(t, err)
+	out, err := service(t, p, nil).Query(t.Context(), team, user, &req)
+	require.NoError(t, err)
+	require.InDelta(t, 1000.0/30+1010+500+100, out.Frames[0].Columns[1].Value(0), 1e-9)
+	source := aggregate.Source{Provider: "p1", Type: "watch"}
+	a, b := aggregate.Recorder{Source: source, AppID: "com.a"}, aggregate.Recorder{Source: source, AppID: "com.b", DeviceID: watch.String()}
+	require.Equal(t, &aggregate.Merged{
+		Shares: []aggregate.Share{
+			{Recorder: a, Resource: "steps", From: "2026-03-01T08:00:00", To: "2026-03-01T08:30:00", Unit: "interval", Count: 1, Used: "part", LostTo: &b, Rule: "origin"},
+			{Recorder: b, Resource: "steps", From: "2026-03-01T08:01:00", To: "2026-03-01T08:31:00", Unit: "interval", Count: 1, Used: "all"},
+			{Recorder: b, Resource: "steps", From: "2026-03-01T10:00:00", To: "2026-03-01T11:00:00", Unit: "interval", Count: 1, Used: "part", LostTo: &b, Rule: "overlap"},
+			{Recorder: b, Resource: "steps", From: "2026-03-01T10:10:00", To: "2026-03-01T10:20:00", Unit: "interval", Count: 1, Used: "all"},
+		},
+		Totals: []aggregate.ShareTotal{{Recorder: a, Resource: "steps", Part: 1}, {Recorder: b, Resource: "steps", Used: 2, Part: 1}},
+	}, out.Explain[0].Merged)
+}
