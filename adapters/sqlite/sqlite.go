@@ -123,7 +123,7 @@ func (s *Store) start(ctx context.Context, path string, o Options) error {
 // makeOwn makes a file that its owner alone can read, unless it is there. SQLite gives what it writes
 // beside the file the same permissions.
 func makeOwn(file string) error {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
