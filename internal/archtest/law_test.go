@@ -226,7 +226,7 @@ var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
 	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
-	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", "github.com/johannesboyne/gofakes3", "github.com/pressly/goose",
+	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", "github.com/johannesboyne/gofakes3",
 }
 
 // std restricts packages of the standard library, and the packages below them, to the
