@@ -22,7 +22,7 @@ func newKeys() *personkey.Keys {
 func clearStore(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		s := memory.New(nil)
-		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept([]any{s.Kept(), s.Blobs()}) }}
 	})
 }
 
@@ -30,7 +30,7 @@ func clearStore(t *testing.T) {
 func otherKeys(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		s := memory.New(&memory.Options{Keys: newKeys(), EncryptSamples: true})
-		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: newKeys(), Kept: func(testing.TB) []byte { return conformance.Kept([]any{s.Kept(), s.Blobs()}) }}
 	})
 }
 
@@ -39,7 +39,7 @@ func clearSamples(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		keys := newKeys()
 		s := memory.New(&memory.Options{Keys: keys})
-		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: keys, Kept: func(testing.TB) []byte { return conformance.Kept(s) }}
+		return personkeytest.AtRestHarness{Store: s, Files: s.Blobs(), Keys: keys, Kept: func(testing.TB) []byte { return conformance.Kept([]any{s.Kept(), s.Blobs()}) }}
 	})
 }
 
