@@ -52,14 +52,6 @@ var brokenStores = []conformance.Broken{
 			return b.Store.PutUserInfo(ctx, team, user, info)
 		}
 	}), Subtest: "Info/RoundTrip"},
-	{Name: "insures people whom nobody knows", Suite: spoiltPersons(func(b *brokenPersons) {
-		b.add = func(ctx context.Context, c people.Coverage) error {
-			if _, err := b.UserInfo(ctx, c.Team, c.User); err != nil {
-				_ = b.PutUserInfo(ctx, c.Team, c.User, people.UserInfo{DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}})
-			}
-			return b.Store.AddCoverage(ctx, c)
-		}
-	}), Subtest: "Coverage/NeedsDemographics"},
 	{Name: "shows other teams' records", Suite: spoiltPersons(func(b *brokenPersons) {
 		b.coverage = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
 			for _, other := range b.teams {

@@ -3,6 +3,7 @@ package receivertest_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,7 +187,10 @@ var brokenSeenStores = []conformance.Broken{
 		}
 	}), Subtest: "Calls/ContextHasEnded"},
 	{Name: "seen: looks, and holds nothing", Suite: seen(func(b *brokenSeen) {
+		var mu sync.Mutex
 		b.claim = func(ctx context.Context, s receiver.Seen, c receiver.Claim) (receiver.Verdict, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			v, err := s.Claim(ctx, c)
 			if v == receiver.Fresh {
 				err = s.Release(ctx, c)
