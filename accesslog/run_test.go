@@ -110,8 +110,8 @@ func (t notedTx) Put(rows ...store.Row) {
 	t.Tx.Put(rows...)
 }
 
-// Whoever adds a line neither reads nor puts the end of the chain of its team, for which others would
-// wait.
+// A transaction that adds a line neither reads nor puts the head of its team, which would make other
+// requests of the team wait.
 func TestRecord_holdsNoRowOfItsTeam(t *testing.T) {
 	rows, err := memory.NewEngine(accesslog.Tables(), nil)
 	require.NoError(t, err)

@@ -196,7 +196,7 @@ type verdict struct {
 // mergeLog gathers verdicts. A nil log gathers nothing.
 type mergeLog struct {
 	p        *plan
-	origins  []healthdata.Origin // the first one is nobody
+	origins  []healthdata.Origin // the first one is empty: no origin is named
 	verdicts []verdict
 	counts   map[[3]int]*ShareTotal
 	open     map[[3]int]int // the last verdict of a source, resource and origin

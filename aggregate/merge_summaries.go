@@ -13,7 +13,7 @@ import (
 type summaryMerger struct {
 	p       *plan
 	place   map[Source]int
-	origins []healthdata.Origin // the first one is nobody
+	origins []healthdata.Origin // the first one is empty: no origin is named
 	log     *mergeLog
 }
 

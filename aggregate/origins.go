@@ -158,7 +158,7 @@ type segment struct {
 }
 
 // add takes the samples of a batch, of the origin with a number.
-func (d *decider) add(b *vector.Batch, origin int32) error {
+func (d *decider) add(b *vector.Batch, origin int32) {
 	for i := range b.N {
 		t := told{at: b.Start[i], from: b.Start[i], to: b.Start[i], index: b.Index[i], origin: origin, place: int32(len(d.items))}
 		if b.Rank != nil {
@@ -175,7 +175,6 @@ func (d *decider) add(b *vector.Batch, origin int32) error {
 		}
 		d.items = append(d.items, t)
 	}
-	return nil
 }
 
 // decide decides about all samples that were added.
@@ -287,10 +286,12 @@ func (d *decider) decideHours() {
 
 // The rules that decide within one source.
 const (
-	ruleOrigin   = "origin"  // the other origin covers more of the day, or was received later
-	ruleOverlap  = "overlap" // the other sample of the origin is shorter, or was received later
-	originOfNone = int32(-1)
+	ruleOrigin  = "origin"  // the other origin covers more of the day, or was received later
+	ruleOverlap = "overlap" // the other sample of the origin is shorter, or was received later
 )
+
+// originOfNone stands in a decision for no origin.
+const originOfNone = int32(-1)
 
 // priority orders items at one time, the best first.
 type priority struct {
@@ -412,7 +413,7 @@ func (d *decider) decideIntervals() {
 	}
 }
 
-// from returns the position of the first segment that ends behind a time.
+// segmentAt returns the position of the first segment that ends behind a time.
 func (d *decider) segmentAt(at int64) int {
 	k, _ := slices.BinarySearchFunc(d.segments, at, func(s segment, at int64) int { return cmp.Compare(s.to, at+1) })
 	return k
@@ -535,7 +536,7 @@ func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int,
 		for i := range list {
 			n := int32(slices.Index(origins, list[i].Key.Origin))
 			d.first = append(d.first, len(d.items))
-			if err := read(&list[i], wide, func(b *vector.Batch) error { return d.add(b, n) }); err != nil {
+			if err := read(&list[i], wide, func(b *vector.Batch) error { d.add(b, n); return nil }); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ type sampleSet struct {
 	view    *lockedView
 	list    []sampleSeries
 	sources []Source
-	origins []healthdata.Origin // the first one is nobody
+	origins []healthdata.Origin // the first one is empty: no origin is named
 }
 
 // originOf returns the place of an origin, which is that of a series.

@@ -336,7 +336,6 @@ func readOffsets(p *healthlab.Problems, item Summary) {
 				counts = cmp.Or(o.EndTimezoneOffset, o.StartTimezoneOffset)
 			}
 		} else if times := item.times(); len(times) > 0 {
-			times := item.times()
 			counts = writtenOffset(times[0].at)
 			for _, m := range times {
 				counts = cmp.Or(counts, writtenOffset(m.at))

@@ -372,7 +372,7 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 		}
 		n, ok := r.number(text)
 		if !ok || n < c.least || n > c.most {
-			r.refuse(c.column, "a number from "+shortNumber(c.least)+" to "+shortNumber(c.most)+"")
+			r.refuse(c.column, "a number from "+shortNumber(c.least)+" to "+shortNumber(c.most))
 			continue
 		}
 		c.set(into, n)

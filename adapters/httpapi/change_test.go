@@ -139,6 +139,20 @@ func (c *changes) sleep() *contract.Reply {
 	}}})
 }
 
+// stream uploads the recording of a workout with an altitude and a position that cannot be.
+func (c *changes) stream() *contract.Reply {
+	c.t.Helper()
+	c.Send(c.t, "POST", "/v2/summary/workouts/"+c.user.String(), object{"provider": "manual", "data": []object{{
+		"external_id": "w1", "time_start": "2026-03-02T10:00:00Z", "time_end": "2026-03-02T11:00:00Z",
+	}}}).Want(c.t, 200)
+	var list struct{ Workouts []healthdata.Workout }
+	c.Send(c.t, "GET", "/v2/summary/workouts/"+c.user.String()+"?start_date=2026-03-01&end_date=2026-03-04", nil).Want(c.t, 200).JSON(c.t, &list)
+	require.Len(c.t, list.Workouts, 1)
+	return c.Send(c.t, "POST", "/v2/timeseries/"+c.user.String()+"/workouts/"+list.Workouts[0].ID.String()+"/stream", object{"provider": "manual", "stream": object{
+		"time": []int64{1772445600, 1772445660}, "altitude": []float64{90_000, 40}, "lat": []float64{99, 52}, "lng": []float64{13, 13}, "heartrate": []int64{0, 120},
+	}})
+}
+
 // An operation that changes something answers after one commit, which has its line in the access log.
 func TestChange_isOneTransaction(t *testing.T) {
 	c := newChanges(t, nil)
@@ -157,7 +171,7 @@ func TestChange_runsAgain(t *testing.T) {
 	once, often := newChanges(t, nil), newChanges(t, nil)
 	often.again = 2
 	for name, send := range map[string]func(*changes) *contract.Reply{
-		"samples": (*changes).upload, "summaries": (*changes).sleep,
+		"samples": (*changes).upload, "summaries": (*changes).sleep, "stream": (*changes).stream,
 	} {
 		want, got := send(once).Want(t, 200).Body, send(often).Want(t, 200).Body
 		require.JSONEq(t, string(want), string(got), name)

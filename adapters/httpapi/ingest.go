@@ -73,10 +73,27 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	if body.Mode == "append" {
 		put = a.Health.AppendWorkoutStream
 	}
+	fresh := freshBody(in, &body)
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
-		stream := body.Stream
-		return put(ctx, team, user, workout, body.upload(), &stream)
+		if err := fresh(); err != nil {
+			return nil, err
+		}
+		return put(ctx, team, user, workout, body.upload(), &body.Stream)
 	}}, nil
+}
+
+// freshBody returns what each run of a change calls first if the service changes the items that it
+// gets: from the second run on, it reads the body anew.
+func freshBody[T any](in *wire.In, body *T) func() error {
+	used := false
+	return func() error {
+		if !used {
+			used = true
+			return nil
+		}
+		*body = *new(T)
+		return in.BodyAgain(body)
+	}
 }
 
 // uploadIn is what every upload says of itself.
@@ -169,15 +186,11 @@ func ingest[T any, P interface {
 		if err := in.Err(); err != nil {
 			return nil, err
 		}
-		used := false
+		fresh := freshBody(in, &body)
 		return &server.Change{Do: func(ctx context.Context) (any, error) {
-			if used { // the run before has filled in the items
-				body = summariesIn[T]{}
-				if err := in.BodyAgain(&body); err != nil {
-					return nil, err
-				}
+			if err := fresh(); err != nil {
+				return nil, err
 			}
-			used = true
 			items := make([]healthdata.Summary, len(body.Data))
 			for i := range body.Data {
 				items[i] = P(&body.Data[i])

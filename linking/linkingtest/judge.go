@@ -164,9 +164,6 @@ func checkItem(t testing.TB, slug string, item *linking.PullItem, g linking.Gran
 	}
 }
 
-// longestInterval is the longest interval of a sample.
-const longestInterval = 24 * time.Hour
-
 func checkSample(t testing.TB, r *healthdata.Resource, s *healthdata.Sample) {
 	t.Helper()
 	require.False(t, s.Timestamp.IsZero(), "%s: a sample has its timestamp", r.Slug)
@@ -182,8 +179,8 @@ func checkSample(t testing.TB, r *healthdata.Resource, s *healthdata.Sample) {
 		return
 	}
 	long := s.End.Sub(s.Timestamp.Time)
-	require.LessOrEqual(t, long, longestInterval, "%s: an interval is at most 24 hours", r.Slug)
-	if r.Movement {
+	require.LessOrEqual(t, long, r.Longest, "%s: the longest interval", r.Slug)
+	if r.Spans {
 		require.Positive(t, long, "%s: an interval ends after it starts", r.Slug)
 	}
 }
@@ -194,10 +191,12 @@ const rounding = 10 * time.Minute
 // checkSession fails if the times of a session contradict each other.
 func checkSession(t testing.TB, s healthdata.Summary) {
 	t.Helper()
-	check := func(name string, start, end healthlab.Time, most time.Duration, parts ...*int64) {
+	check := func(name string, start, end healthlab.Time, parts ...*int64) {
+		bounds, ok := healthdata.ResourceBySlug(name).IntervalBounds()
+		require.True(t, ok)
 		long := end.Sub(start.Time)
 		require.Positive(t, long, "%s: a session ends after it starts", name)
-		require.LessOrEqual(t, long, most, "%s: the longest session", name)
+		require.LessOrEqual(t, long, bounds.Longest, "%s: the longest session", name)
 		var sum time.Duration
 		for _, p := range parts {
 			if p != nil {
@@ -208,12 +207,12 @@ func checkSession(t testing.TB, s healthdata.Summary) {
 	}
 	switch s := s.(type) {
 	case *healthdata.Sleep:
-		check("sleep", s.BedtimeStart, s.BedtimeStop, 36*time.Hour, s.Awake, s.Light, s.REM, s.Deep)
+		check("sleep", s.BedtimeStart, s.BedtimeStop, s.Awake, s.Light, s.REM, s.Deep)
 		if s.Duration != 0 {
 			require.InDelta(t, s.BedtimeStop.Sub(s.BedtimeStart.Time).Seconds(), s.Duration, rounding.Seconds(), "sleep: the duration is from bedtime_start to bedtime_stop, in seconds")
 		}
 	case *healthdata.Workout:
-		check("workouts", s.TimeStart, s.TimeEnd, 7*24*time.Hour, s.MovingTime)
+		check("workouts", s.TimeStart, s.TimeEnd, s.MovingTime)
 	}
 }
 

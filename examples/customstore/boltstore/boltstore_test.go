@@ -89,7 +89,7 @@ func TestOpen_refusesWhatItCannotUse(t *testing.T) {
 	require.ErrorContains(t, err, "declared once")
 }
 
-// An update that waits for another one ends with its context, and a run that panics keeps nobody out.
+// An update that waits for another one ends with its context, and a run that panics ends its transaction.
 func TestUpdate_turns(t *testing.T) {
 	s, err := boltstore.Open(filepath.Join(t.TempDir(), "rows.db"), storetest.Tables(), nil)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ type Tracker struct {
 	Started bool
 	// Status is that of the answer.
 	Status int
-	// HungUp reports that a part of the answer could not be sent: nobody reads it.
+	// HungUp reports that a part of the answer could not be sent, because the caller closed the connection.
 	HungUp bool
 	// Record records the access. It is called once, before anything is sent; if it fails, 503
 	// is sent instead. Nil: nothing is recorded.
